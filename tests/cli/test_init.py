@@ -234,9 +234,7 @@ def test_a_leak_is_shown_at_once_and_its_test_is_red(folder: Path) -> None:
     assert audit()["claim"] == {"epsilon": 1}
     assert (audit()["d1"], audit()["d2"]) == ([0, 1, 1], [0, 1])
     assert ran("run", "audits.yaml", "-q").returncode == 1
-    code, said = pytest_says()
-    assert code == 1
-    assert "VIOLATION  test_privacy.py::test_noisy_count_is_private" in said
+    assert fails().startswith("VIOLATION  ")
 
 
 def test_a_private_mechanism_is_green(folder: Path) -> None:
@@ -244,7 +242,9 @@ def test_a_private_mechanism_is_green(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "NO VIOLATION FOUND  private_count" in done.stdout
     assert ran("run", "audits.yaml", "-q").returncode == 0
-    assert fails() == ""
+    code, said = pytest_says()
+    assert code == 0
+    assert "dpaudit: 1 privacy audit of 100,000 draws" in said
 
 
 @pytest.mark.parametrize(
@@ -648,7 +648,7 @@ def test_the_numbers_are_written_out(dpaudit: Any, folder: Path) -> None:
 
 def test_a_parameter_with_a_default_gets_the_number_of_the_claim(folder: Path) -> None:
     """At its default of 1 the mechanism, which is right, would be accused."""
-    claim = ("--epsilon", "0.5", "--samples", "50000", "--force")
+    claim = ("--epsilon", "0.5", "--samples", "10000", "--force")
     for name, more, key, value in (
         ("defaulted", (), "params", {"epsilon": 0.5}),
         ("Defaulted", (), "init", {"epsilon": 0.5}),

@@ -20,6 +20,7 @@ from dpaudit import training
 from dpaudit.api import MoreOptions
 from dpaudit.auditing.options import OPTIONS, Section
 from dpaudit.errors import DpauditError
+from tests.comparing import no_new_processes as no_new_processes
 
 ROOT = Path(__file__).parents[2]
 WITH_EXAMPLES = sorted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.draws import Tally
@@ -76,6 +76,7 @@ def test_clopper_pearson_bounds_are_ordered(
         assert more > clopper_pearson_lower(successes, trials, strict)
 
 
+@settings(max_examples=30)
 @given(games(), epsilons, deltas, alphas)
 def test_p_values_and_bounds_are_in_range(
     game: Game, epsilon: float, delta: float, alpha: float
@@ -86,6 +87,7 @@ def test_p_values_and_bounds_are_in_range(
     assert 0 <= _closed_form_delta_lower(game, epsilon, alpha) <= 1
 
 
+@settings(max_examples=30)
 @given(games(), epsilons, deltas, alphas)
 def test_a_claim_is_refuted_exactly_when_the_bound_reaches_it(
     game: Game, epsilon: float, delta: float, alpha: float
@@ -127,6 +129,7 @@ def test_the_closed_form_never_exceeds_its_own_limit_without_delta(
         assert p_value(game, epsilon, 0.0, alpha) <= alpha
 
 
+@settings(max_examples=30)
 @given(tables(), st.data(), deltas, alphas)
 def test_exchanging_the_inputs_and_the_guesses_changes_no_bound(
     tally: Tally, data: st.DataObject, delta: float, alpha: float

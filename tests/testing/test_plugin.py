@@ -74,9 +74,9 @@ def test_a_run_states_its_audits_and_saves_them(project: pytest.Pytester) -> Non
 
 
 def test_the_command_line_comes_before_all(project: pytest.Pytester) -> None:
-    result = project.runpytest("--dpaudit-json", "out.json", "--dpaudit-samples", "6_000")
+    result = project.runpytest("--dpaudit-json", "out.json", "--dpaudit-samples", "3_500")
     result.assert_outcomes(passed=4)
-    assert set(budgets_of(project.path / "out.json").values()) == {6_000}
+    assert set(budgets_of(project.path / "out.json").values()) == {3_500}
 
 
 def test_several_workers_give_the_same_results(
