@@ -107,7 +107,7 @@ def test_a_generator_with_a_fixed_seed_is_not_restarted_after_a_crash() -> None:
     with isolated("carried") as mechanism:
         drawn = mechanism.sample(0, 300, rng())
     numbers = [one for one in drawn if not isinstance(one, Raised)]
-    assert kinds(drawn)["crash"] >= 3
+    assert kinds(drawn)["crash"] >= 2
     assert len(set(numbers)) == len(numbers)
 
 
