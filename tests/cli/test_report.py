@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from dpaudit import PureDP, audit, bound_guesses
+from dpaudit.auditing import engine
 from dpaudit.auditing.recheck import recheck
+from dpaudit.certificates.result import AuditResult
 from dpaudit.cli.report import _UNSEEN
 from dpaudit.composed import replace
 from dpaudit.errors import UsageError
@@ -311,32 +313,39 @@ def changed_certificate(**fields: Any) -> Change:
     return lambda audit: audit["certificates"][0].update(fields)
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        (changed_certificate(pair="0 and 1"), "pair"),
-        (changed_certificate(adjacency="replace"), "adjacency"),
-        (changed_certificate(warnings=[]), "warnings"),
-        (changed_certificate(notes=["checked twice"]), "notes"),
-        (lambda audit: audit.update(warnings=["approved"]), "warnings"),
-        (lambda audit: audit.update(name="another"), "name"),
-        (lambda audit: audit.update(expect="pass"), "expect"),
-        (lambda audit: audit.update(grouped=None), "grouped"),
-        (lambda audit: audit["versions"].update(numpy="1.0"), "versions"),
-    ],
-)
+CHANGES: list[tuple[Change, str]] = [
+    (changed_certificate(pair="0 and 1"), "pair"),
+    (changed_certificate(adjacency="replace"), "adjacency"),
+    (changed_certificate(warnings=[]), "warnings"),
+    (changed_certificate(notes=["checked twice"]), "notes"),
+    (lambda audit: audit.update(warnings=["approved"]), "warnings"),
+    (lambda audit: audit.update(name="another"), "name"),
+    (lambda audit: audit.update(expect="pass"), "expect"),
+    (lambda audit: audit.update(grouped=None), "grouped"),
+    (lambda audit: audit["versions"].update(numpy="1.0"), "versions"),
+]
+
+
 def test_a_rerun_compares_all_that_a_run_repeats(
-    dpaudit: Any, kept_run: str, tmp_path: Path, change: Change, field: str
+    dpaudit: Any, kept_run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document = json.loads(kept_run)
-    (audit,) = document["audits"]
-    assert audit["certificates"][0]["warnings"]
-    change(audit)
+    (saved,) = json.loads(kept_run)["audits"]
+    assert saved["certificates"][0]["warnings"]
+    drawn, run_audit = list[AuditResult](), engine.run_audit
+
+    def run_once(*given: Any) -> AuditResult:
+        drawn.extend([] if drawn else [run_audit(*given)])
+        return drawn[0]
+
+    monkeypatch.setattr(engine, "run_audit", run_once)
     path = tmp_path / "changed.json"
-    path.write_text(forged(document), "utf-8")
-    result = dpaudit("report", "--rerun", path)
-    assert result.exit_code == 3
-    assert f"{field}: " in result.stderr
+    for change, field in CHANGES:
+        document = json.loads(kept_run)
+        change(document["audits"][0])
+        path.write_text(forged(document), "utf-8")
+        result = dpaudit("report", "--rerun", path)
+        assert result.exit_code == 3
+        assert f"{field}: " in result.stderr
 
 
 def test_a_name_that_the_request_has_too_is_rechecked(

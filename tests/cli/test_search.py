@@ -40,10 +40,16 @@ def of_frame(rows, size, rng):
     return 3 * rows["x"].sum() + rng.laplace(size=size)
 
 
+def of_number(x, size, rng):
+    return x + rng.laplace(size=size)
+
+
 def never(rows, rng):
     raise ValueError("nothing will do")
 """
 SPACE = "list of number in [0, 1]"
+# Such a search takes a third of the time.
+NUMBER = ("--space", "number in [0, 1]", "--adjacency", "l1:1", "--epsilon", "1")
 UNIT = ("--space", SPACE, "--adjacency", "add-remove", "--epsilon", "1")
 
 
@@ -55,8 +61,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_exit_codes(folder: Path, dpaudit: Any) -> None:
-    assert dpaudit("search", "m.py:good", *UNIT, "--samples", "2000").exit_code == 0
-    ended = dpaudit("search", "m.py:never", *UNIT, "--samples", "1000", "--json", "never.json")
+    assert dpaudit("search", "m.py:of_number", *NUMBER, "--samples", "2000").exit_code == 0
+    ended = dpaudit("search", "m.py:never", *NUMBER, "--samples", "1000", "--json", "never.json")
     assert ended.exit_code == 3
     (audit,) = json.loads(Path("never.json").read_text())["audits"]
     assert audit["error_code"] == "always-raises"
@@ -128,7 +134,7 @@ def test_a_result_is_rechecked_and_repeated(folder: Path, dpaudit: Any) -> None:
 
 
 def test_few_draws_are_said_to_be_too_few(folder: Path, dpaudit: Any) -> None:
-    ended = dpaudit("search", "m.py:good", *UNIT[:-1], "9", "--samples", "100")
+    ended = dpaudit("search", "m.py:of_number", *NUMBER[:-1], "9", "--samples", "100")
     assert ended.exit_code == 4
     assert "under-powered" in ended.stdout
 
@@ -136,7 +142,7 @@ def test_few_draws_are_said_to_be_too_few(folder: Path, dpaudit: Any) -> None:
 def test_a_journal_that_is_there_is_refused_before_anything_is_drawn(
     folder: Path, dpaudit: Any
 ) -> None:
-    words = ("search", "m.py:good", *UNIT, "--samples", "2000", "--journal", "j")
+    words = ("search", "m.py:of_number", *NUMBER, "--samples", "2000", "--journal", "j")
     assert dpaudit(*words).exit_code == 0
     again = dpaudit(*words)
     assert again.exit_code == 2
