@@ -219,6 +219,16 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
         restore: Any = (scope.pop, name) if old is _MISSING else (scope.__setitem__, name, old)
         self.append(functools.partial(*restore))
 
+    def set_items(self, scope: dict[Any, Any], values: dict[Any, Any]) -> dict[Any, Any]:
+        """Set items of a mapping, and add the function that restores them. Return the old values by
+        name."""
+        before = {name: scope[name] for name in values if name in scope}
+        self.append(functools.partial(scope.update, before))
+        if len(before) < len(values):
+            self.extend(functools.partial(scope.pop, name) for name in values if name not in scope)
+        scope.update(values)
+        return before
+
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
         """Set an attribute of a class or object, and add the function that restores it."""
         old = vars(owner).get(name, _MISSING)
@@ -246,11 +256,9 @@ def _replace(
     for owner, values in every:
         if isinstance(owner, ModuleType):
             scope = vars(owner)
-            before = {name: scope[name] for name in values if name in scope}
+            before = undo.set_items(scope, values)
             known.update((id(old), values[name]) for name, old in before.items())
             kept.append((before, values))
-            for name, value in values.items():
-                undo.set_item(scope, name, value)
         else:
             for name, value in values.items():
                 # the attributes of a compiled class cannot be set

@@ -56,9 +56,9 @@ NUMBERS = [
 HALVED = [(by_the_global_generator, 1e3, 0.05), (laplace, 0.0, 1.0), (logistic, 1e3, 6.0)]
 
 
-def traced(function: Any, scale: float, epsilon: float) -> Any:
+def traced(function: Any, scale: float, epsilon: float, seeds: int = 3) -> Any:
     target = CallableTarget(function=function, params={"scale": scale})
-    return trace_pair(target, [1, 1], [1, 1, 1], PureDP(epsilon))
+    return trace_pair(target, [1, 1], [1, 1, 1], PureDP(epsilon), seeds=seeds)
 
 
 @pytest.mark.parametrize(("function", "epsilon"), list(zip(SIGNED, (0.05, 1.0, 6.0), strict=True)))
@@ -70,16 +70,15 @@ def test_a_number_that_is_compared_for_its_sign_is_no_released_one(
 
 @pytest.mark.parametrize(("function", "epsilon"), list(zip(SIGNED, (0.05, 1.0, 0.05), strict=True)))
 def test_half_of_its_noise_is_a_cause(function: Any, epsilon: float) -> None:
-    (cause,) = traced(function, 0.5 / epsilon, epsilon).causes
+    (cause,) = traced(function, 0.5 / epsilon, epsilon, seeds=1).causes
     assert cause.kind == "too-little-noise"
 
 
 @pytest.mark.parametrize(("function", "base", "epsilon"), NUMBERS)
 def test_a_scale_that_suffices_is_no_cause(function: Any, epsilon: float, base: float) -> None:
     target = CallableTarget(function=function, params={"scale": 1 / epsilon, "base": base})
+    # A trace also runs the pair in the other order.
     assert not trace_pair(target, [0], [1], PureDP(epsilon)).causes
-    # The same runs, judged the other way round: of one seed they are enough.
-    assert not trace_pair(target, [1], [0], PureDP(epsilon), seeds=1).causes
 
 
 @pytest.mark.parametrize(("function", "base", "epsilon"), HALVED)
@@ -127,17 +126,18 @@ INVERSE = [
 ]
 
 
+@pytest.mark.usefixtures("shared_runs")
 @pytest.mark.parametrize(("function", "code", "cost"), INVERSE)
 def test_the_line_of_inverse_cdf_noise_is_named_in_all_its_forms(
     function: Any, code: str, cost: float
 ) -> None:
     target = CallableTarget(function=function, params={"scale": 1.0})
-    found = trace_pair(target, [1, 10], [1], PureDP(1.0))
+    found = trace_pair(target, [1, 10], [1], PureDP(1.0), seeds=1)
     (cause,) = found.causes
     assert cause.kind == "too-little-noise"
     assert cause.line.code == code
     assert cause.cost == pytest.approx(cost, rel=1e-3)
-    assert trace_pair(target, [1, 10], [1], PureDP(cost)).causes == ()
+    assert trace_pair(target, [1, 10], [1], PureDP(cost), seeds=1).causes == ()
 
 
 def two_uniform_numbers(rows: Any) -> Any:

@@ -168,20 +168,32 @@ def test_every_python_shows_the_same(mine: Path, python: str) -> None:
     ("attribute", "more"),
     [
         ("Halved", {"init": {"scale": 0.5}, "call": "__call__"}),
-        ("make", {"init": [0.5], "factory": True, "params": {"shift": 2}}),
-        ("make", {"init": [0.5], "factory": True, "post_process": "{file}:doubled"}),
+        (
+            "make",
+            {
+                "init": [0.5],
+                "factory": True,
+                "params": {"shift": 2},
+                "post_process": "{file}:doubled",
+            },
+        ),
         ("raises", {}),
         ("prints", {}),
         ("lazy", {}),
     ],
 )
-def test_it_is_made_as_it_is_here(mine: Path, attribute: str, more: Any) -> None:
+def test_it_is_made_as_it_is_here(
+    mine: Path, attribute: str, more: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
     more = {key: one.format(file=mine) if isinstance(one, str) else one
             for key, one in more.items()}  # fmt: skip
     target = isolated(f"{mine}:{attribute}", **more)
     found = trace_pair(target, 0, 1, ONE, seeds=2)
     assert found.sites or found.findings
     assert bare(found) == bare(trace_pair(target.target, 0, 1, ONE, seeds=2))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_function_at_hand() -> None:
@@ -192,8 +204,8 @@ def test_a_function_at_hand() -> None:
 
 
 def test_several_runs_that_are_one_output(mine: Path) -> None:
-    single = isolated(f"{mine}:batched")
-    assert trace_pair(repeated(single, 3), [1, 2], [1], ONE).causes
+    single = ImportedTarget(path=f"{mine}:batched")
+    assert trace_pair(repeated(single, 3), [1, 2], [1], ONE, seeds=1).causes
 
 
 @pytest.mark.parametrize("is_named", [True, False])
@@ -260,7 +272,7 @@ def test_crashes_of_both_inputs_tell_nothing(mine: Path, name: str) -> None:
 
 def test_the_time_is_over(mine: Path) -> None:
     target = isolated(f"{mine}:fails", params={"how": "sleep"})
-    found = trace_pair(target, 0, 1, ONE, seconds=1.0)
+    found = trace_pair(target, 0, 1, ONE, seconds=0.3)
     (note,) = found.notes
     assert note.startswith(f"{CUT}: {OVER}; ")
 
@@ -295,15 +307,6 @@ def test_a_reply_that_is_none_ends_the_trace(mine: Path, monkeypatch: pytest.Mon
 
 def _refused(data: bytes) -> Runs:
     raise ValueError("none")
-
-
-def test_nothing_is_left_behind(
-    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    trace_pair(isolated(f"{mine}:raises"), 0, 1, ONE)
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_the_first_run_imports_costs_no_time_of_the_trace(tmp_path: Path) -> None:

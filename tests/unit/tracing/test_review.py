@@ -15,6 +15,7 @@ import dpaudit
 from dpaudit.targets.target import CallableTarget, ComposedTarget, RepeatedTarget
 from dpaudit.tracing.trace import Scorer, can_score
 
+pytestmark = pytest.mark.usefixtures("shared_runs")
 ROWS = [0.0, 0.5, 1.0], [0.0, 0.5, 0.0]
 
 
@@ -183,7 +184,6 @@ VALUES = [0.2, 0.5, 0.9, 0.7], [0.2, 0.5, 0.9, 0.1]
         (median_by_gumbel, VALUES),
         (discrete_noise, (3, 4)),
         (rotated, (0.2, 0.3)),
-        (rotated, (0.001, 0.0)),
         (rotated, (0.0, 0.99)),
         (rotated_by_hand, (0.01, 0.02)),
     ],
@@ -335,7 +335,7 @@ def counted(rows: list[int], rng: Any) -> int:
 @pytest.mark.parametrize(
     ("mechanism", "place"),
     # The halves are of the coins, whatever is made of them.
-    [(poll, 0), (poll, 77), (poll, 139), (poll_of_arrays, 77), (counted, 139)],
+    [(poll, 0), (poll_of_arrays, 77), (counted, 139)],
 )
 def test_one_of_many_coins_is_found_by_halves(mechanism: Any, place: int) -> None:
     calls = []

@@ -17,6 +17,7 @@ from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.costs import tail
 from dpaudit.tracing.trace import trace_pair
 
+pytestmark = pytest.mark.usefixtures("shared_runs")
 D1, D2 = ["a", "a", "c", "c"], ["a", "a", "b", "c", "c"]
 TAU = 1 - math.log(2 * 0.01)
 
@@ -85,7 +86,7 @@ def test_the_probability_is_held_against_delta(function: Callable[..., Any], del
 @pytest.mark.parametrize(
     "function", [counts, keys, as_a_set, whole, arrays], ids=lambda one: one.__name__
 )
-@pytest.mark.parametrize(("d1", "d2"), [(D1, [*D1, "a"]), (D1, D1[1:]), (["a"], ["a", "a"])])
+@pytest.mark.parametrize(("d1", "d2"), [(D1, D1[1:]), (["a"], ["a", "a"])])
 def test_what_both_may_have_is_no_cause(
     function: Callable[..., Any], d1: list[str], d2: list[str]
 ) -> None:
