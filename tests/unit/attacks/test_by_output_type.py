@@ -85,8 +85,8 @@ def test_outputs_of_each_kind_tell_more_by_themselves(
 
 
 def test_gaps_cost_hardly_more_than_the_draws_that_have_them() -> None:
-    whole = [one for attack in OTHERS for one in attack(drawn(walk, 30_000))]
-    (found,) = kinds(drawn(with_gaps, 30_000))
+    whole = [one for attack in OTHERS for one in attack(drawn(walk, 12_000))]
+    (found,) = kinds(drawn(with_gaps, 12_000))
     assert promised(found) > 0.9 * max(map(promised, whole))
 
 
@@ -161,8 +161,7 @@ def scored_of(found: OrderedBins) -> Scored:
     return found.scored
 
 
-@pytest.mark.parametrize("of_d1", [0.5, 0.8])
-@pytest.mark.parametrize("attack", [innovations, logistic])
+@pytest.mark.parametrize(("attack", "of_d1"), [(innovations, 0.8), (logistic, 0.5)])
 def test_how_often_a_kind_is_drawn_is_counted_once(
     attack: Scorer, of_d1: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +241,7 @@ def test_parts_are_tried() -> None:
         every = zip(gaps, walk(is_d1, rng), walk(is_d1, rng), strict=True)
         return [None if gap else [*one, *np.abs(other)] for gap, one, other in every]
 
-    draws = drawn(two_walks, 30_000)
+    draws = drawn(two_walks, 15_000)
     (found,) = kinds(draws)
     score = scored_of(found).freeze()
     assert isinstance(score, ByKind)

@@ -65,6 +65,8 @@ def drawn(mechanism: Callable[..., Any], size: int, seed: int = 3) -> SelectionD
     rng = np.random.default_rng(seed)
     is_d1 = rng.random(size) < 0.5
     both = [mechanism(dataset, size, rng) for dataset in (1.0, 0.0)]
+    if isinstance(both[0], np.ndarray):
+        return SelectionDraws(from_raw(np.where(is_d1[:, None], *both)), is_d1)
     rows = [both[0][n] if one else both[1][n] for n, one in enumerate(is_d1.tolist())]
     return SelectionDraws(from_raw(rows), is_d1)
 
