@@ -46,9 +46,7 @@ def flat_tradeoff(epsilon: float, delta: float) -> Callable[[float], float]:
 
 
 def test_the_renyi_profile_is_the_largest_excess_over_allowed_pairs() -> None:
-    for epsilon, divergence, order in product(
-        [0.0, 0.4, 1.5], [0.05, 0.5, 2.0], [1.2, 2.0, 5.0, 40.0]
-    ):
+    for epsilon, divergence, order in product([0.0, 0.4, 1.5], [0.05, 0.5, 2.0], [1.2, 5.0, 40.0]):
 
         def divergences(p: FloatArray, q: FloatArray, order: float = order) -> FloatArray:
             heads = order * np.log(p) + (1 - order) * np.log(q)
@@ -101,7 +99,7 @@ def test_a_profile_falls_up_to_the_largest_float(claim: PrivacyClaim) -> None:
 @pytest.mark.parametrize("rho", [0.02, 0.5, 3.0])
 def test_the_concentrated_profile_is_the_least_over_orders(rho: float) -> None:
     for epsilon in (0.0, rho, rho + 2 * math.sqrt(rho)):
-        orders = 1 + np.exp(np.linspace(-6, 6, 61))
+        orders = 1 + np.exp(np.linspace(-6, 6, 31))
         least = min(_renyi_delta(float(a), rho * float(a), epsilon) for a in orders)
         assert _concentrated_delta(rho, epsilon) == pytest.approx(least, rel=0.02)
 

@@ -36,8 +36,8 @@ def test_no_pair_of_coins_on_the_line_has_a_smaller_divergence() -> None:
     for delta, epsilon, order in product([1e-5, 1e-3, 0.4], [0.0, 1.0, 5.0], [1.05, 2.0, 64.0]):
         least, most = _least_divergence(order, epsilon, delta), (1 - delta) / math.exp(epsilon)
         every = []
-        for place in range(1, 4_000):
-            q = most * math.exp(-place / 200)
+        for place in range(1, 1_000):
+            q = most * math.exp(-place / 50)
             p = delta + math.exp(epsilon) * q
             every.append(max(_binary_divergence(p, q, order), _binary_divergence(q, p, order)))
         assert least <= min(every) * (1 + 1e-9)
@@ -120,7 +120,7 @@ def test_failing_gaussian_noise_stays_below_the_profile() -> None:
 
 def test_any_laws_that_satisfy_the_definition_stay_below_the_profile() -> None:
     """P₀ and Q₀ of random divergence; P₁ and Q₁ are anything, on the same outcomes and others."""
-    for seed in range(30):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         size = int(rng.integers(2, 6))
         p, q = rng.dirichlet(np.full(size, 3.0), size=2)
@@ -137,9 +137,9 @@ def test_any_laws_that_satisfy_the_definition_stay_below_the_profile() -> None:
 
 
 def test_the_profile_falls_with_epsilon_and_rises_with_the_parameters() -> None:
-    for rho, delta in product([0.01, 0.5, 4.0], [0.0, 1e-9, 0.1, 0.9]):
+    for rho, delta in ((0.01, 0.1), (0.5, 0.0), (0.5, 1e-9), (4.0, 0.9)):
         claim = ApproximateZCDP(rho, delta)
-        values = [claim.profile(float(one)) for one in np.linspace(0, 30, 61)]
+        values = [claim.profile(float(one)) for one in np.linspace(0, 30, 31)]
         assert all(after <= before for before, after in pairwise(values))
         assert all(delta <= value <= 1 for value in values)
         for epsilon in EPSILONS:
@@ -275,7 +275,7 @@ def test_audits_refute_false_claims_and_round_trip_through_json(
 ) -> None:
     claim = ApproximateZCDP(rho, delta)
     mechanism = partial(fails_sometimes, share=0.3)
-    result = dpaudit.audit(mechanism, 0, 1, claim, samples=30_000)
+    result = dpaudit.audit(mechanism, 0, 1, claim, samples=10_000)
     assert result.verdict is verdict
     (again,) = from_json(to_json([result]))
     assert again.claim == claim

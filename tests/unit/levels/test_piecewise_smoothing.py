@@ -19,7 +19,7 @@ ROW = np.arange(30)[None]
 
 def test_means_are_those_of_all_ways_to_divide_a_row() -> None:
     rng = np.random.default_rng(2)
-    places, chance = 4, 0.3
+    places, chance = 3, 0.3
     found, error = rng.normal(size=places), rng.uniform(0.3, 0.6, size=places)
     law = rng.dirichlet(np.ones(2 * len(GRID))).reshape(2, -1)
     total, sums = 0.0, np.zeros(places)

@@ -216,8 +216,8 @@ print(len(from_raw([{"a": 1.0, "b": 1.0}, {"b": 1.0, "a": 1.0}]).representations
 """
 
 
-# With 24 and 30, the order of the set of both texts depends on which of them comes first.
-@pytest.mark.parametrize(("seed", "orders"), [(1, 1), (2, 1), (3, 1), (24, 2), (30, 2)])
+# With 24, the order of the set of both texts depends on which of them comes first.
+@pytest.mark.parametrize(("seed", "orders"), [(1, 1), (2, 1), (24, 2)])
 def test_all_orders_of_a_set_count_as_one_with_any_hash_seed(seed: int, orders: int) -> None:
     of_sets, built, literal = map(int, in_new_process(_ORDERS, seed).split())
     assert (of_sets, built) == (0, orders)
@@ -242,7 +242,7 @@ print(found.count(False))
 """
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_order_of_a_set_of_many_keys_is_known(seed: int) -> None:
     assert in_new_process(_LARGE, seed) == "0"
 

@@ -284,11 +284,11 @@ def test_too_many_columns_are_cut_with_a_message_but_stay_in_the_keys() -> None:
     assert len(from_raw(np.zeros((2, 5_000))).columns) == 4_096
 
 
-def test_a_million_different_outcomes() -> None:
-    table = from_raw(np.random.default_rng(0).integers(0, 2**40, 1_000_000))
-    assert len(np.unique(table.keys())) > 999_000
-    text = from_raw([f"{i:x}" for i in range(200_000)])
-    assert len(np.unique(text.take(slice(100_000)).keys())) == 100_000
+def test_many_different_outcomes_have_different_keys() -> None:
+    table = from_raw(np.random.default_rng(0).integers(0, 2**40, 200_000))
+    assert len(np.unique(table.keys())) > 199_900
+    text = from_raw([f"{i:x}" for i in range(40_000)])
+    assert len(np.unique(text.take(slice(20_000)).keys())) == 20_000
 
 
 def test_pandas_is_not_imported_for_it() -> None:

@@ -35,7 +35,7 @@ def found() -> AuditResult:
         space=SPACE,
         adjacency="add-remove",
         outside=True,
-        samples=20_000,
+        samples=6_000,
         seed=2,
     )
 

@@ -93,9 +93,9 @@ def test_the_numbers_in_docs_method_are_reproduced() -> None:
 
 def test_the_test_refutes_every_epsilon_up_to_the_bound() -> None:
     """Every ε up to the bound is refuted, and one within a fiftieth of a sd above it is not."""
-    for alpha, delta, game in product([0.2, 0.01], [0.0, 0.01, 0.1], SOME_GAMES):
+    for (alpha, delta), game in product([(0.2, 0.0), (0.01, 0.01), (0.2, 0.1)], SOME_GAMES):
         bound = epsilon_lower(game, delta, alpha)
-        for share in np.linspace(0, 1, 20):
+        for share in np.linspace(0, 1, 7):
             if bound:
                 assert p_value(game, share * bound, delta, alpha) <= alpha * (1 + 1e-6)
         deviation = math.sqrt(1 / game.correct + 1 / max(1, game.wrong))
@@ -104,10 +104,10 @@ def test_the_test_refutes_every_epsilon_up_to_the_bound() -> None:
 
 
 def test_the_test_refutes_every_delta_up_to_the_bound() -> None:
-    for epsilon, game in product([0.0, 0.2, 0.7], SOME_GAMES):
+    for epsilon, game in product([0.0, 0.7], SOME_GAMES):
         bound = delta_lower(game, epsilon, 0.01, ALPHA)
         assert 0 <= bound <= 1
-        for share in np.linspace(0.01, 1, 20):
+        for share in np.linspace(0.01, 1, 7):
             if bound:
                 assert p_value(game, epsilon, share * bound, ALPHA) <= ALPHA * (1 + 1e-6)
         deviation = (
@@ -118,9 +118,7 @@ def test_the_test_refutes_every_delta_up_to_the_bound() -> None:
 
 
 def test_p_value_and_bounds_refute_the_same_claims() -> None:
-    for (epsilon, delta), game in product(
-        [(0.4, 0.0), (0.9, 0.02), (1.3, 0.0), (0.2, 0.1)], SOME_GAMES
-    ):
+    for (epsilon, delta), game in product([(0.9, 0.02), (1.3, 0.0), (0.2, 0.1)], SOME_GAMES):
         refuted = p_value(game, epsilon, delta, ALPHA) <= ALPHA
         assert (epsilon_lower(game, delta, ALPHA) >= epsilon) is refuted
         if delta:

@@ -94,10 +94,10 @@ def scores_by_search(draws: int, epsilon: float, spared: float) -> FloatArray:
         (10, 0.5, 0.02, True),
         (10, 0.5, 0.02, False),
         (20, 0.5, 0.001, True),
-        (25, 1.5, 0.1, False),
-        (30, 0.0, 0.1, True),
-        (30, 1.0, 0.3, True),
-        (30, 1.0, 0.3, False),
+        (20, 1.5, 0.1, False),
+        (20, 0.0, 0.1, True),
+        (20, 1.0, 0.3, True),
+        (20, 1.0, 0.3, False),
     ],
 )
 def test_no_null_is_refuted_more_often_than_alpha(
@@ -116,7 +116,7 @@ def test_no_null_is_refuted_more_often_than_alpha(
 
 
 def test_nulls_inside_the_claim_are_refuted_less_often_than_those_on_its_boundary() -> None:
-    draws, epsilon, delta, alpha = 30, 1.0, 0.1, 0.1
+    draws, epsilon, delta, alpha = 20, 1.0, 0.1, 0.1
     counts = all_counts(draws)
     refuted = are_refuted(counts, draws, True, epsilon, delta, alpha)
     for c, w in boundary(epsilon, delta, 12):
@@ -127,7 +127,7 @@ def test_nulls_inside_the_claim_are_refuted_less_often_than_those_on_its_boundar
 def test_p_is_a_supremum_of_enumerated_probabilities() -> None:
     for (epsilon, spared), (correct, wrong, draws) in product(
         [(0.3, 0.05), (1.0, 0.01), (2.0, 0.2)],
-        [(9, 2, 25), (15, 3, 30), (4, 0, 30), (0, 0, 12)],
+        [(9, 2, 20), (12, 3, 20), (4, 0, 20), (0, 0, 12)],
     ):
         gamma = 0.0005
         counts = all_counts(draws)
@@ -251,10 +251,10 @@ def test_an_interval_that_the_claim_leaves_empty_is_taken_at_its_cap() -> None:
 
 def test_p_is_a_number_wherever_it_is_asked_for() -> None:
     for draws in (1, 2, 30):
-        for correct, wrong in all_counts(draws)[:: max(1, draws // 2)]:
+        for correct, wrong in all_counts(draws)[:: max(1, draws)]:
             test = ScoreTest(int(correct), int(wrong), draws, 1e-4)
-            for epsilon in (0.0, 1e-9, 1.0, 40.0, 299.0, 301.0, 1e9):
-                for spared in (0.0, 1e-300, 1e-9, 0.5, 1 - 1e-12, 1.0):
+            for epsilon in (0.0, 1e-9, 1.0, 299.0, 301.0, 1e9):
+                for spared in (0.0, 1e-300, 0.5, 1 - 1e-12, 1.0):
                     p = test.p_value(epsilon, spared)
                     assert 1e-4 <= p <= 1, (draws, correct, wrong, epsilon, spared, p)
 
