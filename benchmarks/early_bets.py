@@ -77,6 +77,10 @@ def _pair(is_d1: bool, rng: np.random.Generator) -> list[float]:
     return [float(is_d1) + float(noise) for noise in rng.laplace(scale=2.0, size=2)]
 
 
+def _vector(is_d1: bool, rng: np.random.Generator) -> list[float]:
+    return [float(one) for one in is_d1 / math.sqrt(8) + rng.normal(size=8)]
+
+
 def _scale(is_d1: bool, rng: np.random.Generator) -> float:
     return float(rng.laplace(scale=2.0 if is_d1 else 1.0))
 
@@ -113,6 +117,7 @@ LAWS = (
     Law("reveal or randomise, ε = 0.3, δ = 0.05", _revealing, 0.3, 0.05),
     Law("two Laplace numbers, ε = 1", _pair, 1.0),
     Law("two scales, ε = 0.1", _scale, 0.1, _delta_of_scale(0.1)),
+    Law("normal vector of 8, ε = 0.5", _vector, 0.5, _delta_of_normal(0.5)),
     Law("no difference, ε = 0", _same, 0.0),
 )
 

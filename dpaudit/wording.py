@@ -12,6 +12,11 @@ UNSEEDED = (
     "the mechanism draws randomness that no seed controls, from the operating system or a native "
     "library: another run will differ"
 )
+# The remedy if torch is loaded, whose kernels may sum in an order that varies.
+KERNELS = (
+    "if kernels of torch are the cause, torch.use_deterministic_algorithms(True) lets the seed "
+    "repeat the audit"
+)
 # Prefix of the names in `sys.modules` of modules that were run from files. Messages show the path
 # of the file instead.
 FILE_PREFIX = "dpaudit_file_"

@@ -2,7 +2,8 @@
 
 `learn` needs hundreds of draws. `bet_early` makes beliefs from 16 draws on, by regressions with one
 or two weights (docs/method.md §4). A single column of numbers is cut at quantiles. Other outcomes
-have the levels of the best candidate of `learn`, whose counts come from fits to other draws.
+have the levels of the best candidate of `learn` or, if it is likelier, of a weighted sum of all
+columns (`by_mean_differences`). The counts of both come from fits to other draws.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.freezing import expected_draws_of
 from dpaudit.attacks.learning import learn
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import CellLevels
+from dpaudit.attacks.weighted_sums import by_mean_differences
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.cells import Cells, frequent_labels, is_number, make_cells, short_edges
@@ -22,6 +25,9 @@ from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
 from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
 from dpaudit.stats.betting import Beliefs
 
+# Draws up to which beliefs are learned here, and the same for outputs with several columns: there,
+# a weighted sum may be better than the winner of `learn` for longer.
+EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS = 400, 4_000
 # Name of the attack in reports.
 NAME = "early bets"
 # Number of intervals of a column of numbers, at most.
@@ -57,6 +63,7 @@ def bet_early(
     """
     column = selection.outcomes.columns[0]
     level: LevelMap
+    expected: FloatArray | None = None
     is_plain = len(selection.outcomes.columns) == 1 and bool(is_number(column).any())
     if is_plain and not len(selection.outcomes.representations):
         cells = _cells(selection)
@@ -69,14 +76,20 @@ def bet_early(
         learned = learn(selection, objective, scorers, to_bet=True)
         if learned.counts is None:
             return learned
-        level, tried = learned.portfolio.main.level, learned.tried
-        counts = learned.counts
+        level, tried, counts = learned.portfolio.main.level, learned.tried, learned.counts
+        sums = by_mean_differences(selection, pools=True)
+        if sums and _log_likelihood(sums[0].counts) > _log_likelihood(counts):
+            level, counts = sums[0].freeze(), sums[0].counts
+            expected = expected_draws_of(sums[0])
+        elif selection.size >= EARLY_UNTIL:
+            return learned
         places = _ranks(counts)
     posteriors = _posteriors(counts, places)
     guesses = _rules(posteriors, objective, rules)
     main = Rule("main", NAME, level, guesses[0])
     tried = tried or (Tried(NAME, None),)
-    return Learned(Portfolio.of([main]), Beliefs(posteriors, guesses, early=True), tried=tried)
+    beliefs = Beliefs(posteriors, guesses, early=True)
+    return Learned(Portfolio.of([main]), beliefs, tried=tried, expected_draws=expected)
 
 
 def _cells(selection: SelectionDraws) -> Cells:
@@ -117,6 +130,16 @@ def _ranks(counts: IntArray) -> FloatArray:
     return np.append(np.log(share / (1 - share)), np.nan)
 
 
+def _log_likelihood(counts: IntArray) -> float:
+    """Return the log-likelihood of the inputs under a regression on the ranks of an order's levels,
+    whose counts, (levels, 2), come from fits to other draws."""
+    places = _ranks(counts)[:-1, None]
+    belief = _regression(places, counts[:-1], _REGRESSIONS[3][1])
+    share = np.clip(belief, 1e-9, 1 - 1e-9)
+    unseen = float(counts[-1].sum()) * math.log(2)
+    return float(np.sum(counts[:-1] * np.log(np.stack([share, 1 - share], axis=1)))) - unseen
+
+
 def _posteriors(counts: IntArray, places: FloatArray) -> FloatArray:
     """Return the beliefs of every bettor, Pr[d1 | level]: (bettors, levels).
 
@@ -142,16 +165,18 @@ def _regression(features: FloatArray, counts: IntArray, precision: float) -> Flo
     The inputs are equally likely, so the log-odds are 0 on average.
     """
     draws = counts.sum(axis=1).astype(float)
-    mean = np.average(features, axis=0, weights=np.maximum(draws, 1e-9))
-    spread = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=np.maximum(draws, 1e-9)))
-    table = (features - mean) / np.maximum(spread, 1e-9)
+    mass = np.maximum(draws, 1e-9) / np.maximum(draws, 1e-9).sum()
+    table = features - mass @ features
+    table = table / np.maximum(np.sqrt(mass @ table**2), 1e-9)
     weights = np.zeros(table.shape[1])
     for _ in range(_STEPS):
         share = 1 / (1 + np.exp(-table @ weights))
         gradient = table.T @ (counts[:, 0] - draws * share) - precision * weights
         curvature = (table * (draws * share * (1 - share))[:, None]).T @ table
         curvature[np.diag_indices(len(weights))] += precision
-        weights = np.clip(weights + np.linalg.solve(curvature, gradient), -8.0, 8.0)
+        is_one = len(weights) == 1  # `solve` takes ten times as long
+        step = gradient / curvature[0] if is_one else np.linalg.solve(curvature, gradient)
+        weights = np.minimum(np.maximum(weights + step, -8.0), 8.0)
     return np.asarray(1 / (1 + np.exp(-np.clip(table @ weights, -20.0, 20.0))))
 
 

@@ -100,7 +100,7 @@ def freeze(
         Beliefs(_posteriors(finer.counts, extra), rows),
         tried=tuple(tried),
         scores=_distributions(finer, level),
-        expected_draws=np.concatenate([_expected_draws(finer), extra]),
+        expected_draws=np.concatenate([expected_draws_of(finer), extra]),
         leading=_leading(winner, candidates, objective),
         rare_filter=None if rare is None else rare[1],
         predicts_bound=any(one.predicted for one in tried),
@@ -272,7 +272,7 @@ def _leading(
     return tuple(order[n] for n in sorted([*wanted, *others[:room]]))
 
 
-def _expected_draws(candidate: Candidate) -> FloatArray:
+def expected_draws_of(candidate: Candidate) -> FloatArray:
     """Return expected draws by level and input, (levels, 2). Counts are smoothed over levels where
     levels are smooth, else shrunk towards common log-ratios. The last level, for unseen outcomes,
     gets equal numbers for both inputs."""

@@ -389,10 +389,17 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
     The weight of a feature is the difference of its means on d1 and d2 over its variance (Fisher
     1936, with a diagonal covariance). This is best for independent normal noise, as on a gradient.
     """
-    columns = selection.outcomes.columns
-    if len(columns) <= MOST_FEATURES:
-        return []
-    features = scaled_features(columns)
+    is_wide = len(selection.outcomes.columns) > MOST_FEATURES
+    return by_mean_differences(selection, pools=False) if is_wide else []
+
+
+def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[OrderedBins]:
+    """Return the orders of `mean_differences` for any number of columns; none for one feature.
+
+    pools: whether to shrink each weight towards the mean weight, as much as its error suggests
+        (James & Stein 1961). This helps after few draws.
+    """
+    features = scaled_features(selection.outcomes.columns)
     if len(features) < 2:
         return []
     design, is_d1 = design_of(features, selection.outcomes), selection.is_d1
@@ -403,10 +410,12 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
     total = parts.sum(axis=0)
     held_out = np.empty(selection.size)
     for number, part in enumerate(parts):
-        held_out[fold == number] = times(design[fold == number], _weights(total - part, variance))
-    weights = _weights(total, variance)
+        held_out[fold == number] = times(
+            design[fold == number], _weights(total - part, variance, pools=pools)
+        )
+    weights = _weights(total, variance, pools=pools)
     both = [_sums(design[half::2], is_d1[half::2]) for half in (0, 1)]
-    halves = np.stack([times(design, _weights(half, variance)) for half in both])
+    halves = np.stack([times(design, _weights(half, variance, pools=pools)) for half in both])
     freeze = partial(Linear.of, features, weights, selection.outcomes)
     return [by_score(Scored("difference of means", held_out, freeze, halves), selection)]
 
@@ -417,11 +426,16 @@ def _sums(design: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
     return np.stack([summed(design, arm.astype(np.float64)) for arm in (is_d1, ~is_d1)])
 
 
-def _weights(sums: FloatArray, variance: FloatArray) -> FloatArray:
+def _weights(sums: FloatArray, variance: FloatArray, *, pools: bool) -> FloatArray:
     """Return the weight of the constant, then of every feature: (1 + features,).
 
-    sums: (2, 1 + features), as returned by `_sums`.
+    sums: (2, 1 + features), as returned by `_sums`.  pools: as in `by_mean_differences`.
     """
-    d1, d2 = sums[:, 1:] / np.maximum(1.0, sums[:, :1])
+    draws = np.maximum(1.0, sums[:, :1])
+    d1, d2 = sums[:, 1:] / draws
     weights = (d1 - d2) / variance
+    if pools:
+        error = float(np.mean(np.sum(1 / draws) / variance))
+        truth = max(0.0, float(np.var(weights)) - error)
+        weights = weights.mean() + truth / (truth + error) * (weights - weights.mean())
     return np.append(-np.sum(weights * (d1 + d2)) / 2, weights)

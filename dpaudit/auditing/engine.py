@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import torch_use
 from dpaudit.adapters.calls import ONE_BY_ONE
 from dpaudit.adapters.pmf import stated_law
 from dpaudit.attacks.user_attacks import load_attacks
@@ -82,7 +83,7 @@ from dpaudit.targets.target import (
     starts_a_program,
 )
 from dpaudit.version import __version__
-from dpaudit.wording import UNSEEDED, counted
+from dpaudit.wording import KERNELS, UNSEEDED, counted
 
 # Names of executors whose worker processes this process starts on this machine.
 _LOCAL = (None, "serial", "processes")
@@ -473,7 +474,8 @@ class AuditRun:
         doubts, redrawing_notes = checks.redrawing_remarks(redrawn)
         # Inputs that a search made have the type that the user asked for.
         doubtful = [] if spec.search is not None else checks.doubtful_inputs(pair, certificate)
-        unseeded = () if is_reproducible or names else (UNSEEDED,)
+        unseeded = [] if is_reproducible or names else [UNSEEDED]
+        unseeded += [KERNELS] if not is_reproducible and torch_use.is_loaded() else []
         return replace(
             certificate,
             warnings=(*texts, *doubts, *certificate.warnings, *doubtful),

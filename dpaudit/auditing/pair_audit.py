@@ -19,14 +19,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.early_bets import bet_early
+from dpaudit.attacks.early_bets import EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS, bet_early
 from dpaudit.attacks.learning import best_point, learn, scorers_for
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import has_fractions, has_integers
 from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
 from dpaudit.auditing.checks import DrawChecks, Refutation, certifying_tallies, check_inputs
 from dpaudit.auditing.counting import LEARNING, TIMING, Counts, Ledger, learn_by_counting
-from dpaudit.auditing.schedule import EARLY_UNTIL, look_stride, wants_refit
+from dpaudit.auditing.schedule import look_stride, wants_refit
 from dpaudit.certificates.certificate import (
     Certificate,
     EpsilonInterval,
@@ -320,7 +320,9 @@ class PairAudit:
             self._has_point = True
         self._learned_from = selection.size
         objective, custom = self._objective(), self._users_attacks
-        if to_bet and self._ledger.ends_by_bets and selection.size < EARLY_UNTIL:
+        is_vector = len(selection.outcomes.columns) > 1
+        until = EARLY_UNTIL_OF_COLUMNS if is_vector else EARLY_UNTIL
+        if to_bet and self._ledger.ends_by_bets and selection.size < until:
             rules = _RULES + self._reserves * (1 if objective.point.delta == 0 else 2)
             return bet_early(selection, objective, self._attacks, rules)
         return learn(selection, objective, self._attacks, custom_scorers=custom, to_bet=to_bet)

@@ -44,8 +44,6 @@ _FIRST_EARLY_BLOCK, _EARLY_BLOCK_SHARE = 16, 12
 _EARLY_REFIT_GROWTH = 1.25
 # In such a run, minimum number of draws before the first fit if the claim has several points.
 _EARLY_POINTS = 64
-# In such a run, simple beliefs are learned from up to this number of draws (`bet_early`).
-EARLY_UNTIL = 400
 # A mechanism with one draw per call is slow if a draw takes more than this number of seconds.
 SLOW_DRAW = 0.005
 # Ratio of the sizes of consecutive blocks that fill the buffer.

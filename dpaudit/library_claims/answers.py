@@ -74,10 +74,16 @@ def number(value: Any, symbol: str, asked: str) -> float:
 
 def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dict[str, Any]:
     """Return the answer of a library that states a single (ε, δ)."""
-    if question.delta is not None:
+    found, share = number(epsilon, "ε", asked), number(delta, "δ", asked)
+    if question.delta is not None and share == 0:
         why = f"{asked} states the claim without a δ to choose; leave delta out"
         raise NoClaim(why, code="options-conflict")
-    found, share = number(epsilon, "ε", asked), number(delta, "δ", asked)
+    if question.delta not in (None, share):
+        why = (
+            f"{asked} states ε = {found:.12g} at δ = {share:.12g} alone, and delta is "
+            f"{question.delta:.12g}; leave delta out, or make the object for that δ"
+        )
+        raise NoClaim(why, code="claim-at-another-delta")
     claim = {"epsilon": found, "delta": share} if share else {"epsilon": found}
     words = f"ε = {found:.12g}, δ = {share:.12g}" if share else f"ε = {found:.12g}"
     return {"asked": asked, "claim": claim, "answer": words}

@@ -161,6 +161,17 @@ def test_a_privatizer_must_use_its_key(folder: Path) -> None:
     assert run(folder, JAX / "python", "-c", program).stdout == "training-seed-constant\n"
 
 
+def test_draws_that_no_seed_repeats_have_a_remedy_where_torch_is_loaded(folder: Path) -> None:
+    program = (
+        "import os, torch, dpaudit\n"
+        "from dpaudit.wording import KERNELS\n"
+        "result = dpaudit.audit(lambda x: os.urandom(1)[0], 0, 1, dpaudit.PureDP(1.0),\n"
+        "                       samples=400, no_trace=True)\n"
+        "print(KERNELS in result.certificates[0].notes)"
+    )
+    assert run(folder, TORCH / "python", "-c", program).stdout == "True\n"
+
+
 @pytest.mark.parametrize(("programs", "name"), [(TORCH, "opacus"), (JAX, "jax")])
 def test_the_audits_of_the_library_end_as_expected(programs: Path, name: str) -> None:
     words = ("run", f"configs/real/{name}.yaml", "--quiet", "--no-trace")

@@ -113,6 +113,9 @@ def test_python_dp_states_epsilon_and_delta(delta: float) -> None:
     if delta:
         noise, claim = mechanisms.GaussianMechanism(0.4, delta, 1.0), ApproximateDP(0.4, delta)
         assert asked(noise.add_noise, (0.0, 1.0)) == claim
+        assert asked(noise.add_noise, (0.0, 1.0), delta=delta) == claim
+        other = "claim-at-another-delta"
+        assert code(asked, noise.add_noise, (0.0, 1.0), delta=delta / 10) == other
         return
     noise = mechanisms.LaplaceMechanism(0.4, 2.0)
     assert asked(noise.add_noise, (0.0, 2.0)) == PureDP(noise.epsilon)
