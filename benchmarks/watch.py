@@ -60,10 +60,10 @@ def page(by_library: Mapping[str, Sequence[AuditResult]], planned: Mapping[str, 
 
 
 def _title(name: str, results: Sequence[AuditResult]) -> str:
-    """Return the library with its version; the name of the file if several libraries were asked."""
+    """Return the library with its version; that of the file if an accountant made the claims."""
     sources = [one.claimed_by for one in results if one.claimed_by is not None]
-    titles = {f"{one.library} {one.version}" for one in sources}
-    return titles.pop() if len(titles) == 1 else name
+    titles = {f"{one.library} {one.version}" for one in sources if "accountant" not in one.asked}
+    return titles.pop() if len(titles) == 1 else " ".join(name.rsplit("-", 1))
 
 
 def _found(every: Sequence[AuditResult]) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _row(result: AuditResult) -> str:
         verdict = "under-powered"
     cells = [result.name, claim.replace("|", "\\|"), verdict, "", "", f"{result.draws:,}"]
     if result.certificates:
-        (certificate,) = result.certificates
+        certificate = min(result.certificates, key=lambda one: one.p_value)
         at = f" at δ = {certificate.point.delta:g}" if certificate.point.delta else ""
         cells[3] = numbers.at_least(result.epsilon_lower, above=certificate.point.epsilon) + at
         cells[4] = numbers.at_most(certificate.fixed.detectable_epsilon)

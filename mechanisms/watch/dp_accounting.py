@@ -46,12 +46,6 @@ def discrete_laplace(value: int, size: int, rng: np.random.Generator) -> Any:
     return value + first - second
 
 
-@_described_by(dp_event.RandomizedResponseDpEvent(0.5, 3))
-def response(value: int, size: int, rng: np.random.Generator) -> Any:
-    """Keep the value with probability 1/2; otherwise draw one of 0, 1 and 2."""
-    return np.where(rng.random(size) < 0.5, value, rng.integers(3, size=size))
-
-
 @_described_by(dp_event.SelfComposedDpEvent(_GAUSSIAN, 3))
 def three_gaussians(value: float, size: int, rng: np.random.Generator) -> Floats:
     """Add normal noise three times, each time to the same value."""

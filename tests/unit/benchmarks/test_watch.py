@@ -29,3 +29,11 @@ def test_the_page_has_a_row_for_each_audit() -> None:
     assert f"Refuted: {', '.join(refuted)}." in page
     assert f"{len(results)} of 12 audits" in page
     assert "0.02" in page
+
+
+def test_without_a_source_the_claim_itself_is_shown_and_the_file_names_the_library() -> None:
+    recorded, _ = read_document(gallery.RECORDED.read_text(encoding="utf-8"))
+    results = [replace(one, family=Family("mine", 1, 0.98, 1e-3)) for one in recorded]
+    page = watch.page({"my-library-1.2": results}, {"my-library-1.2": len(results)})
+    assert "## my-library 1.2\n" in page
+    assert f"| {results[0].name} | {results[0].claim.describe()} |" in page
