@@ -303,7 +303,7 @@ def test_a_pair_that_is_tried_to_plan_by_the_clock_ends_nothing() -> None:
         return clipped(rows) + rng.laplace() + 100 * (len(rows) == 3)
 
     result = dpaudit.search(
-        leaks_for_three, PureDP(1.0), space=UNIT, adjacency="add-remove", time=8.0, inside=True
+        leaks_for_three, PureDP(1.0), space=UNIT, adjacency="add-remove", time=30.0, inside=True
     )
     assert result.verdict is Verdict.VIOLATION
 
