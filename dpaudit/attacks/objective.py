@@ -186,11 +186,12 @@ def best_predicted(candidate: Candidate, objective: Objective) -> float:
 def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
     """Return the candidate with the largest `rank_key`; among equal keys, the first candidate.
 
-    If no predicted bound is positive and rules are not `to_bet`, predictions without a penalty rank
-    the candidates. If the log-odds of the winner follow a score and the bound is for ε, there is a
-    second comparison: among all candidates of this kind with at least 85 % of the winner's bound
-    (after the discount of `rank_key`), the candidate with the largest likelihood wins. The reason:
-    a bound depends on the luck of a few rare outputs, a likelihood on all draws.
+    If no predicted bound is positive, and the rule is not for bets (`objective.to_bet`), candidates
+    are ranked by their predictions without the penalty. If the log-odds of the winner follow a
+    score and the bound is for ε, there is a second comparison: among all candidates of this kind
+    with at least 85 % of the winner's bound (after the discount of `rank_key`), the candidate with
+    the largest likelihood wins. The reason: a bound depends on the luck of a few rare outputs, a
+    likelihood on all draws.
     """
     winner = max(candidates, key=lambda one: rank_key(one, objective))
     if not objective.to_bet and rank_key(winner, objective)[0] == 0:

@@ -197,7 +197,8 @@ def draws_for_rare(
     # rule.
     alpha = RARE_SHARE * test.alpha / test.share
     usual = Plan(certificate.budget, None, limits).freeze_at
-    # An audit that learned from more draws than usual may again learn from up to half of its draws.
+    # If the audit learned from more draws than usual, a longer audit may also use up to half of its
+    # draws for learning.
     learns_more = certificate.draws - test.draws > usual
 
     def is_enough(samples: int) -> bool:

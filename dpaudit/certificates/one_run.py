@@ -159,5 +159,6 @@ class OneRunCertificate:
 
     @property
     def fixes_guesses(self) -> bool:
-        """Whether the result holds only if the number of guesses was fixed before the scores."""
+        """Whether the result holds only if the number of guesses was fixed before the scores were
+        seen."""
         return self.method != "independent" and (self.method == "tradeoff" or self.point.delta > 0)

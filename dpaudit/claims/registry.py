@@ -26,7 +26,7 @@ DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClaimParameter:
-    """A named parameter, or a substitute, that one or more definitions take.
+    """A parameter that one or more definitions take, or that a user may give in place of another.
 
     definitions: keys, such as "pure", of the definitions that take the parameter.
     help, forms, has_flag, has_curve: as in `claims.base.Parameter`.

@@ -112,7 +112,8 @@ class RenyiDP(PrivacyClaim):
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return "D_a" and the largest D_a whose privacy profile at ε is at most `delta_lower`."""
+        """Return (name, value): the name "D_a" with the order as a, and the largest divergence D_a
+        that implies at most δ = `delta_lower` at ε."""
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
         return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST, near)

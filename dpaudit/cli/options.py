@@ -176,7 +176,8 @@ def _show_complete_help(ctx: click.Context, _: click.Parameter, wanted: bool) ->
 
 
 def _in_a_line(text: str) -> str:
-    """Return the first sentence of a help text, and the default if it is stated and fits."""
+    """Return the first sentence of a help text, with the default if the text states one and both
+    fit in one line."""
     first, _, rest = text.partition(". ")
     first = f"{first.removesuffix('.')}."
     default = rest.partition("Default: ")[2].partition(". ")[0].partition(", ")[0]

@@ -158,10 +158,11 @@ class Document:
         return f"{self.path}: " if line is None else f"{self.path}:{line}: "
 
     def locate_in(self, index: int, path: Path, flags: Collection[str] = ()) -> str:
-        """Return `file.yaml:12: ` for a path inside entry `index`, or inside the defaults if the
-        key is there.
+        """Return the place of a value in the file, as `file.yaml:12: `.
 
-        flags: keys that a flag has set. They have no line.
+        index, path: number of the entry, and keys and list indices that lead from the entry to the
+            value. If the defaults have the value, and the entry does not, the place is there.
+        flags: keys whose values flags of the command line set. Their place is `file.yaml: `.
         """
         if path and path[0] in flags:
             return self.locate(())

@@ -9,7 +9,7 @@ from dpaudit.errors import ConfigurationError, DpauditError, Name
 
 # Keys and list indices that lead from an audit to a value, such as ("claim", "epsilon").
 Path = tuple[str | int, ...]
-# Function that returns the start of a message about a path, such as `audits.yaml:12: `.
+# Function from such keys to the start of a message about the value, such as `audits.yaml:12: `.
 Locate = Callable[[Path], str]
 
 

@@ -127,7 +127,8 @@ def parse_adjacency(value: Any, base: Path | None = None) -> Adjacency | None:
     value: relation as text or as a mapping, such as `add-remove`, `l1:1`, `{l1: 1}`, `user:id`,
     `{user: id, groups: 2, group: city}` or `import:my.module:relation`; None if no relation is
     declared.
-    base: folder in which relative files of import paths are looked for after the working directory.
+    base: second folder, after the working directory, in which the relative file of an import path
+        is looked for.
 
     Raises DatasetError, and TargetError for an invalid import path.
     """

@@ -111,7 +111,8 @@ def as_pandas(value: Any) -> Any:
 
 
 def are_equal(d1: Any, d2: Any) -> bool:
-    """Return whether no mechanism can distinguish two datasets."""
+    """Return whether two datasets are equal for every mechanism, but for values that Python calls
+    equal, such as 1 and True. Unlike in Python, NaN equals NaN, and −0.0 differs from 0.0."""
     if isinstance(d1, np.ndarray) and isinstance(d2, np.ndarray):
         floats = d1.dtype.kind in "fc" and d2.dtype.kind in "fc"
         if not np.array_equal(d1, d2, equal_nan=floats):

@@ -56,8 +56,8 @@ class Candidate(ABC):
     attack: name of the scorer, as reports show it.
     counts: (levels, 2), number of learning draws by level and input; the last level is for outcomes
         that learning never saw. If the order was fitted to kept draws, these are held-out counts:
-        the level of each draw comes from a fit to other draws. Where cells were counted, and for
-        rare outputs, the order is by these counts themselves.
+        the level of each draw comes from a fit to other draws. Exception: for counted cells and
+        rare outputs, the same counts also determine the order.
     count_penalty: standard errors subtracted from bounds that are predicted from these counts:
         `tuning.PENALTY`, or `PENALTY_ANY_ORDER` for an order of many cells, or `PENALTY_SHRUNK` if
         the order is by shrunk counts.

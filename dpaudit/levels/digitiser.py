@@ -111,7 +111,8 @@ class _Grid:
 
     scale, shift: a number x is in cell floor(scale · x + shift), clipped to the grid.
     edges: (depth, cells), the edges in each cell, rising; infinite where a cell has fewer.
-    values: (cells · (depth + 1),), for each cell the values between its edges.
+    values: (cells · (depth + 1),), for each cell the results of a look-up, one for each of the
+        depth + 1 intervals between its edges.
     crowded: (cells,), whether a cell has more than `depth` edges; None if no cell has.
     """
 

@@ -346,7 +346,7 @@ def _often(keys: KeyArray, often: int) -> KeyArray | None:
 def _missing(keys: KeyArray, known: KeyArray) -> Mask:
     """Return which hashes are not among the known hashes: (size,).
 
-    known: rising.
+    known: the known hashes, in rising order.
     """
     if len(keys) > 1 and keys.strides == (0,):  # all outcomes share one key
         return np.broadcast_to(_missing(keys[:1], known), len(keys))

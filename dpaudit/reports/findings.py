@@ -148,7 +148,7 @@ def is_by_divergence(certificate: Certificate) -> bool:
 
 
 def divergence(test: DivergenceTest) -> str:
-    """Return the name of the bounded Rényi divergence, such as `D_2(P ‖ Q)`."""
+    """Return the name of the Rényi divergence that a test bounds, such as `D_2(P ‖ Q)`."""
     order = f"D_{numbers.plain(test.witness.order)}"
     return f"{order}(P ‖ Q)" if test.witness.from_d1 else f"{order}(Q ‖ P)"
 

@@ -107,7 +107,8 @@ class Judge:
 class Confirming:
     """Tries pairs, and confirms that they leak.
 
-    pairs: keys of the pairs that were tried and count. A key is the numbers of the two inputs.
+    pairs: keys of the tried pairs that count towards the reported number. A key consists of the
+        numbers of the two inputs.
     enough: evidence from which a leak is clear.
     is_found: whether a pair has leaked clearly since the caller set this field to False.
     """

@@ -493,8 +493,11 @@ class _Search:
         return tuple(self._small(*self.exceeding[inside, kind], kind) for kind in kinds)
 
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
-        """Return a small pair above the claim. Inside the space, prefer a pair that keeps the whole
-        distance, if it is not much longer."""
+        """Return a small pair whose distance of outputs exceeds the claimed sensitivity.
+
+        Inside the space, prefer a pair that keeps all of `distance`, unless it takes much longer to
+        write or has more records.
+        """
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):
             far = self._shrunk(pair, kind, lambda other: other >= distance * (1 - _ROUNDING))

@@ -28,7 +28,8 @@ _MOST_PAIRS = 100_000
 _FIRST_ENTRIES = 2_000
 # Number of standard errors that `collision_bound` adds to its estimate.
 _ERRORS = 6.0
-# Number of pairs that `collision_bound` adds to the number of equal pairs.
+# Number of pairs that `collision_bound` adds to the observed number of equal pairs, so that a small
+# number gives a safe bound.
 _PAIRS = 10.0
 # Minimum number of pairs of equal keys at a lag that `repetition_p_value` tests.
 _FEWEST_REPEATS = 4

@@ -174,8 +174,8 @@ class NewProcesses:
             is_own, number = key
             seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
             starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
-            # An interpreter that ends is not replaced by the pool: its thread would enter
-            # `_starting`, which changes variables that all threads share.
+            # replaced=0: the pool does not replace an interpreter that ends. A thread of the pool
+            # would then enter `_starting`, which changes variables that all threads share.
             self._pools[key] = ProcessPool(None, 1, starting=starting, replaced=0)
         return self._pools[key]
 

@@ -41,9 +41,9 @@ def of_choices(case: Case) -> Iterator[Finding]:
                     f"`{one.place.code}` chooses with probabilities that depend on the data: "
                     f"ε = {number(cost)}"
                 )
-                # A choice may have outcomes with another meaning on each input: outcome 3 may be
-                # the interval after the third record. Different probabilities of outcome 3 are then
-                # no proof of a leak.
+                # The meaning of the outcomes of a choice may depend on the data: if outcome 3 is
+                # the interval after the third record, it differs between the inputs. Different
+                # probabilities of outcome 3 then prove no leak.
                 means_the_same = not any(
                     each.comparison.differing or each.comparison.ranges for each in runs.coupled
                 )
