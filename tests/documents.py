@@ -18,7 +18,7 @@ _FENCE = re.compile(
 # Make would build another environment: what it says that it runs there is run here.
 _NOT_HERE = ("make ", "pip ", "git ")
 _THERE = ".venv/bin/"
-_PROGRESS = re.compile(r"\S+: [\d,]+ of [\d,]+ draws, .* left$")
+_PROGRESS = re.compile(r"\S+( \(\d+ of \d+\))?: [\d,]+ of [\d,]+ draws, .* left$")
 
 
 @dataclass(frozen=True, slots=True)

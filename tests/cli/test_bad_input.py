@@ -106,7 +106,7 @@ NAMED: list[tuple[tuple[str, ...], str]] = [
     (("laplace", *INPUTS, *CLAIM), "laplace"),
     (("m", *INPUTS, *CLAIM), "m:NAME. There is: lap"),
     (("mechanisms.laplace",), "mechanisms.laplace:NAME. There is: laplace,"),
-    (("mechanisms",), "mechanisms.MODULE:NAME. There is: causes, dependence, "),
+    (("mechanisms",), "mechanisms.MODULE:NAME. There is: causes, "),
     (("mechanisms.laplase",), "Did you mean 'laplace'?"),
     ((*LAPLACE, "--mu", "1"), "mu or sigma"),
     (("m.py:laplace", *INPUTS, "--mu", "1", "--sigma", "1"), "sigma"),

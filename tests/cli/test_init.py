@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -156,11 +157,16 @@ FILES = ("audits.yaml", "test_privacy.py", ".github/workflows/privacy.yml")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(session, "_current", [])  # as outside of this run of pytest
-    return tmp_path
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    modules = sys.modules.copy()
+    yield tmp_path
+    for name in sys.modules.keys() - modules.keys():
+        if str(tmp_path) in repr(sys.modules[name]):  # no test after this one finds it
+            del sys.modules[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +221,6 @@ def fails() -> str:
         return str(error)
     finally:
         sys.path[:] = path
-        for name in sys.modules.keys() - modules.keys():
-            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(Path.cwd())):
-                del sys.modules[name]
         sys.modules.update(modules)
     return ""
 
