@@ -23,7 +23,12 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
 from dpaudit.inputs.canaries import coins_digest
-from dpaudit.stats.binomial import likely_counts, upper_tail
+from dpaudit.stats.binomial import (
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+    likely_counts,
+    upper_tail,
+)
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.one_run_tradeoff import independent_bounds, independent_mu_lower, mu_lower
 from dpaudit.wording import counted
@@ -353,7 +358,19 @@ def _rate(inside: Floats, outside: Floats, rate: float, confidence: float) -> Ra
         _above(inside, outside, fewest - 1) if fewest else 0,
         _above(inside, outside, most),
     )
-    return Rate.of(rate, counts, len(inside), alpha)
+    return rate_of(rate, counts, len(inside), alpha)
+
+
+def rate_of(
+    false_positives: float, counts: tuple[int, int, int], included: int, alpha: float
+) -> Rate:
+    """Return a true-positive rate with its interval.
+
+    counts: `above`, `fewest` and `most` of the `Rate`.  included: number of included canaries.
+    """
+    _, fewest, most = counts
+    lower = clopper_pearson_lower(fewest, included, alpha / 4)
+    return Rate(false_positives, *counts, lower, clopper_pearson_upper(most, included, alpha / 4))
 
 
 def _invalid(why: str) -> UsageError:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.canaries import certify_guesses
+from dpaudit.auditing.canary_scores import rate_of
 from dpaudit.auditing.exact_pmf import certify
 from dpaudit.auditing.familywise import settled, share_of, unsettled
 from dpaudit.auditing.options import MINIMUM_SAMPLES
@@ -29,7 +30,7 @@ from dpaudit.auditing.underpowered import limits_of
 from dpaudit.certificates.certificate import Certificate, ExactCertificate, FixedTest, Schedule
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.fixed_test import FrozenRule
-from dpaudit.certificates.one_run import OneRunCertificate, Rate
+from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.certificates.wealth import beliefs_of, first_refuted, tally
 from dpaudit.claims import PrivacyClaim, compose, group
@@ -156,7 +157,7 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
         return computed
     total, level = record.scores.included, 1 - result.confidence
     rates = tuple(
-        Rate.of(one.false_positives, (one.above, one.fewest, one.most), total, level)
+        rate_of(one.false_positives, (one.above, one.fewest, one.most), total, level)
         for one in record.scores.rates
     )
     included, excluded = (sum(column) for column in zip(*record.scores.histogram, strict=True))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dpaudit.claims import ProfilePoint
-from dpaudit.stats.binomial import clopper_pearson_lower, clopper_pearson_upper
 
 GuessMethod = Literal["point", "tradeoff", "independent"]
 Sides = Literal["both", "in"]
@@ -43,19 +42,6 @@ class Rate:
     most: int
     lower: float
     upper: float
-
-    @classmethod
-    def of(
-        cls, false_positives: float, counts: tuple[int, int, int], included: int, alpha: float
-    ) -> Rate:
-        """Return the rate with its interval.
-
-        counts: `above`, `fewest` and `most`.  included: number of included canaries.
-        """
-        _, fewest, most = counts
-        lower = clopper_pearson_lower(fewest, included, alpha / 4)
-        upper = clopper_pearson_upper(most, included, alpha / 4)
-        return cls(false_positives, *counts, lower, upper)
 
 
 @dataclass(frozen=True, slots=True)

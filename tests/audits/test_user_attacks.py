@@ -379,7 +379,7 @@ def test_a_file_finds_attacks_beside_it(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_list_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
     offered = {"radius": EntryPoint("radius", "radii:Radius", users_attacks.GROUP)}
-    monkeypatch.setattr("dpaudit.cli.list.installed_attacks", lambda: offered)
+    monkeypatch.setattr("dpaudit.attacks.user_attacks.installed_attacks", lambda: offered)
     result = _run("list", "attacks")
     assert result.exit_code == 0
     lines = result.output.splitlines()
