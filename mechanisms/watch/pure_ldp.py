@@ -7,6 +7,7 @@ servers of pure-LDP make the hash functions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -48,14 +49,21 @@ def hadamard_mechanism(epsilon: float = 1.0, t: int = 2) -> Report:
 def rappor(f: float = 0.5, hashes: int = 2, epsilon: float | None = None) -> Report:
     """Return `RAPPORClient` with 8 bits and 2 cohorts.
 
+    The hash functions are public, and the same in every process: each value has bits of its own. A
+    server would draw them at random when it is made.
+
     f: its noise. epsilon: sets f by `convert_eps_to_f`.
     """
-    oracles = _oracles()
+    oracle = _oracles().RAPPORClient
     if epsilon is not None:
-        f = oracles.RAPPORClient(f, 8, []).convert_eps_to_f(epsilon)
-    server = oracles.RAPPORServer(f, 8, hashes, VALUES, num_of_cohorts=2)
-    client = oracles.RAPPORClient(f, 8, server.get_hash_funcs(), num_of_cohorts=2)
+        f = oracle(f, 8, []).convert_eps_to_f(epsilon)
+    functions = [partial(_bit, place=place, hashes=hashes) for place in range(hashes)]
+    client = oracle(f, 8, [functions, functions], num_of_cohorts=2)
     return client.privatise  # type: ignore[no-any-return]  # a method of the library
+
+
+def _bit(text: str, *, place: int, hashes: int) -> int:
+    return (int(text) * hashes + place) % 8
 
 
 def count_mean_sketch(epsilon: float = 1.0, is_hadamard: bool = False) -> Report:
