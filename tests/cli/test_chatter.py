@@ -80,8 +80,9 @@ def test_lines_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
     assert " 20 different lines " in lines[-1]
 
 
-def test_warnings_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
-    ended = run(tmp_path, "warns", "--quiet", "--workers", "1")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_warnings_that_differ_do_not_flood_a_log(tmp_path: Path, workers: str) -> None:
+    ended = run(tmp_path, "warns", "--quiet", "--workers", workers)
     assert ended.stdout.startswith("NO VIOLATION FOUND")
     assert len(ended.stdout.splitlines()) == 1
     lines = ended.stderr.splitlines()

@@ -261,8 +261,11 @@ def test_inputs_that_no_trial_tells_apart_have_no_plan(dpaudit: Any, trial: tupl
     assert "showed no difference" in result.stderr
 
 
-def test_a_claim_that_leaks_most_at_a_point_without_a_multiple(dpaudit: Any) -> None:
-    asked = ("plan", "m.py:laplace", "--d1", "0", "--d2", "1", "--mu", "2")
+@pytest.mark.parametrize("claim", [("--mu", "2"), ("--rho", "0.6")])
+def test_a_claim_that_leaks_most_at_a_point_without_a_multiple(
+    dpaudit: Any, claim: tuple[str]
+) -> None:
+    asked = ("plan", "m.py:laplace", "--d1", "0", "--d2", "1", *claim)
     result = dpaudit(*asked)
     said = words(result.stdout)
     assert result.exit_code == 4

@@ -69,8 +69,9 @@ def test_data_frames_come_back_from_another_process(dpaudit: Invoke, tmp_path: P
         "    return pd.DataFrame({'n': [len(rows) + rng.laplace(scale=0.5)]})\n"
     )
     inputs = ("--d1", "[1, 2]", "--d2", "[1]", "--epsilon", "4", "--samples", "1000")
-    # No violation, which starts eight processes that import pandas.
-    assert dpaudit("run", f"{mechanism}:synthetic", *inputs, "--isolate").exit_code == 0
+    # No violations, which start eight processes that import pandas.
+    for more in (("--isolate",), ("--python", sys.executable)):
+        assert dpaudit("run", f"{mechanism}:synthetic", *inputs, *more).exit_code == 0
 
 
 def test_what_cannot_be_done_is_refused_before_the_audit(
@@ -122,6 +123,14 @@ def test_an_audit_in_a_script_without_a_guard(tmp_path: Path) -> None:
     )
     assert ran.returncode == 1
     assert "dpaudit.audit under `if __name__ == '__main__':`" in ran.stderr
+    guarded = script.read_text().replace(
+        "dpaudit.audit", "if __name__ == '__main__': dpaudit.audit"
+    )
+    script.write_text(guarded)
+    ran = subprocess.run(
+        [sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:

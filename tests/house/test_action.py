@@ -216,6 +216,7 @@ def test_strict_fails_for_a_warning(folder: Path) -> None:
     (folder / "audits.yaml").write_text(
         AUDITS.replace("mechanisms.laplace:laplace", "seven.py:seven")
     )
+    assert run_action(folder).code == 0
     assert run_action(folder, strict="false").code == 0
     ran = run_action(folder, strict="true")
     assert ran.code == 1, ran.log
@@ -233,12 +234,15 @@ def test_other_packages_have_another_cache(folder: Path) -> None:
     [
         ({"config": "audits.yaml; touch pwned"}, 2),
         ({"config": "$(touch pwned).yaml"}, 2),
+        ({"config": "`touch pwned`.yaml"}, 2),
         ({"config": "--help"}, 2),
         ({"args": "--seed 1; touch pwned"}, 2),
+        ({"args": "-k $(touch pwned)"}, 2),
         ({"args": "-k '$(touch pwned)'"}, 5),
         ({"args": "'--seed"}, 2),
         ({"version": "1; touch pwned"}, 2),
         ({"version": "1 --index-url=http://evil"}, 2),
+        ({"version": "$(touch pwned)"}, 2),
         ({"config": ""}, 0),  # audits.yaml
         ({"strict": "true; touch pwned"}, 2),
         ({"packages": "$(touch pwned)"}, 0),
