@@ -1,5 +1,7 @@
-"""A sentence and a badge with which others may cite a result. Neither says that a mechanism is
-private."""
+"""Make a badge and a sentence by which others can cite the result of an audit.
+
+Neither says that a mechanism is private.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,8 @@ def _amount(result: AuditResult) -> str:
 
 
 def _reach(result: AuditResult) -> str:
-    """Return the smallest leak that the decisive pair would have shown, in words; "" if none."""
+    """Return, in words, the smallest ε that the audit would have detected for the pair of inputs
+    that decides the verdict; "" if the audit would have detected none."""
     one = result.decisive
     if one is None or isinstance(one, ExactCertificate) or _is_powerless(result):
         return ""
@@ -154,7 +157,7 @@ def _outcome(result: AuditResult) -> str:
 
 
 def _evidence(result: AuditResult) -> list[str]:
-    """Return words on the inputs and on the number of draws."""
+    """Return two texts: the pairs of inputs, and the number of draws or guesses with the seed."""
     pairs = [one.pair for one in result.by_pair]
     parts = [shortened("; ".join(pairs), 2 * _LONGEST)] if pairs else []
     one = result.decisive

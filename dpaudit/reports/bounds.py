@@ -34,13 +34,13 @@ class Bound:
         return row(label, f"{number}{self.at}, {sure} (claimed: {numbers.plain(self.claimed)})")
 
     def brief(self, result: AuditResult) -> str:
-        """Return the bound for one line of a batch."""
+        """Return the bound as a short text, for reports with one line for each audit."""
         implied, number = self._stated(result)
         relation = "=" if not result.ending.by_chance else ">" if implied else "≥"
         return f"{self.symbol} {relation} {number}, claimed {numbers.plain(self.claimed)}"
 
     def shown(self, result: AuditResult) -> float:
-        """Return the number that a batch shows, to sort by."""
+        """Return the number that `brief` shows, by which a table of audits is sorted."""
         return self.claimed if self._stated(result)[0] else self.lower
 
     def _stated(self, result: AuditResult) -> tuple[bool, str]:
@@ -53,7 +53,7 @@ class Bound:
 
 
 def rows(result: AuditResult, *, every: bool) -> list[Item]:
-    """Return the bounds and the p-value as rows of a report."""
+    """Return the bounds and the p-value of an audit as rows of a report. every: as in `bounds`."""
     lines = [line for one in bounds(result, every=every) for line in one.row(result)]
     p, level = p_value(result)
     pairs = len(result.certificates)
@@ -86,8 +86,8 @@ def p_value(result: AuditResult) -> tuple[str, str]:
 
 
 def _of_the_family(result: AuditResult) -> str:
-    """Return, in words, the audit's share of the error probability of all audits, and the level
-    that Holm's procedure gave it in the end."""
+    """Return the audit's share of the error probability of all audits in a family, and the level
+    that Holm's procedure gave it, in words. Return "" if the audit shares no error probability."""
     family = result.family
     if family is None:
         return ""
@@ -105,9 +105,10 @@ def _share(alpha: float) -> str:
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
-    """Return the bounds of an audit, the bound for the claim's own parameter first. Of a violation,
-    leave out bounds below the claim; if all bounds are below it, keep the first one.
+    """Return the bounds of an audit, the bound for the claim's own parameter first.
 
+    If the claim is refuted, bounds below the claim are left out; if all bounds are below it, the
+    first bound is kept.
     every: also return the bounds for ε and δ if the claim has another parameter.
     """
     found = list(_bounds(result, every))
@@ -121,7 +122,7 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
     own = claim.own_lower(epsilon, delta_lower)
     if own is None:
         return None
-    # a bound named D_2 belongs to the ε of Rényi DP
+    # A bound named D_2 (Rényi divergence of order 2) belongs to the parameter ε of Rényi DP.
     name = {"μ": "mu", "ρ": "rho"}.get(own[0], "epsilon")
     return Bound(*own, float(claim.parameters()[name]))
 

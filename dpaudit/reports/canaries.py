@@ -30,7 +30,8 @@ _UNPROVEN = "No proof: other canaries, or a better attack, may still refute the 
 
 
 def said(result: AuditResult, ending: Canaries) -> str:
-    """Return the part of the headline after the name."""
+    """Return the headline of an audit of one run, without verdict and name: the number of right
+    guesses, and whether they refute the claim."""
     one = ending.deciding
     level = numbers.level(result.confidence)
     if one.method == "independent":
@@ -48,7 +49,8 @@ def _canaries(one: OneRunCertificate) -> str:
 
 
 def found(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
-    """Return the bounds and the rows of the guesses."""
+    """Return the rows of the report: bounds, inputs, guesses, and the scores of the canaries if
+    known."""
     one = ending.deciding
     share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
     right = f"{one.correct:,} right{share}"
@@ -62,7 +64,8 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
 
 
 def _chosen(result: AuditResult, one: OneRunCertificate) -> str:
-    """Return, in words, how the canaries were chosen about which guesses were made."""
+    """Return, in words, for which canaries guesses were made, and which canaries chose the number
+    of guesses. Return "" if the canaries have no scores."""
     if one.scores is None:
         return ""
     sides = "all say in" if one.scores.sides == "in" else "half say in, half out"
@@ -75,7 +78,7 @@ def _chosen(result: AuditResult, one: OneRunCertificate) -> str:
 
 
 def _of_scores(result: AuditResult, scores: CanaryScores) -> list[Item]:
-    """Return rows with the distribution of the scores, from which no bound follows."""
+    """Return report rows that describe the scores of the canaries. No bound follows from them."""
     rates = [
         Row(
             "" if place else "TPR at FPR",
@@ -95,7 +98,10 @@ def _of_scores(result: AuditResult, scores: CanaryScores) -> list[Item]:
 
 
 def _of_family(result: AuditResult, one: OneRunCertificate) -> list[Item]:
-    """Return a row with the ε of Gaussian noise with the bound for μ, if the claim is about μ."""
+    """Return a row with the ε of Gaussian noise whose μ is the lower bound, at δ = 10⁻⁵.
+
+    The result is empty without such a bound, or if the claim has no parameter μ.
+    """
     if not one.mu_lower or "mu" not in result.claim.parameters():
         return []
     epsilon = numbers.at_least(gaussian_epsilon(one.mu_lower, _FAMILY_DELTA))

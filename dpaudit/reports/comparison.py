@@ -1,4 +1,4 @@
-"""The changes between two runs of audits, and which of them are regressions, as text and Markdown.
+"""Compare two runs of the same audits: list changes and regressions, as text and Markdown.
 
 Two runs of one mechanism draw different samples, so their bounds differ by chance; that is no
 change. A bound is reported as changed only if the intervals of both runs are disjoint, which has at
@@ -35,14 +35,15 @@ from dpaudit.wording import counted, shortened, visible
 _REGRESSION, _CHANGE = "REGRESSION", "change"
 _WIDTH = len(_REGRESSION)
 _HEAD = ("", "audit", "what", "before", "now")
-# The source of a verdict, by kind of ending.
+# Kind of result -> the source of its verdict, in words.
 _SOURCES: Mapping[type, str] = {
     Sampled: "draws",
     Recorded: "recorded outputs",
     Exact: "a stated law",
     Canaries: "guesses about canaries",
 }
-# Settings that are compared by the fields of results.
+# Names of settings. A change of such a setting is not listed under "other settings", since fields
+# of the results already show it.
 _COMPARED = ("samples", "confidence")
 _INPUTS = ("d1", "d2", "pairs")
 _MECHANISM = ("mechanism", "params", "command", "compose")
@@ -50,7 +51,12 @@ _MECHANISM = ("mechanism", "params", "command", "compose")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one audit. before, now: its result in each run, "" without the audit."""
+    """A change of one audit from the first run to the second run.
+
+    what: the change, in words.
+    before, now: result of the audit in the first and in the second run, in words; "" if the run
+        does not have the audit.
+    """
 
     name: str
     what: str
@@ -61,7 +67,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs side by side. audits: number of audits in either run. remarks: on whole files."""
+    """The changes between two runs of audits.
+
+    audits: number of audits that at least one of the runs has.
+    remarks: sentences about a whole run, in addition to the changes of single audits.
+    """
 
     changes: tuple[Change, ...]
     audits: int
@@ -169,7 +179,8 @@ def _new(found: AuditResult) -> str:
 
 
 def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield each difference in words, and whether it is a regression."""
+    """Yield (text, whether it is a regression) for each difference between two results of one
+    audit."""
     verdict = _verdicts(was, found)
     if verdict is not None:
         yield verdict
@@ -208,8 +219,11 @@ def _verdicts(was: AuditResult, found: AuditResult) -> tuple[str, bool] | None:
 
 
 def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield losses of power. The leaks that an event detects do not count, since the event depends
-    on the draws."""
+    """Yield (text, True) if the second result is under-powered, or if its budget of draws is
+    smaller.
+
+    The smallest ε that the event detects is not compared, since the event depends on the draws.
+    """
     if found.underpowered is not None and was.underpowered is None:
         yield f"lost power: under-powered: {found.underpowered}", True
         return
@@ -219,7 +233,10 @@ def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _budget(result: AuditResult) -> int | None:
-    """Return the number of draws allowed; None if the clock sets it, or nothing is drawn."""
+    """Return the largest number of draws that an audit may make, over all its pairs of inputs.
+
+    Return None if a time limit replaces this number, or if nothing is drawn.
+    """
     schedules = [one.schedule for one in result.certificates]
     if not schedules or any(one is not None and one.by_clock for one in schedules):
         return None
@@ -227,8 +244,10 @@ def _budget(result: AuditResult) -> int | None:
 
 
 def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield differences of settings: with such a difference, the two results belong to different
-    audits."""
+    """Yield (text, False) for each difference in claim, mechanism, inputs or other settings.
+
+    With such a difference, the two results belong to different audits.
+    """
     said = [*_COMPARED]
     if was.claim != found.claim:
         yield f"another claim: {found.claim.describe()}, before {was.claim.describe()}", False
@@ -252,14 +271,17 @@ def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _has_same_inputs(was: AuditResult, found: AuditResult) -> bool:
-    """Return whether two requests name the same inputs; versions may describe them differently."""
+    """Return whether the settings of two audits name the same inputs.
+
+    Settings are compared, since versions of dpaudit may describe equal inputs differently.
+    """
     before, after = (_settings(one.request or {}) for one in (was, found))
     named = [key for key in _INPUTS if key in before or key in after]
     return bool(named) and all(before.get(key) == after.get(key) for key in named)
 
 
 def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield differences of the error probability, on which power depends."""
+    """Yield (text, False) for each difference of the error probability, on which power depends."""
     if not (was.ending.by_chance and found.ending.by_chance):
         return
     before, after = (
@@ -276,7 +298,8 @@ def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _families(old: Mapping[str, AuditResult], new: Mapping[str, AuditResult]) -> list[str]:
-    """Return a remark for each family whose size has changed."""
+    """Return a remark for each family (audits that share an error probability) whose size has
+    changed."""
     both = [(old[name].family, one.family) for name, one in new.items() if name in old]
     sizes = {(was.size, now.size) for was, now in both if was is not None and now is not None}
     return [
@@ -307,7 +330,8 @@ def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield the pairs whose intervals for ε are disjoint, with the bounds in words."""
+    """Yield (text, False) for each pair of inputs whose intervals for ε in the two runs are
+    disjoint."""
     old = {one.pair: _interval(one) for one in was.by_pair}
     if was.repeated != found.repeated:
         return

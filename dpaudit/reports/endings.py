@@ -1,4 +1,4 @@
-"""The result of an audit as rows and sentences, for each kind of ending (`VIEWS`).
+"""Make the rows and sentences of a report, for each kind of result (`VIEWS`).
 
 `Sampled`, `Recorded` and `Failed` audits share one view. A failed audit shows the pairs that were
 finished before.
@@ -39,7 +39,8 @@ _MOST_EXCEPTIONS = 3
 
 
 def _draws_said(result: AuditResult, ending: Sampled | Failed) -> str:
-    """Return the part of the headline after the name."""
+    """Return the headline of an audit by draws, without verdict and name: the reason for the
+    verdict."""
     if isinstance(ending, Failed):
         return ending.error or "the audit did not end"
     level = bounds.decided_at(result)
@@ -50,7 +51,10 @@ def _draws_said(result: AuditResult, ending: Sampled | Failed) -> str:
 
 
 def _draws_found(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[Item]:
-    """Return the bounds, and the rows of the deciding pair, or of all pairs if verbose."""
+    """Return report rows: the bounds, then the pair of inputs that decides the verdict.
+
+    verbose: 1 shows all pairs.
+    """
     if ending.deciding is None:
         return []
     shown = ending.certificates if verbose else (ending.deciding,)
@@ -238,7 +242,8 @@ def _workings(certificate: Certificate) -> list[Item]:
         wealth += (
             f" on events, {numbers.at_least(certificate.divergence_bets.wealth)} on divergences"
         )
-    # The rules of a portfolio share the error probability of the exact test; this is all of it.
+    # All rules of the exact test share one error probability. Dividing a rule's part by its share
+    # gives the whole.
     alphas = (certificate.alpha_betting, fixed.alpha / fixed.share)
     spent = [numbers.error_level(one) for one in alphas]
     tests = "for the exact test"
@@ -281,7 +286,8 @@ _STATED = (
 
 
 def _exact_said(result: AuditResult, ending: Exact) -> str:
-    """Return the part of the headline after the name."""
+    """Return the headline of an exact audit, without verdict and name: the reason for
+    the verdict."""
     decisive = ending.deciding
     if decisive.refuted:
         return f"exact: {_refutation(decisive, result.claim)}"
@@ -293,7 +299,8 @@ def _exact_said(result: AuditResult, ending: Exact) -> str:
 
 
 def _exact_found(result: AuditResult, ending: Exact, verbose: int) -> list[Item]:
-    """Return the rows of the deciding pair, or of all pairs if verbose."""
+    """Return report rows on the pair of inputs that decides the verdict, or on all pairs if
+    verbose."""
     shown = ending.certificates if verbose else (ending.deciding,)
     return [line for one in shown for line in _exact_pair(one, result, verbose)]
 
@@ -371,7 +378,8 @@ def _exact_event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[Ite
 
 
 def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
-    """Return the probabilities by which the claim fails."""
+    """Return a text with the probabilities that refute the claim, and the limit that the claim
+    sets."""
     event, point = one.event, one.point
     if event is None:
         raise ValueError(f"{one.pair}: refuted without an event")
@@ -383,7 +391,10 @@ def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
 
 
 def _exactly(value: float, claimed: float, beyond: bool) -> str:
-    """Return a number to 6 digits, or to as many as show that it exceeds the claim."""
+    """Return a number as text with 6 digits.
+
+    beyond: use more digits if they are needed to show that the number exceeds the claim.
+    """
     if beyond and value > claimed:
         return numbers.at_least(value, above=claimed, digits=_DIGITS)
     return numbers.about(value, digits=_DIGITS)

@@ -30,9 +30,9 @@ AnyEvent = EventCount | ExactEvent
 
 LONGEST = 72
 _SCORE = (", where the score is ", ", where the score ")
-# Ends of parts; later parts may be left out.
+# Texts that join the parts of an event's description. A long description is cut before such a text.
 _ENDS = re.compile(r", most of (?:all|it from) |, | or | and ")
-# A remark on rare outputs, left out if the event is too long.
+# Remark on rare outputs, left out if the description of the event is too long.
 _SEEN = re.compile(r" \(seen fewer than [\d,]+ times in [\d,]+ draws\)$")
 # A threshold with at least 6 decimals.
 _LONG = re.compile(r"(?<=[<>≤≥] )-?\d+\.\d{6,}(?![\d.e])|-?\d+\.\d{6,}(?= [<≤] )")
@@ -41,7 +41,8 @@ _DIGITS, _MANY = 6, 12
 _ATTACKS_SHOWN = 4
 # Rounding error of probabilities that are computed in two ways.
 _NOISE = 1e-9
-# An event of a number, which a sentence can put in the plural: outputs < 1.
+# Start of an event about the whole output, such as `output < 1`. In a sentence it becomes plural:
+# `outputs < 1`.
 _OF_OUTPUT = re.compile(r"output (?=[<>≤≥])")
 EVEN = f"An attacker who thinks d1 and d2 equally likely (50{numbers.GLUE}%)"
 UNPROVEN = "No proof: other inputs, rarer events or more draws may still refute the claim."
@@ -65,7 +66,8 @@ def shares(event: AnyEvent) -> tuple[float, float]:
 
 
 def refutation(certificate: Certificate) -> str:
-    """Return the observation that refutes the claim, and the limit of the claim."""
+    """Return a text with the observation that refutes the claim, and the limit that the
+    claim sets."""
     event, point = leading_event(certificate), certificate.point
     test = certificate.divergence
     if test is not None and is_by_divergence(certificate):
@@ -92,7 +94,7 @@ def _is_by_bets(certificate: Certificate) -> bool:
 
 
 def _is_by_witnesses(certificate: Certificate) -> bool:
-    """Return whether bets against a divergence refute the claim."""
+    """Return whether bets on a Rényi divergence refute the claim."""
     found = certificate.divergence_bets
     return found is not None and found.wealth * found.alpha >= 1
 
@@ -123,7 +125,7 @@ def by_bets_alone(certificate: Certificate) -> str:
 
 
 def bets(certificate: Certificate) -> list[tuple[str, str]]:
-    """Return the table of a run that bets alone ended: (name, value)."""
+    """Return (name, value) rows for a table about a run that bets alone have ended."""
     chosen = certificate.draws - certificate.fixed.draws
     found = certificate.divergence_bets
     witnesses = [] if found is None else [("on divergences", numbers.at_least(found.wealth))]
@@ -188,7 +190,10 @@ def _values(result: AuditResult, name: str) -> str | None:
 
 
 def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
-    """Return the row with the claim's limit for an event of this name."""
+    """Return the report row with the largest probability that the claim allows for an event.
+
+    name: short name of the event, such as `E1`.
+    """
     letter, (ahead, behind) = "P" if event.guess == "d1" else "Q", shares(event)
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
@@ -207,7 +212,8 @@ def leaves_open(result: AuditResult) -> bool:
 
 
 def is_expected(result: AuditResult) -> bool:
-    """Return whether the verdict is as expected, the audit could fail, and no warning fails it."""
+    """Return whether an audit passes: its verdict is as expected, it had enough power to refute the
+    claim, and no warning fails it."""
     is_able = result.underpowered is None
     return result.meets_expectation and is_able and not result.failing_warnings
 
@@ -226,7 +232,7 @@ def verdict_of(result: AuditResult) -> str:
 
 
 def tried(certificate: Certificate) -> str:
-    """Return the attacks by their predicted bounds, largest first, and the reasons why others were
+    """Return a text that lists attacks by predicted bound, largest first, and says why others were
     left out."""
     promised: dict[str, float] = {}
     for one in certificate.attacks:
@@ -242,7 +248,7 @@ def tried(certificate: Certificate) -> str:
 
 
 def detectable(certificate: Certificate) -> str:
-    """Return the leaks that this run would have refuted, or why there are none.
+    """Return a sentence on the leaks that this run would have refuted, or on why there are none.
 
     These are the smallest ε of its event, and the smallest probability of an output that only one
     input gives.
@@ -272,8 +278,8 @@ def detectable(certificate: Certificate) -> str:
 
 
 def unseen(certificate: Certificate) -> str:
-    """Return the number of test draws that no rule could learn of, and the δ that such outputs can
-    hide; "" if they were not counted."""
+    """Return a sentence on test draws unlike any learning draw: their number, and the δ of a leak
+    that such outputs can hide. Return "" if they were not counted."""
     found = certificate.unseen
     if found is None or EQUAL in certificate.warnings:
         return ""
@@ -332,7 +338,8 @@ def _subject(words: str) -> tuple[str, str]:
 
 
 def compared(event: AnyEvent, point: ProfilePoint) -> str:
-    """Return how much likelier an event is for one input, and the claim's limit."""
+    """Return a text that says how much likelier an event is for one input, and the
+    claim's limit."""
     subject, ending = _subject(event.words)
     guess, (ahead, behind) = event.guess, shares(event)
     appear, against = f"{subject} appear{ending}", "d2" if guess == "d1" else "d1"
@@ -350,7 +357,10 @@ def compared(event: AnyEvent, point: ProfilePoint) -> str:
 
 
 def _most(behind: float, point: ProfilePoint) -> float:
-    """Return the largest probability that the claim allows, given that under the other input."""
+    """Return the largest probability that the claim allows for an event under one input.
+
+    behind: probability of the event under the other input.
+    """
     return min(1.0, math.exp(min(point.epsilon, 700.0)) * behind + point.delta)
 
 
@@ -360,7 +370,10 @@ def _excess(event: EventCount, point: ProfilePoint) -> float:
 
 
 def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
-    """Return the share of the certified single outputs, for the input that they point to most."""
+    """Return a text on the certified single outputs: their total share of the draws of one input.
+
+    It is the input with the larger share. Return None if this share is at most the claimed δ.
+    """
     mass = {
         guess: sum(shares(event)[0] for event in fixed.events if event.guess == guess)
         for guess in ("d1", "d2")
@@ -407,12 +420,12 @@ def _rounded(line: str) -> str:
 
 
 def _joins(line: str) -> bool:
-    """Return whether all parts have to hold."""
+    """Return whether an event's description joins its parts by "and" only, not by "or"."""
     return " and " in line and " or " not in line
 
 
 def _is_whole(part: str) -> bool:
-    """Return whether a part ends outside of brackets and quotes."""
+    """Return whether a part of an event's description ends outside of brackets and quotes."""
     part = re.sub(r"\\.", "", part)  # an escaped quote does not end a quoted text
     pairs = all(part.count(one) == part.count(other) for one, other in ("()", "[]", "{}"))
     return pairs and part.count("'") % 2 == 0 and part.count('"') % 2 == 0

@@ -40,7 +40,11 @@ def entry(result: AuditResult) -> Annotation:
 
 
 def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the lines of all annotations. planned, not_run: as in `batch.title`."""
+    """Return the lines of all annotations.
+
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
+    """
     lines = [one.line for one in found if one.line is not None]
     missing = unended(len(found), planned, not_run)
     if missing:
@@ -66,7 +70,7 @@ def command(kind: str, message: str, properties: dict[str, str]) -> str:
 
 def _message(text: str) -> str:
     found = text.replace("%", "%25").replace("\r", "%0D")
-    # Escapes all other characters that may end a line.
+    # `visible` escapes all other characters that may end a line.
     return visible("%0A".join(found.splitlines()))
 
 

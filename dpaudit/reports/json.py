@@ -71,12 +71,13 @@ from dpaudit.reports.records import (
 )
 
 VERSION = 7
-# The first versions with a digest, with several rules in a certificate, and with a digest of more
-# than the audits; since the last one, requests have names.
+# First versions of the format with certain fields. _DIGEST: a digest of the audits. _PORTFOLIO:
+# several rules in a certificate. _COVERED: a digest that covers more fields, and requests that
+# contain the name of the audit.
 _DIGEST, _PORTFOLIO, _COVERED = 2, 6, 7
 
-# Version from which every audit, and every certificate of draws, has a field. Without it, part of
-# the file would go unchecked.
+# Field -> first version in which every audit, or every certificate of draws, has this field. Files
+# of these versions without the field are refused, since a part would go unchecked.
 _SINCE = {
     "audits": {"request": 2, "source": 3, "command": 3, "family": 3, "searched": 4, "trace": 5},
     "certificates": {
@@ -182,8 +183,11 @@ def _audit(result: AuditResult) -> dict[str, Any]:
 
 
 def _with_ending(result: AuditResult) -> dict[str, Any]:
-    """Return the fields of an audit. The field `ending` is replaced by the fields of the ending,
-    and certificates lack their blocks."""
+    """Return the fields of an audit as JSON values.
+
+    The field `ending` is replaced by its own fields, such as `certificates`, which are written
+    without their blocks of draws.
+    """
     encoded = encode_record(result, without="ending")
     fields: dict[str, Any] = {}
     canaries = result.ending.deciding if isinstance(result.ending, Canaries) else None
@@ -203,7 +207,10 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
 
 
 def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
-    """Return the ending of an audit, and remove its fields from `fields`."""
+    """Return the `Ending` of an audit, which holds its certificates or its error.
+
+    Its fields are removed from `fields`.
+    """
     drawn = decode(tuple[Certificate, ...], fields.pop("certificates"), f"{path}.certificates")
     exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
     canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")
@@ -237,7 +244,8 @@ def _derived(result: AuditResult) -> dict[str, Any]:
 
 
 def _lines(value: Any) -> Iterator[str]:
-    """Yield a value with a line for each field, but tallies and their like on one line."""
+    """Yield the lines of a value in JSON: a line for each field, except that lists of numbers, such
+    as counts, stay on one line."""
     if not _is_deep(value):
         yield _ENCODER.encode(value)
         return
@@ -308,7 +316,8 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _audits(text: str) -> tuple[list[Any], Planned]:
-    """Return the audits as they are written, and the planned number of audits."""
+    """Return the audits of a document as mappings in the present form, and the planned number of
+    audits."""
     document = _document(text)
     version = document["version"]
     audits: list[Any] = decode(list, document["audits"], "audits")
@@ -406,7 +415,10 @@ def _canonical(audit: Any) -> str:
 
 
 def _digest(document: dict[str, Any], audits: Sequence[str]) -> str:
-    """Return the digest of a document, under the rule of its version. audits: canonical."""
+    """Return the SHA-256 digest of a document, by the rule of its version.
+
+    audits: canonical JSON of each audit.
+    """
     text = f"[{','.join(audits)}]"
     if document["version"] >= _COVERED:
         covered = {key: document.get(key) for key in ("version", "planned", "not_run")}

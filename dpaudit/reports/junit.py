@@ -1,4 +1,4 @@
-"""Audits as JUnit XML, which CI systems show: a test case for each, named like the audit.
+"""Audits as JUnit XML, which CI systems show: one test case for each audit, with the audit's name.
 
 An unexpected verdict is a failure, the verdict ERROR an error; an expected verdict passes, also an
 expected violation. The report is in `system-out`. Each audit has a suite of its own, whose
@@ -42,9 +42,11 @@ def entry(result: AuditResult) -> ElementTree.Element:
 def document(
     suites: Sequence[ElementTree.Element], planned: int, not_run: Sequence[str] = ()
 ) -> str:
-    """Return the document. A run that did not end is an error; audits not run are skipped cases.
+    """Return the XML document. A run that did not end is an error; audits not run are skipped
+    cases.
 
-    planned, not_run: as in `batch.title`.
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
     """
     words = unended(len(suites), planned, not_run)
     suites = [*suites, *map(_skipped, not_run)]
@@ -79,7 +81,8 @@ def _case(suite: ElementTree.Element, classname: str) -> ElementTree.Element:
 
 
 def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
-    """Return the number of cases, failures and errors, and their total time."""
+    """Return XML attributes: the number of test cases, failures and errors, and their
+    total time."""
     cases = [case for suite in suites for case in suite.iter("testcase")]
     return {
         "tests": str(len(cases)),
@@ -90,7 +93,8 @@ def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
 
 
 def _with_unique_names(suites: Sequence[ElementTree.Element]) -> Iterator[ElementTree.Element]:
-    """Yield copies, with a number appended to names that repeat: CI systems merge equal cases."""
+    """Yield copies of the suites, with a number appended to names that repeat, since CI systems
+    merge test cases with equal names."""
     taken: set[tuple[str, str]] = set()
     for suite in map(deepcopy, suites):
         (case,) = suite.iter("testcase")

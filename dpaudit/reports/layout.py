@@ -38,12 +38,12 @@ Item = Row | str
 
 
 def row(label: str, text: str) -> list[Item]:
-    """Return a row, to be added to others."""
+    """Return a list with one labelled row."""
     return [Row(label, text)]
 
 
 def paragraph(text: str) -> list[Item]:
-    """Return an indented paragraph, to be added to rows."""
+    """Return a list with one indented paragraph."""
     return [Row(None, text)]
 
 
@@ -55,7 +55,7 @@ def laid_out(items: Iterable[Item]) -> list[str]:
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
     """Return indented lines of text, with control characters escaped; long words are broken."""
     return textwrap.wrap(
-        # No line break inside of `ε ≥ 1`.
+        # No-break spaces keep a relation such as `ε ≥ 1` on one line.
         re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines())),
         WIDTH,
         initial_indent=first,

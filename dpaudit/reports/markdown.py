@@ -22,8 +22,9 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
 
 
 class Part(NamedTuple):
-    """The entry of one audit: its row, and its report or its warnings, if any.
+    """The entry of one audit: its row in the table, and its report or its warnings, if any.
 
+    is_met: whether the result is as expected.
     is_open: whether more draws or other inputs may still refute the claim.
     """
 
@@ -54,7 +55,11 @@ def entry(result: AuditResult) -> Part:
 
 
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the document. planned, not_run: as in `batch.title`."""
+    """Return the Markdown document.
+
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
+    """
     missing = unended(len(parts), planned, not_run)
     lines = [f"### dpaudit: {title([one.is_met for one in parts], planned, not_run)}", ""]
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
@@ -74,7 +79,6 @@ def escaped(text: str) -> str:
 
 
 def _ordered(parts: Sequence[Part]) -> list[str]:
-    """Return the rows, unexpected results first."""
     return [one.row for one in sorted(parts, key=lambda part: part.is_met)]
 
 

@@ -13,9 +13,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from dpaudit.wording import visible
 
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
-# Enough digits to tell any two floats apart.
+# Number of significant digits at which any two different floats differ.
 _ALL_DIGITS = 17
-# Outside this range, plain notation would consist mostly of zeros.
+# Numbers outside this range get an exponent, since plain notation would consist mostly of zeros.
 _SMALLEST_PLAIN = Decimal("0.0001")
 _LARGEST_PLAIN = Decimal(10**9)
 _SMALLEST_P = 1e-300
@@ -72,7 +72,7 @@ def shares_apart(low: float, high: float) -> tuple[str, str]:
     rounded up. Both get further digits if these are needed to see which is larger."""
     if _percent(low, UP) < _percent(high, NEAREST):
         return share(low, UP), share(high)
-    # In decimals, since 100 * 0.07 is above 7 as a float.
+    # Decimals are used, since 100 * 0.07 is above 7 as a float.
     below, above = (_written(one.scaleb(2)) for one in _apart(low, high, 3, UP, DOWN))
     return f"{below}{GLUE}%", f"{above}{GLUE}%"
 
@@ -97,9 +97,10 @@ def level(confidence: float) -> str:
     text = plain(100 * confidence)
     if confidence < 1 and text == "100":  # no confidence is 100 %
         text = f"{Decimal(100) * Decimal(repr(confidence)):f}".rstrip("0")
-    # without the rounding error of differences such as 1 - 0.01
+    # Rounding to 12 digits removes the rounding error of differences such as 1 - 0.01.
     exact = Decimal(f"{100 * confidence:.12g}")
-    # a share of an error probability, such as 99.6667 % for three audits together
+    # A confidence computed from a share of an error probability, such as 99.6667 % for three
+    # audits.
     if Decimal(text) != exact and exact < 100:
         text = _stripped(Context(prec=4, rounding=DOWN).plus(exact))
     return f"{text}{GLUE}%"
@@ -125,12 +126,12 @@ def duration(seconds: float) -> str:
 def sure(epsilon: float, rounding: str = DOWN) -> str:
     """Return the largest certainty of an attacker who starts from even odds, e^ε / (1 + e^ε), as a
     percentage. It has enough digits to differ from 100 %, which no finite ε allows."""
-    # In decimals, since 1 - 1e-17 is 1 as a float and "100 % sure" would be wrong.
+    # Decimals are used, since 1 - 1e-17 is 1 as a float and "100 % sure" would be wrong.
     context = Context(prec=50)
     odds = Decimal(repr(min(epsilon, 100.0))).exp(context)
     percent = context.divide(odds, context.add(odds, 1)) * 100
     doubt = 100 - percent
-    # One digit more than the first that differs from 9, at most 99.9999999 %.
+    # Show one digit after the first digit that is not 9, but at most 99.9999999 %.
     places = 1 if doubt >= 1 else min(8, -doubt.adjusted() + 1)
     step = Decimal(1).scaleb(-places)
     rounded = percent.quantize(step, rounding=rounding, context=context)
@@ -155,7 +156,7 @@ def _apart(
 
 
 def _round(value: float, digits: int, rounding: str) -> Decimal:
-    # Rounds the shortest decimal form, so that 0.3 stays 0.3 and does not become 0.299.
+    # Round the shortest decimal form of the float, so that 0.3 does not become 0.299.
     return Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
 
 

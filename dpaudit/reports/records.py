@@ -46,7 +46,7 @@ def encode(value: Any, *, typed: bool = True) -> Any:
         return _encode_float(value)
     if kind is tuple or kind is list:
         return [encode(part, typed=typed) for part in value]
-    # written as its definition and parameters: files do not name the class
+    # A claim is written as its definition and parameters, so that files name no Python class.
     if isinstance(value, PrivacyClaim):
         return {"definition": value.key, **value.parameters()}
     if is_dataclass(value) and not isinstance(value, type):

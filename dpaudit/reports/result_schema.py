@@ -136,7 +136,8 @@ class _Definitions:
 
     def _named(self, name: str, make: Any) -> Schema:
         if name not in self.made:
-            # set first, so that a class that contains itself ends the recursion
+            # Set before the schema is made, so that a class that contains itself ends the
+            # recursion.
             self.made[name] = {}
             self.made[name] = make()
         return {"$ref": f"#/$defs/{name}"}

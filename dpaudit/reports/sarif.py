@@ -102,7 +102,11 @@ def entry(result: AuditResult) -> Part:
 
 
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the document. planned, not_run: as in `batch.title`."""
+    """Return the SARIF document.
+
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
+    """
     missing = unended(len(parts), planned, not_run)
     said = [("error", missing)] if missing else []
     said += [("warning", f"{NOT_RUN}: {name}; {stopped(not_run)}") for name in not_run]
@@ -186,5 +190,6 @@ def _fingerprint(rule: str, result: AuditResult) -> str:
 
 
 def _number(value: float) -> float | str:
-    """Return a number as JSON can have it."""
+    """Return a finite number unchanged; infinite numbers and NaN as text, since JSON
+    has neither."""
     return value if abs(value) < float("inf") else str(value)

@@ -71,7 +71,7 @@ def is_outside(result: AuditResult) -> bool:
 
 
 def _deciding(result: AuditResult) -> int | None:
-    """Return the number of the pair that the report is about."""
+    """Return the index of the pair of inputs that decides the verdict; None without such a pair."""
     return next((n for n, one in enumerate(result.by_pair) if one is result.decisive), None)
 
 
@@ -100,9 +100,11 @@ def _estimate(one: Leader) -> str:
 
 
 def witness_of(result: AuditResult) -> int | None:
-    """Return the number of the witness: the simplest pair that refutes the claim, else the pair
-    that the report is about. Return None if no pair refutes the claim, or if the user gave the
-    pairs."""
+    """Return the index of the witness: the simplest pair of inputs that refutes the claim, else the
+    pair that decides the verdict.
+
+    Return None if no pair refutes the claim, or if the user gave the pairs.
+    """
     if result.searched is None or result.verdict is not Verdict.VIOLATION:
         return None
     if result.searched.shrunk and result.by_pair[-1].refuted:

@@ -145,7 +145,7 @@ def notes_of(result: AuditResult) -> list[str]:
     return list(dict.fromkeys([*result.notes, *of_pairs]))
 
 
-# Verdict, name and finding share a line.
+# Width of the column of verdicts, and largest width of the column of names, in characters.
 _VERDICT = max(len(one.value) for one in Verdict)
 _LONGEST_NAME = 34
 # Shown instead of a verdict for audits that were not run.
@@ -226,7 +226,7 @@ def render_summary(
 def chances(results: Sequence[AuditResult]) -> list[str]:
     """Return sentences on the probability of false alarms."""
     chance = _false_alarms(results)
-    # The seed did not decide recorded outputs.
+    # Recorded outputs are left out, since they do not depend on the seed.
     drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
     seeds = [one.seed for one in drawn]
     return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]
@@ -253,7 +253,7 @@ def stopped(not_run: Sequence[str]) -> str:
 
 
 def entry(result: AuditResult) -> AuditResult:
-    """Return the entry of one audit, here the result itself."""
+    """Return the entry of one audit that `document` needs, here the result itself."""
     return result
 
 

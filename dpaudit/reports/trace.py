@@ -1,4 +1,4 @@
-"""What a trace shows: as text of 80 columns, as rows in the report of an audit, and as JSON.
+"""Show a trace (a diagnosis of the line of code that leaks) as text, as report rows and as JSON.
 
 A trace diagnoses and proves nothing, so no words here say that a mechanism passes.
 """
@@ -112,9 +112,11 @@ def briefly(result: AuditResult) -> str:
 
 
 def place(result: AuditResult) -> str | None:
-    """Return the line at which code hosts show a finding, such as `mine.py:12`. It is the line of
-    the likely cause, or of its caller if only that lies in the repository, else the line of the
-    mechanism."""
+    """Return the line at which code hosts show a finding, such as `mine.py:12`.
+
+    It is the line of the likely cause. If the repository does not contain this line, it is the
+    caller's line in the repository, else the line of the mechanism.
+    """
     trace = traced(result)
     first = None if trace is None or not trace.causes else trace.causes[0]
     lines = [] if first is None else [first.line, *first.others]
@@ -155,7 +157,7 @@ def unknown(trace: Trace) -> list[str]:
 
 
 def cells(one: Site) -> tuple[str, ...]:
-    """Return the row of a site in a table with the columns of `HEAD`."""
+    """Return the table cells for a line of code that draws noise, in the order of `HEAD`."""
     has_operands = bool(one.operands[0] or one.operands[1])
     return (
         in_a_line(str(one.line)),
@@ -170,7 +172,8 @@ def cells(one: Site) -> tuple[str, ...]:
 
 
 def scales(one: Site) -> str:
-    """Return the scales of the noise of a site, once where they are equal."""
+    """Return the noise scales of a line for d1 and d2 as text; a single number if both
+    are equal."""
     first, second = (_number(each) for each in one.scales or (math.nan, math.nan))
     return first if first == second else f"{first} for d1, {second} for d2"
 
@@ -307,7 +310,7 @@ def source(one: Excerpt) -> list[str]:
 
 
 def _cut(line: str) -> str:
-    # Escapes make a text longer.
+    # The line is cut after escaping, since escapes make a text longer.
     shown = visible(line)
     return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"
 

@@ -213,7 +213,8 @@ def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
 
 
 _CODE = (ModuleType, FunctionType, MethodType, BuiltinFunctionType, type)
-# Slots that are not data. Reading `__weakref__` raises TypeError for arrays of JAX.
+# Entries of `__slots__` that hold no data. Reading `__weakref__` raises TypeError for arrays of
+# JAX.
 _NO_DATA = ("__weakref__", "__dict__")
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), np.ndarray, np.generic, CodeType)
 
@@ -281,7 +282,8 @@ def _data(value: Any) -> Iterator[Any]:
         yield from value
     elif not isinstance(value, _CODE):
         attributes = getattr(value, "__dict__", None)
-        # A proxy may answer any attribute with another proxy, such as those of llvmlite.
+        # A proxy object, such as llvmlite's, may answer any attribute with another proxy, so
+        # require a mapping.
         yield from list(attributes.values()) if isinstance(attributes, Mapping) else ()
         yield from (getattr(value, name, None) for name in slots_of(type(value)))
 

@@ -79,8 +79,10 @@ def kept_state(*parts: Any) -> State:
 
 
 def _compares(variable: Any) -> bool:
-    """Return whether a variable belongs to dpaudit.training, which stores there what it compares
-    between calls, so that every call changes it."""
+    """Return whether a variable belongs to dpaudit.training.
+
+    Such a variable changes in every call, since it stores values to compare them between calls.
+    """
     return str(type(variable).__module__).startswith("dpaudit.training.")
 
 
@@ -237,7 +239,8 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value.get(None)
     elif isinstance(value, GeneratorType):
         yield from () if value.gi_frame is None else list(value.gi_frame.f_locals.values())
-    # The first use of a C function adds it to its library, which changes no output.
+    # Libraries of ctypes are left out: the first use of a C function adds an attribute to its
+    # library, which changes no output.
     elif not (isinstance(value, ModuleType | CDLL) or is_generator(value) or _is_code(value)):
         yield from _attributes(value).values()
 

@@ -33,11 +33,11 @@ _RULES_WITH_RARE, _RARE_RULES = 5, 2
 # How a rule for rare outputs divides its wealth among the seven stakes of FRACTIONS. Its guesses
 # are rarely wrong, so that the largest stake gains most and gets two thirds.
 _BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
-# In a run that bets from its first draws, bettors with a posterior share this part of the stake,
-# since posteriors are learned from fewer draws than rules.
+# In a run that bets from its first draws, the bettors with a posterior together get this share of
+# the initial wealth. A posterior needs fewer draws to be learned than a rule.
 _EARLY_POSTERIORS = 0.75
-# For δ > 0 a bettor with a posterior pays for δ at every draw. It abstains where a draw could cost
-# it more than this part of its wealth.
+# For δ > 0 a bettor with a posterior pays a price at every draw. It does not bet in a round in
+# which a single draw could cost it more than this share of its wealth.
 _MOST_LOST = 0.95
 
 

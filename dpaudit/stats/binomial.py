@@ -234,7 +234,9 @@ def pair_delta_lower(
 def _pair_bounds(
     count: int, draws: int, other: int, other_draws: int, alpha: float
 ) -> tuple[float, float]:
-    """Return P_lower and Q_upper (`pair_epsilon_lower`), each at alpha / 2."""
+    """Return a lower bound of the event's probability under the first input, and an upper bound of
+    its probability under the other input: Clopper-Pearson bounds, each at alpha / 2.
+    """
     lower = clopper_pearson_lower(count, draws, alpha / 2)
     return lower, clopper_pearson_upper(other, other_draws, alpha / 2)
 

@@ -161,8 +161,8 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
 # probability of the event in each group has a Beta distribution of weight w around the share of the
 # event in all groups.
 _WEIGHTS = 8.0 ** np.arange(8)
-# Maximum number of groups for which evaluating each group is faster than first finding groups with
-# equal counts.
+# Up to this number of groups, each group is evaluated by itself. With more groups, groups of equal
+# counts are evaluated once, which is then faster.
 _FEW_GROUPS = 32
 
 
@@ -195,7 +195,8 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
         x, n = inside[:-1].astype(np.float64), sizes[:-1].astype(np.float64)
         alike = betaln(x + a, n - x + b) - betaln(a, b)
     else:
-        # Many groups share few distinct counts, and `betaln` takes most of the time.
+        # With many groups, few pairs (count, size) are distinct: call the slow `betaln` once for
+        # each.
         codes, place = np.unique(inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True)
         x, n = (part.astype(np.float64) for part in np.divmod(codes, sizes.max() + 1))
         alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(place, axis=1)

@@ -41,7 +41,7 @@ _CAUTION = 15.0
 # Lower bounds for ε are at most this, in nats.
 _LARGEST_EPSILON = 50.0
 
-# The claims along which a scan moves: a function from a number x to a claim (ε, hδ).
+# Type of a function that maps a number x to a claim (ε, hδ); a scan for a bound moves along x.
 _Point = Callable[[float], tuple[float, float]]
 
 

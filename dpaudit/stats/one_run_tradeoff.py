@@ -31,12 +31,14 @@ from dpaudit.stats.binomial import (
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.p_values import bisect_interval, smallest_alpha
 
-# The function g of a claim.
+# Type of the function g of a claim: maps the probability of an event for one input to the least
+# probability that the claim allows for a neighbouring input.
 Smallest = Callable[[float], float]
 
-# Largest bound for μ.
+# Lower bounds for μ are at most this.
 _LARGEST_MU = 40.0
-# More than the relative rounding error of a step of the recursion.
+# Relative amount by which each step of the recursion is rounded down. It exceeds the rounding error
+# of a step.
 _ROUNDED_DOWN = 1e-15
 
 
@@ -209,7 +211,9 @@ def independent_bounds(
 
 
 def _shares(seen: Guesses, alpha: float) -> tuple[float, float]:
-    """Return P_lower and Q_upper, each a Clopper-Pearson bound at alpha / 2."""
+    """Return a lower bound of the rate at which included canaries are above the threshold, and an
+    upper bound of this rate for canaries that were left out: Clopper-Pearson bounds at alpha / 2.
+    """
     wrong = seen.guesses - seen.correct
     lower = clopper_pearson_lower(seen.correct, seen.canaries, alpha / 2)
     upper = clopper_pearson_upper(wrong, seen.canaries, alpha / 2)

@@ -39,8 +39,9 @@ _AT_ONCE = 128
 # Pr[z ≥ observed z] as a function of w may jump like the teeth of a saw (`_points_between`). The
 # jumps are smoothed only if the number of abstentions has at least this standard deviation.
 _SMOOTH = 5.0
-# Two neighbouring points of w are close enough to find every tooth if they are at most 0.4 standard
-# deviations of (C, W) apart, or at most 1 standard deviation and a quarter of a tooth.
+# Neighbouring values of w must be close enough that no jump between them is missed: at most 0.4
+# standard deviations of (C, W) apart, or at most 1 standard deviation and a quarter of the distance
+# between two jumps.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
 # The computed supremum is multiplied by 1 plus this number, since the function may be larger
 # between the values of w that were tried. (Measured on 1,880 random counts of 20 to 10⁷ draws: the
@@ -324,10 +325,10 @@ class _Tail:
         yield float(max(np.max(values), np.max(self._at(finer))))
 
     def _resolved(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return values of w close enough to find every jump, in rising order, and their tails.
+        """Return values of w between which no jump is missed, in rising order, and Pr[z ≥ observed
+        z] at each of them.
 
-        The tail of w is Pr[z ≥ observed z]. values: tails of the grid, which are not computed
-        again.
+        values: these probabilities at the points of the grid, which are not computed again.
         """
         points = self.grid.points
         added = _points_between(points, self.draws, self.ratio, self.spared, self.grid.step)
@@ -427,8 +428,8 @@ def _coarse(
     points, ratio, spared, step: as in `_points_between`.
     """
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
-    # If the number of abstentions has a standard deviation of at least half a tooth, all jumps are
-    # smoothed, except the first jump, from W = 0 to W = 1.
+    # If the number of abstentions has a standard deviation of at least half the distance between
+    # two jumps, all jumps are smoothed, except the first jump, from W = 0 to W = 1.
     smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
     if smooth.all():

@@ -53,7 +53,8 @@ _STEPS, _WIDTH = 50, 1e-4
 # Caps on the absolute log-ratio that `most_telling_witness` tries: without a cap, the mean of
 # e^{a g} at order a would depend on a few draws.
 _CAPS = np.geomspace(0.1, 8.0, 20)
-# Least probability of a level, so that ratios are finite.
+# Lower limit for the estimated probability of a level (bin of the output), so that ratios are
+# finite.
 _TINY = 1e-9
 
 
@@ -337,7 +338,7 @@ def _promising(
     log_ratio = np.log(laws[:, 0] / laws[:, 1])
     for order, allowed in limits.items():
         for sign, both in ((1, laws), (-1, laws[:, ::-1])):
-            # The exponential of order times cap is finite.
+            # Leave out caps for which e^(order · cap) could overflow.
             for cap in _CAPS[order * _CAPS < 200.0]:
                 values = np.clip(sign * log_ratio, -cap, cap)
                 stakes, predicted = best_stakes(order, values, both, each, alpha)

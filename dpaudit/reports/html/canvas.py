@@ -223,7 +223,7 @@ SHAPES = {
 @contextmanager
 def _as_text() -> Iterator[None]:
     """Make matplotlib write words as SVG text instead of outlines, within the context."""
-    # matplotlib's rc_context would copy hundreds of settings
+    # matplotlib's rc_context is not used, since it would copy hundreds of settings.
     settings = _tools().matplotlib.rcParams
     before = settings["svg.fonttype"]
     settings["svg.fonttype"] = "none"

@@ -117,7 +117,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The first finding of a trace: the likely cause, or a hint if no cause is certain."""
+    """The first finding of a trace (a diagnosis of the line that leaks): the likely cause, or a
+    hint if no cause is certain."""
 
     is_certain: bool
     words: str

@@ -80,7 +80,7 @@ def left_out(result: AuditResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """One bar: a kind of output.
+    """A bar in the figure of outputs: a level (bin of outputs) or a single output.
 
     words: description of the outputs.
     d1, d2: share of the draws of each input.
@@ -153,8 +153,8 @@ def _words_of(one: Certificate | ExactCertificate, guess: str) -> str:
 
 
 def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
-    """Shade the chosen events, and write the input that an event points to above its widest
-    piece."""
+    """Shade the chosen events. Above the widest run of shaded bars of each event, write the input
+    that the event points to."""
     pieces: dict[str, list[tuple[int, int]]] = {}
     for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
         places = [place for place, _ in group]
@@ -270,8 +270,8 @@ def _levels(one: Certificate) -> list[tuple[str, str]]:
 
 
 def _added(one: Certificate, place: int) -> tuple[str, str]:
-    """Return (words, tick) for an additional level of a portfolio, at which at least one of the
-    side rules guesses."""
+    """Return (description, text below the axis) for a level (bin of outputs) that was added to the
+    main rule's levels, since another rule guesses there."""
     names = {1: "d1", -1: "d2"}
     guessed = [
         f"{rule.kind} rule: {names[rule.guesses[place]]}"
@@ -356,8 +356,8 @@ def _falls_short(result: AuditResult) -> bool:
 
 
 def wealth(one: Certificate) -> Picture | None:
-    """Return the figure with the betting wealth against the claim after each look; None if nothing
-    was bet."""
+    """Return the figure with the betting wealth against the claim after each block of draws; None
+    if nothing was bet."""
     looks = course(one.betting_point, [beliefs_of(believed) for believed in one.rounds], one.blocks)
     if not looks or not one.alpha_betting:
         return None
@@ -398,7 +398,8 @@ def wealth(one: Certificate) -> Picture | None:
 
 
 def _thinned(looks: list[tuple[int, float]], most: int = _MOST_LOOKS) -> list[tuple[int, float]]:
-    """Return at most `most` looks, among them the look with the largest wealth and the last."""
+    """Return at most `most` of the (draws so far, log wealth) points, among them the point with the
+    largest wealth and the last point."""
     if len(looks) <= most:
         return looks
     step = math.ceil(len(looks) / (most - 2))

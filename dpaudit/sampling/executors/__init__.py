@@ -68,12 +68,13 @@ _FIRST = 1.0
 _SHOWN, _SHOWING = 64, 0.25
 # Key of the chunk of test draws; no chunk of an audit has this key.
 _KEY = (0, 99, 0)
-# A note names at most 3 of the variables that calls change.
+# The note on why no worker processes join names at most 3 of the variables that calls of the
+# mechanism change.
 _NAMED = 3
 
 
 class Drawer(Protocol):
-    """A function that draws chunks."""
+    """Type of a function that makes the draws of chunks (requests for draws)."""
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
         """Yield the result of each chunk, in the order of the chunks.

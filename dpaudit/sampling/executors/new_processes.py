@@ -154,7 +154,10 @@ class NewProcesses:
     def _sent(
         self, recipe: Recipe, chunk: Chunk[Counted], place: int, key: tuple[bool, int]
     ) -> Future[Done]:
-        """Send a chunk to the interpreter with this key. Raises _CannotDrawError."""
+        """Send a chunk to the new interpreter with this key, and return the future of its counts.
+
+        Raises _CannotDrawError if the chunk cannot be sent.
+        """
         try:
             given = pickle.dumps((recipe, [chunk]))
             pool = self._pool(recipe, key)

@@ -60,9 +60,9 @@ _TO_CONNECT, _COUNTED = "10 s", 2.0
 # Environment variables for the number of threads of numeric libraries: 1 in each Dask worker.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # Settings of a local Dask cluster. Profiling is off, since it takes a tenth of the time of a
-# mechanism in Python. The last entry replaces the environment variables that Dask sets in workers;
-# variables that this process has keep their values. So it drops Dask's setting to return freed
-# memory to the operating system, which the next draws would need again.
+# mechanism in Python. The setting `_ENVIRONMENT` replaces the environment variables that Dask sets
+# in workers; variables that this process has keep their values. So it drops Dask's setting to
+# return freed memory to the operating system, which the next draws would need again.
 _LOCAL_CLUSTER = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "2s",
