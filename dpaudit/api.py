@@ -423,7 +423,8 @@ def _run(
     is_whole = isinstance(samples, float) and samples.is_integer()  # such as 1e6
     source = None
     if isinstance(claim, str):
-        # Imported here, since most claims are the user's own.
+        # Imported only for a claim that a library makes, since most users state the claim
+        # themselves.
         from dpaudit.adapters.asking import library_claim
 
         OPTIONS["from"].verify(claim)

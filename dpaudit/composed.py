@@ -19,18 +19,23 @@ Record = TypeVar("Record")
 
 
 def _remembered(function: Function) -> Function:
-    """Return the function with a cache, under its own type: `cache` refuses classes as keys."""
+    """Return the function with a cache, but with its own type, since type checkers do not let a
+    function made by `functools.cache` take classes."""
     return cast(Function, cache(function))
 
 
 def part(kind: type[Any]) -> Mapping[str, type[Any]]:
-    """Return the metadata of a field that holds a part of this class."""
+    """Return the metadata of a dataclass field that holds a part: a dataclass of the
+    given class."""
     return {_PART: kind}
 
 
 @_remembered
 def parts(kind: Any) -> dict[str, type[Any]]:
-    """Return the parts of a kind of record, as {name of the field: class}."""
+    """Return the parts of a record class, as field name -> class of the part.
+
+    A part is a dataclass whose fields count as fields of the record.
+    """
     return {
         field.name: field.metadata[_PART]
         for field in dataclasses.fields(kind)
@@ -40,7 +45,8 @@ def parts(kind: Any) -> dict[str, type[Any]]:
 
 @_remembered
 def flat_fields(kind: Any) -> dict[str, dataclasses.Field[Any]]:
-    """Return the fields of a kind of record by name, with the fields of a part in its place."""
+    """Return the fields of a record class by name. A field that holds a part is replaced by the
+    fields of the part."""
     found: dict[str, dataclasses.Field[Any]] = {}
     for field in dataclasses.fields(kind):
         part = parts(kind).get(field.name)
@@ -50,7 +56,7 @@ def flat_fields(kind: Any) -> dict[str, dataclasses.Field[Any]]:
 
 @_remembered
 def flat_hints(kind: Any) -> dict[str, Any]:
-    """Return the types of `flat_fields`."""
+    """Return the types of the fields that `flat_fields` lists, by name."""
     hints = dict(typing.get_type_hints(kind))
     for name, part in parts(kind).items():
         del hints[name]
@@ -59,7 +65,7 @@ def flat_hints(kind: Any) -> dict[str, Any]:
 
 
 def value_of(record: Any, name: str) -> Any:
-    """Return the value of a field of `flat_fields`."""
+    """Return the value of a record's field, which may belong to one of the record's parts."""
     for part, kind in parts(type(record)).items():
         if name in flat_fields(kind):
             return getattr(getattr(record, part), name)
@@ -67,7 +73,8 @@ def value_of(record: Any, name: str) -> Any:
 
 
 def composed(kind: type[Record], /, **values: Any) -> Record:
-    """Return a record made of values by the names of `flat_fields`, or of whole parts.
+    """Return a record, given the values of its fields by name, with the names that `flat_fields`
+    lists. The value of a whole part may be given instead.
 
     Raises TypeError for unknown and missing names, and the errors of the constructors.
     """
@@ -80,7 +87,10 @@ def composed(kind: type[Record], /, **values: Any) -> Record:
 
 
 def replace(record: Record, /, **changes: Any) -> Record:
-    """Return a record with other values: dataclasses.replace, also for the fields of its parts."""
+    """Return a copy of a record with other values, as dataclasses.replace does.
+
+    Names of fields may also belong to parts of the record.
+    """
     for name, part in parts(type(record)).items():
         own = {key: changes.pop(key) for key in flat_fields(part) if key in changes}
         if own:

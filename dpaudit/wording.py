@@ -22,7 +22,7 @@ KERNELS = (
 FILE_PREFIX = "dpaudit_file_"
 
 # Pattern of the characters that `visible` escapes: control characters, marks that change the text
-# direction, surrogates. A text, which `re` compiles on first use, since compiling takes time.
+# direction, surrogates. It is not compiled here but on first use by `re`, which saves time.
 _STEERING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
     "\ufffe\uffff]"

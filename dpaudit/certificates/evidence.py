@@ -1,4 +1,5 @@
-"""From evidence, the tallies and beliefs of one pair, to the numbers of its certificate.
+"""Compute the numbers of a certificate from evidence: the tallies and beliefs of one pair of
+inputs.
 
 An audit, `dpaudit bound` and the recheck of a result file all compute their bounds and p-values by
 `numbers` (docs/method.md §4).
@@ -173,9 +174,10 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
 
 
 def certificate(evidence: Evidence, followed: Wealth | None = None, **about: Any) -> Certificate:
-    """Return the certificate of evidence.
+    """Return the certificate whose numbers follow from the evidence.
 
-    followed: as in `numbers`. about: the fields of `Certificate` that do not follow from evidence.
+    followed: as in `numbers`.
+    about: the fields of `Certificate` that do not follow from evidence.
     """
     return composed(
         Certificate,
@@ -224,7 +226,9 @@ def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
 
 
 def _detectable_rare(evidence: Evidence) -> float | None:
-    """Return the field `detectable_rare` of the certificate (`ExactTests.detectable_rare`)."""
+    """Return the smallest probability of an output of only one input that the audit would have
+    detected (`ExactTests.detectable_rare`). Return None if the exact test cannot have found such an
+    output."""
     if evidence.stage in ("confirmation", "betting") or evidence.method != "game":
         return None
     learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
@@ -242,18 +246,22 @@ def detectable_rare_of_any(
     *,
     power: float = POWER,
 ) -> float:
-    """Return `detectable_rare` for the point that an output of only one input refutes best.
+    """Return the smallest detectable probability of an output that only one input gives.
 
-    points: points of the claim. learned, certified: number of draws to learn from, and number of
-    draws of the exact test. alpha: error probability of the rare rule.
+    It is computed at the point of the claim that such an output refutes with the fewest draws.
+    points: points of the claim.
+    learned, certified: number of draws to learn from, and number of draws of the exact test.
+    alpha: error probability of the rule for such outputs.
     """
     point = min(points, key=lambda point: _rare_to_refute(point, certified, alpha))
     return detectable_rare(learned, certified, point.epsilon, point.delta, alpha, power=power)
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
-    """Return the approximate number of outputs of only one input that refutes a point. It is used
-    to compare points."""
+    """Return about how many outputs that only one input gives refute a point of the claim.
+
+    The number is only used to compare points.
+    """
     excused = point.delta * draws / 2
     needed = -math.log(alpha) / max(math.log1p(math.exp(-point.epsilon)), 1e-300)
     return excused + math.sqrt(excused * -2 * math.log(alpha)) + needed

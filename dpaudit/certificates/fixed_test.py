@@ -89,7 +89,8 @@ class Setting:
 
 
 def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
-    """Return the test of the distinguishing game (docs/method.md §2)."""
+    """Return the exact test by right and wrong guesses in the distinguishing game (docs/method.md
+    §2)."""
     game, point, alpha = tally.game(rule.guessed), setting.point, setting.alpha
     p = games.p_value(game, point.epsilon, point.delta, alpha)
     epsilon = games.epsilon_lower(game, point.delta, alpha)

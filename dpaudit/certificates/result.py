@@ -530,7 +530,7 @@ class AuditResult:
         >>> print(result.report().splitlines()[0])
         VIOLATION  bit: refuted at 99 %: outputs > 0 appear in 50.5 % of draws for d2,
         """
-        # Imported here: the exception that the contract of the layers names.
+        # Imported here, since reports are a higher layer. The import contract lists this exception.
         from dpaudit.reports.text import render
 
         return render(self, verbose=int(verbose))

@@ -69,16 +69,16 @@ class Site:
         Law of the noise, such as `laplace`; `unknown` if it is not understood.
     scales : tuple of (float, float), or None
         Scale of the noise for d1 and for d2, equal unless it depends on the data; for several
-        pieces of noise, the scales of the costliest piece. None if unknown.
+        noise values, the scales of the costliest value. None if unknown.
     operands : tuple of (str, str)
         The values that the noise hides, for d1 and for d2, shortened.
     shift : float
-        Distance between the two values; for several pieces of noise, the largest distance.
+        Distance between the two values; for several noise values, the largest distance.
     entries : int
-        Number of pieces of noise, over all turns of a loop.
+        Number of noise values, over all turns of a loop.
     cost, total : float or None
-        Cost of the costliest piece, and cost of all pieces together, in `unit`; may be infinite.
-        The total is an upper estimate if not all pieces are released. None if unknown.
+        Cost of the costliest noise value, and cost of all together, in `unit`; may be infinite.
+        The total is an upper estimate if not all noise values are released. None if unknown.
     unit : {'ε', 'μ'}
         Unit of the costs: ε in nats, or the μ of Gaussian DP.
     released : bool
@@ -228,7 +228,7 @@ class Trace:
         str
             Lines of at most 80 columns, with a final newline.
         """
-        # Imported here: the exception that the contract of the layers names.
+        # Imported here, since reports are a higher layer. The import contract lists this exception.
         from dpaudit.reports.trace import render
 
         return render(self, verbose=int(verbose))

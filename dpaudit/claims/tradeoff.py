@@ -524,7 +524,7 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
     return max(0.0, *map(max, lines))
 
 
-# More than the relative rounding error of `smallest_probability`.
+# Relative amount by which `smallest_probability` is rounded down. It exceeds the rounding error.
 _ROUNDED_DOWN = 1e-13
 
 

@@ -132,7 +132,7 @@ def run_one(
         display.close()
     if result.command is None or result.seed == spec.sampling.seed:
         return result
-    # A resumed audit has the seed of its journal.
+    # A resumed audit has the seed of its journal, so the command that repeats it names this seed.
     command = result.command.replace(f"--seed {spec.sampling.seed}", f"--seed {result.seed}")
     return replace(result, command=command)
 
@@ -233,9 +233,10 @@ _BAR = 30
 
 
 class Display:
-    """Shows the progress of an audit; this class shows nothing.
+    """Base of the displays of an audit's progress; this class shows nothing.
 
-    patience: seconds before the first display.  pause: seconds between two displays.
+    patience: seconds before the first display.
+    pause: seconds between two displays.
     """
 
     patience = pause = math.inf
@@ -268,7 +269,7 @@ def make_display(spec: AuditSpec, title: str, *, quiet: bool) -> Display:
 
 
 class _Lines(Display):
-    """A line every few seconds, for logs."""
+    """Shows the progress as a line every 5 seconds, for logs."""
 
     patience = pause = 5.0
 
@@ -277,9 +278,9 @@ class _Lines(Display):
 
 
 class _Live(Display):
-    """A bar and a line below it, which vanish at the end."""
+    """Shows a progress bar and a line of numbers below it on a terminal; both vanish at the end."""
 
-    # Most audits that find a violation end sooner, and then rich is not imported.
+    # In seconds. Most audits that find a violation end sooner, and then rich is not imported.
     patience = 0.5
     pause = 1 / 5
     _live: Any = None
@@ -289,7 +290,8 @@ class _Live(Display):
             from rich.console import Console
             from rich.live import Live
 
-            # Without a thread, which would compete with the mechanism for the interpreter.
+            # `show` refreshes the display. A thread would compete with the mechanism for the
+            # interpreter.
             self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(self._picture(progress), refresh=True)
@@ -319,9 +321,11 @@ class _Live(Display):
 
 
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
-    """Return draws, speed, evidence, bound and, with `with_share`, the time left.
+    """Return the progress of an audit as text: draws, speed, evidence, lower bound for ε, time
+    left.
 
     Evidence is the betting wealth; `needed` is the wealth that refutes the claim.
+    with_share: whether to include the time left.
     """
     of = f" of {progress.budget:,}" if progress.budget else ""
     needed = progress.needed or 1 / (BETTING_SHARE * spec.alpha)

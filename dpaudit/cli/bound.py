@@ -31,8 +31,8 @@ _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
 class _Bound(AuditCommand):
-    """A command that says of a negative number that it is below 0. click alone would call the
-    number an unknown option."""
+    """The class of the command `bound`. Its error for a negative number says that the number is
+    below 0; click would report an unknown option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = tuple(args)

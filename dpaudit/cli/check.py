@@ -40,7 +40,7 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
 
     Exit code 0 if there is no problem, else 2. Every problem is reported on one line.
     """
-    # PyYAML and NumPy are not imported for other commands.
+    # Imported here, since other commands need neither PyYAML nor NumPy.
     from dpaudit.config.checking import check_config
     from dpaudit.config.project import here
 

@@ -62,7 +62,7 @@ class _Bash(BashComplete):
         joined: list[str] = []
         for word in words[: number + 1]:
             before = joined[-1] if joined else ""
-            # `--flag=value` is split as well.
+            # Bash also splits `--flag=value` at the equals sign.
             is_of_flag = before.startswith("--") and (word == "=" or before.endswith("="))
             if before and (word.startswith(":") or (before.endswith(":") and word) or is_of_flag):
                 joined[-1] += word

@@ -28,7 +28,7 @@ _PRECEDENCE = (USAGE, FAILURE, VIOLATION, UNDERPOWERED, NOTHING_MATCHED, NOTHING
 
 def of_result(result: AuditResult) -> int:
     """Return the exit code of a single audit."""
-    # Here, since every command imports this module.
+    # Imported here, since every command imports this module, and many commands need no results.
     from dpaudit.certificates.result import Verdict
 
     if result.verdict is Verdict.ERROR:

@@ -23,7 +23,7 @@ _ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
 _EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 _STEPS = 200
 _NUMBERS = tuple(one for one in parameters() if one.type is float)
-# Smallest δ that is drawn.
+# Smallest δ in a figure of privacy profiles.
 _SMALLEST = 1e-12
 
 Command = Callable[..., Any]
@@ -35,7 +35,8 @@ def explain() -> None:
 
 
 def _checked(_: click.Context, __: click.Parameter, figure: Path | None) -> Path | None:
-    """Refuse a figure that cannot be written before anything is computed."""
+    """Return the path of the figure. Raise UsageError if it cannot be written, before the
+    computation."""
     if figure is not None:
         check_format(figure.suffix)
         check_writable(figure)

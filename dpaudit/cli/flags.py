@@ -37,18 +37,18 @@ Command = Callable[..., Any]
 
 _DIGITS = 100
 _CLOSING = {"[": "]", "{": "}"}
-# Key of a context: warnings about values on the command line.
+# Key under which click's context keeps warnings about values on the command line.
 _MISREAD = "dpaudit.misread"
 _CLAIM = tuple(one.name for one in owned("claim"))
 
 
 def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
-    """Read a value in JSON or YAML."""
+    """Return the value of a flag, read as JSON or YAML; None without the flag."""
     return None if text is None else _parsed(text, param)
 
 
 def _input(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
-    """Read a dataset: a value, or a reference to one."""
+    """Return the dataset of a flag: its value, or a reference to a file or an import."""
     if text is not None:
         with _about(param.opts[0]):
             check_no_file(text)
@@ -147,7 +147,8 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
     table.PATHS: {"callback": lambda *given: list(given[-1]), "multiple": True},
 }
 _USUAL_CLAIM = "--epsilon 1"
-# Values in an example of a claim. The example has any other parameter's name in capitals.
+# Values of parameters in the example of a claim that error messages show. Any other parameter is
+# shown by its name in capitals.
 _EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
 
 

@@ -112,7 +112,7 @@ class RootGroup(SuggestingGroup):
         except click.UsageError as error:
             name = ctx.invoked_subcommand
             command = None if name is None else self.get_command(ctx, name)
-            # click's parser does not set the context of its errors
+            # click's parser does not set the context of its errors.
             if error.ctx is None and command is not None:
                 error.ctx = click.Context(command, info_name=name, parent=ctx)
             raise
@@ -186,7 +186,7 @@ def describe_error(error: Exception) -> str:
     if isinstance(error, DpauditError):
         from dpaudit.auditing.options import flag_of
 
-        # Options that no file has spelled are spelled as flags.
+        # Names of options in the message become flags, unless a reader of files has made them keys.
         return f"error: {on_one_line(''.join(error.spelled(flag_of)))}"
     text = on_one_line(str(error))
     if isinstance(error, FileNotFoundError) and _is_nowhere():
@@ -272,7 +272,7 @@ def _show(error: click.ClickException) -> None:
         return
     message = on_one_line(error.format_message())
     if isinstance(error, click.NoSuchOption):
-        # Compared without dashes, which all options have in common.
+        # Names are compared without dashes, which all options have in common.
         command = error.ctx.command if error.ctx else None
         options = [name for one in command.params for name in one.opts] if command else []
         known = {name.lstrip("-"): name for name in options}

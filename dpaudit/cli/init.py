@@ -126,12 +126,15 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
 
 
 def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
-    """Return the audit, from flags, answers and the signature. project: settings whose defaults are
-    written into the files."""
+    """Return the first audit, made from flags, answers at the terminal, and the mechanism's
+    signature.
+
+    project: settings whose defaults are written into the files.
+    """
     made = {key: settings[key] for key in _TARGET if key in settings}
     defaults = claimed_defaults(resolve(target))
     claim = _claim(dict(settings.get("claim", {})), target, defaults)
-    # Some libraries accept only floats.
+    # Numbers of the claim become floats, since some libraries accept nothing else.
     known = {name: _float(claim[name]) for name in CLAIMED if name in claim}
     reading = read(_target(target, made), known)
     reading = _asked(reading, known)
@@ -162,7 +165,7 @@ def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
     if confidence is not None:
         start = replace(start, confidence_of_tests=confidence)
     if not start.holes:
-        # raises the errors that `dpaudit run` would raise for the file
+        # Raises the errors that `dpaudit run` would raise for the file.
         build_spec(start.settings, project)
     return start
 
@@ -279,7 +282,8 @@ def _short(value: Any) -> Any:
 
 
 def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
-    """Return the reading with answers to questions, if there is a terminal."""
+    """Return the reading of a mechanism, completed by the user's answers to questions. Without a
+    terminal, it is returned unchanged."""
     if not _is_terminal():
         return reading
     target = reading.target
@@ -349,7 +353,8 @@ def _is_terminal() -> bool:
 def _inputs(
     reading: Reading, settings: Mapping[str, Any], mechanism: Any
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the keys of the inputs, and remarks on them."""
+    """Return the configuration keys for the two inputs (d1, d2, as, adjacency) with their values,
+    and comments for some of these keys."""
     beside = {key: settings[key] for key in ("as", "adjacency") if key in settings}
     given = {key: settings[key] for key in ("d1", "d2") if key in settings}
     if len(given) == 2:
@@ -407,7 +412,8 @@ def _takes(mechanism: Any, inputs: Guess) -> bool:
 
 
 def _samples(mechanism: Any, inputs: Mapping[str, Any]) -> int:
-    """Return a number of draws that takes at most _SECONDS, from the time of a few draws."""
+    """Return a number of draws that takes at most 10 seconds (`_SECONDS`), from the time of a few
+    draws."""
     if mechanism is None:
         return _BUDGETS[0]
     form = inputs.get("as")

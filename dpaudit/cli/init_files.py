@@ -95,10 +95,12 @@ jobs:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A first audit.
+    """A first audit, from which the files are written.
 
-    settings: keys of the configuration file, with FILL_IN for unknown values.  remarks: comments
-    on keys.  methods: possible values of `call`.  confidence_of_tests: confidence of the test.
+    settings: keys of the configuration file, with FILL_IN for unknown values.
+    remarks: comments on keys.
+    methods: possible values of `call`.
+    confidence_of_tests: confidence of the test.
     """
 
     settings: Mapping[str, Any]
@@ -250,7 +252,7 @@ class _Imports:
         return attribute
 
     def of_claims(self) -> None:
-        """Import the functions that make claims."""
+        """Add the import of the functions that make claims."""
         self._others.append("from dpaudit.claims import group, make_claim")
 
     def text(self, body: str, *, has_gaps: bool) -> str:
@@ -422,7 +424,7 @@ _NAME = "dpaudit"
 UNKNOWN = f"{_NAME} @ {FILL_IN}"
 # Time limit for a git command, in seconds.
 _PATIENCE = 10
-# `git@host:path`, the form of ssh.
+# Pattern of ssh's short form of a URL, `git@host:path`.
 _SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(.+)")
 
 

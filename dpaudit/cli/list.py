@@ -38,7 +38,7 @@ from dpaudit.wording import did_you_mean, in_a_line, visible
 
 _COLUMN, _NAMES = 38, 18
 _SPECIMENS = "mechanisms"
-# Switch of the attacks -> the option that turns it on, if their names differ.
+# Name of a switch of `scorers_for` -> name of the option that turns it on, if the names differ.
 _OPTION = {"repeated": "repeat"}
 
 
@@ -126,7 +126,8 @@ def definitions() -> None:
 @debug_option
 def attacks() -> None:
     """List the attacks that try to tell the inputs apart, and the installed ones for --attack."""
-    # SciPy takes most of the time that the other lists need.
+    # Imported here: attacks need SciPy, whose import takes most of the time, and other lists do
+    # not.
     from dpaudit.attacks.learning import scorers_for
     from dpaudit.attacks.trees import trees
     from dpaudit.attacks.user_attacks import installed_attacks

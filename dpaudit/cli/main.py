@@ -13,10 +13,10 @@ def main() -> None:
     """Run the command line and exit."""
     if _runs_a_command():
         _fix_hash_seed()
-    # imported late, since it takes milliseconds and _fix_hash_seed may start the program again
+    # Imported late, since it takes milliseconds and _fix_hash_seed may start the program again.
     import signal
 
-    # False if the process was started with Ctrl-C ignored
+    # False if the process was started with Ctrl-C ignored.
     heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heeds:
         signal.signal(signal.SIGINT, _end)

@@ -22,13 +22,14 @@ from dpaudit.wording import did_you_mean
 
 USUAL = "Usual options"
 SECTIONS = (USUAL, *get_args(Section))
-# Keys of a context: the words of the command line, and whether the complete help is shown.
+# Keys of click's context: the words of the command line, and whether the complete help is shown.
 _WORDS, _COMPLETE = "dpaudit.words", "dpaudit.complete_help"
 # Columns for a text in the short help, so that an option takes one line of 80 columns.
 _LINE = 52
-# Options of a command whose short help lists all of them.
+# Largest number of options of a command whose short help lists all of them.
 _FEW = 8
-# Options that decide where results go, how they are shown, and which audits are left out.
+# Options that the command line for repeating an audit leaves out. They decide where results go, how
+# results are shown, and which audits are left out.
 _NOT_REPEATED = tuple(one.name for one in owned("run"))
 
 
@@ -206,7 +207,7 @@ def command_line(words: Iterable[str]) -> str:
 
 
 def _flags(ctx: click.Context, seed: int) -> Iterator[str]:
-    """Yield the flags that decide what an audit is, as they were typed."""
+    """Yield the flags of the command line that determine an audit, with their values, as typed."""
     given, _, order = ctx.command.make_parser(ctx).parse_args(list(ctx.meta[_WORDS]))
     drawn = isinstance(seed, DrawnSeed) or isinstance(ctx.params.get("seed"), DrawnSeed)
     left_out = {*_NOT_REPEATED, *(["seed"] if drawn else [])}

@@ -64,11 +64,13 @@ _FLAGS = tuple(
 )
 # Largest leak, as a multiple of the claim: a few draws show any larger leak.
 _MOST = 100
-# Larger leaks to suggest if a leak of the given size cannot be caught.
+# Larger leaks, as multiples of the claimed ε, that a message suggests if a leak of the given size
+# cannot be caught.
 _LARGER = (1.5, 2, 3, 5, 10)
 # Calls of the shortest trial: its draws, and the calls that probe the mechanism.
 _CALLS = MINIMUM_SAMPLES + PROBING_CALLS
-# Seconds of drawing that measure the speed; draws per second below which the trial's speed is used.
+# Seconds of drawing in which the speed is measured. If the trial made fewer draws per second than
+# `_SLOW`, the speed of the trial is used instead.
 _TIMED, _SLOW = 1.0, 1_000
 
 

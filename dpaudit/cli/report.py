@@ -239,7 +239,8 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
         return recheck(result)
     except DpauditError:
         raise
-    # damaged beliefs of bettors may raise any exception: reading the file does not check them
+    # Damaged beliefs of bettors may raise any exception, since reading the file does not check
+    # them.
     except Exception as error:
         raise UsageError(
             f"{file}: {result.name} cannot be rechecked, so the file is damaged: "
@@ -329,7 +330,8 @@ def _names(record: AuditResult | Certificate) -> list[str]:
 
 def _differences(where: str, names: Iterable[str], one: Any, other: Any) -> Iterator[str]:
     for name in names:
-        # Compared in the encoding of files, where NaN equals NaN and a tuple equals a list.
+        # Values are compared in the encoding of files, where NaN equals NaN and a tuple equals a
+        # list.
         before, after = encode(getattr(one, name)), encode(getattr(other, name))
         if before != after:
             yield f"{where}{name}: recorded {shown(before)}, repeated {shown(after)}"

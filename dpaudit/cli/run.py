@@ -133,7 +133,8 @@ def finished(
             codes.append(code)
             if len(seen) < len(specs):
                 results.keep()
-            # the verdict of an open audit is known only when all audits have ended
+            # The verdict of an open audit depends on other audits that share its error probability,
+            # so it is known only when all of them have ended.
             if not is_open(result):
                 printer.show(result)
             if most is not None and sum(map(bool, codes)) >= most:
@@ -147,7 +148,8 @@ def finished(
         final = _final(seen, len(specs), results)
         results.finish()
         for before, after in zip(seen, final, strict=True):
-            # print open audits, too: without the missing audits, each is judged at its own share
+            # Print open audits, too. Without the missing audits, each is judged at its own share of
+            # the error probability.
             if is_open(before):
                 printer.show(after)
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
@@ -217,7 +219,7 @@ def _requested(
             code="arguments-wrong",
         )
     if targets:
-        # raises TargetError for a target that names no function, before errors about missing flags
+        # Raises TargetError for a target that names no function, before errors about missing flags.
         split(targets[0])
     target = targets[0] if targets else "--command …"
     example = f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"

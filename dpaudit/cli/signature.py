@@ -70,10 +70,11 @@ class Reading:
 
 
 def read(target: ImportedTarget, known: Mapping[str, Any]) -> Reading:
-    """Read what a mechanism needs. Raises TargetError for a mechanism that no audit can call.
+    """Return a mechanism's parameters and missing arguments, from its signature and docstring.
 
-    known: numbers of the claim, FILL_IN for a missing number. Parameters with these names get
-    them if no other value is given, even if they have a default.
+    Raises TargetError for a mechanism that no audit can call.
+    known: numbers of the claim, FILL_IN for a missing number. Parameters with these names get them
+        if no other value is given, even if they have a default.
     """
     found = resolve(target.path)
     is_class = inspect.isclass(found)
@@ -159,7 +160,7 @@ def _made(
     maker: Any, target: ImportedTarget, known: Mapping[str, Any]
 ) -> tuple[ImportedTarget, tuple[str, ...]]:
     """Return a target with the arguments of its constructor, and the names of missing ones."""
-    # arguments by position are checked by the constructor
+    # The constructor itself checks arguments that are given by position.
     if isinstance(target.init, list | tuple):
         return target, ()
     given = dict(target.init or {})
@@ -198,7 +199,8 @@ def _unfilled(parameters: Mapping[str, Parameter], given: Iterable[str]) -> list
 
 
 def _method(found: type, target: ImportedTarget) -> tuple[ImportedTarget, tuple[str, ...]]:
-    """Return a target with its method that draws, or the names of several that may."""
+    """Return a target with the method that draws, and (). If several methods may draw, return the
+    target unchanged and the names of these methods."""
     if any("__call__" in vars(base) for base in found.__mro__):
         return target, ()
     own = [one for one in public_callables(found) if not inspect.isclass(getattr(found, one))]
@@ -293,7 +295,13 @@ def _dataset(parameters: Parameters, target: ImportedTarget) -> Parameter | None
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Two inputs, if has_inputs, their form (`as`), their relation, and the source of the guess."""
+    """Two guessed inputs.
+
+    d1, d2: the inputs, if `has_inputs`.
+    form: form of the inputs, as in the option `as`.
+    adjacency: relation of the inputs.
+    why: source of the guess, in words.
+    """
 
     d1: Any = None
     d2: Any = None
@@ -304,7 +312,7 @@ class Guess:
 
 
 def _rows(*values: Any, form: str | None = None) -> Guess:
-    """Return a list, and the same without its last record."""
+    """Return a guess: d1 is a list of the values, d2 the same list without its last record."""
     return Guess(list(values), list(values[:-1]), True, form, "add-remove")
 
 
@@ -323,7 +331,7 @@ _TYPES: tuple[tuple[str, Guess], ...] = (
     (r"\b(ndarray|nd_?array|array_?-?like|array)\b.*\bint", _rows(0, 1, 1, form="array")),
     (r"ndarray|\barray|arraylike", _ARRAY),
     (r"\b(dict|mapping|set|frozenset|series)\b", Guess()),
-    # the entries of a tuple of fixed length have different meanings, so no inputs are guessed
+    # The entries of a tuple of fixed length have different meanings, so no inputs are guessed.
     (r"\btuple\[[^\]]*,(?!\s*\.\.\.)", Guess()),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\b(list|tuple|dict|mapping)\b", Guess()),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\bbool", _rows(True, False, True)),

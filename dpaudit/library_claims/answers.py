@@ -73,7 +73,11 @@ def number(value: Any, symbol: str, asked: str) -> float:
 
 
 def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dict[str, Any]:
-    """Return the answer of a library that states a single (ε, δ)."""
+    """Return the answer of a library that states a single (ε, δ).
+
+    The keys are `asked`, `claim` and `answer` (see `library_claims.ask`).
+    asked: the call or attribute that gave the values.
+    """
     found, share = number(epsilon, "ε", asked), number(delta, "δ", asked)
     if question.delta is not None and share == 0:
         why = f"{asked} states the claim without a δ to choose; leave delta out"
@@ -90,10 +94,13 @@ def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dic
 
 
 def single(question: Question, asked: str, **parameters: Any) -> dict[str, Any]:
-    """Return the answer of a library that states another definition, by one parameter or two."""
+    """Return the answer of a library that states a claim of another definition, such as zCDP.
+
+    parameters: parameters of the claim by name, such as rho.
+    """
     symbols = {"rho": "ρ", "delta": "δ", "mu": "μ"}
     if question.delta is not None:
-        # raises NoClaim, since this answer has no δ that the user could choose
+        # `point` raises NoClaim here, since this answer has no δ that the user could choose.
         return point(question, asked, 0.0)
     claim = {name: number(value, symbols[name], asked) for name, value in parameters.items()}
     words = ", ".join(f"{symbols[name]} = {value:.12g}" for name, value in claim.items())
@@ -133,7 +140,8 @@ def curve(
     return {"asked": asked, "claim": {"guarantees": [list(one) for one in kept]}, "answer": words}
 
 
-# Distances. None of them is smaller than the exact distance.
+# Functions that compute the distance of two inputs. None of them is smaller than the exact
+# distance.
 
 
 def norm(first: Any, second: Any, order: float) -> float | None:

@@ -12,6 +12,6 @@ NAME, PACKAGE = "autodp", "autodp"
 
 
 def ask(mechanism: Any, question: Question) -> dict[str, Any]:
-    """Return the curve `get_approxDP(δ)`."""
+    """Return the claim that a mechanism of autodp states: the curve `get_approxDP(δ)`."""
     asked = f"{type(mechanism).__name__}.get_approxDP(δ)"
     return curve(question, asked, mechanism.get_approxDP, pure=True)

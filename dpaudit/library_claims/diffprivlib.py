@@ -12,7 +12,8 @@ NAME, PACKAGE = "diffprivlib", "diffprivlib"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the answer of an object, or of a function of `diffprivlib.tools`."""
+    """Return the claim that an object of diffprivlib, or a function of `diffprivlib.tools`, states
+    by its ε and δ."""
     if hasattr(thing, "__code__"):  # a tool: ε is a keyword of its calls
         epsilon = question.params.get("epsilon", _default(thing))
         return point(question, f"{thing.__name__}(epsilon)", epsilon)

@@ -12,7 +12,8 @@ NAME, PACKAGE = "dp-accounting", "dp-accounting"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the answer of an accountant, or of the best accountant for an event."""
+    """Return the privacy curve of an accountant. For an event, it is the curve of the PLD
+    accountant if this accountant supports the event, else of the RDP accountant."""
     return of_event(thing, question) if not hasattr(thing, "get_epsilon") else _of(thing, question)
 
 

@@ -14,7 +14,8 @@ _RESTATES = (
     *("make_zCDP_to_approxDP", "make_fix_delta", "make_approximate"),
     *("make_pureDP_to_zCDP", "make_pureDP_to_fixed_approxDP"),
 )
-# Attribute with the constructor of an object. Objects without it make single draws.
+# Attribute of an OpenDP object that records its constructor and the arguments. An object without
+# this attribute is called once for each draw.
 _RECORD = "__opendp_dict__"
 
 
@@ -84,7 +85,11 @@ def is_entrywise(measurement: Any) -> bool:
 
 
 class Entries:
-    """Many draws in one call of an OpenDP measurement that treats entries of a vector alike."""
+    """A function that makes many draws in one call of an OpenDP measurement.
+
+    The measurement adds independent noise to each entry of a vector, so it is called with `size`
+    copies of the dataset in one vector.
+    """
 
     def __init__(self, measurement: Any) -> None:
         self.claim_source = measurement

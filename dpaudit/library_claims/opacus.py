@@ -14,7 +14,7 @@ NAME, PACKAGE = "Opacus", "opacus"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the curve `get_epsilon(δ)` of the accountant."""
+    """Return the claim of the accountant: the curve `get_epsilon(δ)`."""
     accountant = getattr(thing, "accountant", thing)
     if not hasattr(accountant, "history"):
         why = f"Opacus' {type(thing).__name__} has no accountant; name the PrivacyEngine"

@@ -24,7 +24,7 @@ _RECORDS = {
 
 
 def ask(measurement: Any, question: Question) -> dict[str, Any]:
-    """Return the loss that the map of a measurement states."""
+    """Return the claim that a measurement's own map states at the distance of the two inputs."""
     metric = str(measurement.input_metric)
     d_in = distance(metric, question)
     asked = f"m.map(d_in={d_in:.12g})"

@@ -12,7 +12,8 @@ NAME, PACKAGE = "PipelineDP", "pipeline-dp"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the answer of an accountant, or of the accountant of an engine."""
+    """Return the claim of a budget accountant, or of the accountant of an engine: its total ε and
+    δ."""
     accountant = getattr(thing, "_budget_accountant", thing)
     asked = f"{type(accountant).__name__}.total_epsilon, .total_delta"
     return point(question, asked, accountant.total_epsilon, accountant.total_delta)

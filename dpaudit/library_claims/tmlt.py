@@ -12,7 +12,8 @@ NAME, PACKAGE = "Tumult Core", "tmlt.core"
 
 
 def ask(measurement: Any, question: Question) -> dict[str, Any]:
-    """Return the answer of `privacy_function(d_in)`, rounded up to a float."""
+    """Return the claim that `privacy_function` states at the distance of the pair, rounded up to
+    floats."""
     d_in = _distance(measurement, question)
     asked = f"privacy_function(d_in={d_in})"
     loss = measurement.privacy_function(d_in)

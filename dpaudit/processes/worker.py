@@ -287,7 +287,8 @@ class Service:
                         value = post_processed(process, value)
                 except FAILURES as error:
                     end_if_forked(_OWNER, error)
-                    # an error of dpaudit.training, which is not imported here
+                    # A TrainingError is recognised by name, since dpaudit.training is not imported
+                    # here.
                     if type(error).__name__ == "TrainingError":
                         raise Refused(str(error), code=getattr(error, "code", "training")) from None
                     text = _text(raised(error))
@@ -340,7 +341,7 @@ def _digest(dataset: Any) -> int:
         return 0
 
 
-# Making the mechanism.
+# Functions that make the mechanism in this process.
 
 
 class _Unpickler(pickle.Unpickler):
@@ -498,7 +499,7 @@ def _has_tables() -> bool:
     return any(one in sys.modules for one in ("pandas", "polars", "pyarrow"))
 
 
-# Seeding.
+# Functions that find and seed random generators.
 
 
 def generators() -> list[Any]:
@@ -544,7 +545,7 @@ def child_seed(seed: int, purpose: str) -> int:
     return random.Random(f"{seed} {purpose}").getrandbits(256)  # `random` hashes texts by SHA-512
 
 
-# Outcomes as JSON, which exchange.py reads.
+# Functions that turn outcomes into JSON, which exchange.py reads.
 
 
 def encode(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Audits as JUnit XML, which CI systems show: one test case for each audit, with the audit's name.
+"""Audits as JUnit XML, which CI systems show: a test case for each, named like the audit.
 
 An unexpected verdict is a failure, the verdict ERROR an error; an expected verdict passes, also an
 expected violation. The report is in `system-out`. Each audit has a suite of its own, whose

@@ -201,7 +201,7 @@ def _place(value: Any) -> str | None:
     if not (inspect.isroutine(value) or inspect.isclass(value)):
         value = type(value)
     with suppress(Exception):  # attributes of a user's object may raise anything
-        # Mechanisms of dpaudit.training name the user's function.
+        # Mechanisms of dpaudit.training name the user's function in the attribute `traced_as`.
         value = inspect.unwrap(getattr(value, "traced_as", (value,))[0])
         code = getattr(value, "__code__", None)
         file = Path(code.co_filename if code else inspect.getfile(value))

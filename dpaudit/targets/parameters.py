@@ -93,7 +93,7 @@ def calling(
 
 
 class _Reader:
-    """Gives roles to the parameters of a function, and keeps the parameters without a role.
+    """Gives roles (dataset, generator, number of outputs) to the parameters of a function.
 
     parameters: signature of the function, by name.
     """

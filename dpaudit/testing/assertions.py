@@ -40,7 +40,8 @@ class _NotGiven:
 
 
 NOT_GIVEN = _NotGiven()
-# Keys of a search, as in a configuration file; its space may stand alone.
+# Keys of the option `search`, as in a configuration file. A text in place of these keys is the
+# space.
 _OF_A_SEARCH = ("space", "inside", "outside", "keep", "form")
 
 
@@ -60,7 +61,7 @@ def assert_private(
     Parameters
     ----------
     mechanism : callable, str or list of str
-        As of `dpaudit.audit`.
+        As in `dpaudit.audit`.
     d1, d2 : Any
         Neighbouring inputs, passed as they are and never changed. Or, in their place,
         `search=SPACE` and `adjacency=RELATION`: first search for the pair that leaks most, as
@@ -69,8 +70,8 @@ def assert_private(
         The claim. Or give its numbers: `epsilon=1.0`, `epsilon=1.0, delta=1e-5`, `mu=0.5`,
         `rho=0.1`.
     **options : Any
-        Of `dpaudit.audit`. By default 100,000 draws of both inputs together at confidence 0.9999,
-        from seed 0; `[tool.dpaudit]` in pyproject.toml sets others for all tests.
+        Options of `dpaudit.audit`. By default 100,000 draws of both inputs together at confidence
+        0.9999, from seed 0; `[tool.dpaudit]` in pyproject.toml sets others for all tests.
 
     Returns
     -------
@@ -122,7 +123,7 @@ def assert_violates(
     Parameters
     ----------
     mechanism, d1, d2, claim, **options
-        As of `assert_private`.
+        As in `assert_private`.
 
     Returns
     -------
@@ -269,8 +270,8 @@ def _parted(
 def _run(
     mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim, given: dict[str, Any]
 ) -> AuditResult:
-    """Return the result. The journal, which only serves interrupted runs, is then removed, so that
-    the next run makes new draws."""
+    """Return the result of an audit or a search. Its journal, which only serves interrupted runs,
+    is then removed, so that the next run makes new draws."""
     how = given.pop("search", None)
     if how is None:
         _check_inputs(d1, d2)
@@ -296,7 +297,7 @@ def _check_inputs(d1: Any, d2: Any) -> None:
 
 
 def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of a search, removed from `given` where they are there."""
+    """Return the keyword arguments of `dpaudit.search`. `adjacency` is removed from `given`."""
     if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
         raise UsageError("give either d1 and d2, or search, not both", code="options-conflict")
     keys = dict(how) if isinstance(how, Mapping) and "space" in how else {"space": how}

@@ -71,7 +71,7 @@ def dp_audit() -> Callable[..., Any]:
 
 
 class Plugin:
-    """The audits of one test run."""
+    """Hooks of pytest for one test run, and the audits of this run."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

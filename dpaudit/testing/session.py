@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # pytest imports this for tests that audit nothing, too
 
 from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, Project, here
 
-# Modules that test modules import.
+# Modules that a new process imports before it forks, to save time: test modules import them anyway.
 _PRELOADED = ("pytest", "dpaudit.testing.assertions")
 
 
@@ -21,8 +21,9 @@ _PRELOADED = ("pytest", "dpaudit.testing.assertions")
 class Kept:
     """An audit of a test run, in a form that xdist workers can send.
 
-    entry: its parts of a result file.  alpha: false-alarm probability with a new seed.  draws:
-    largest number of draws for a pair; 0 for an exact audit.
+    entry: the texts of the audit in a result file.
+    alpha: false-alarm probability with a new seed.
+    draws: largest number of draws for a pair of inputs; 0 for an exact audit.
     """
 
     name: str
@@ -33,8 +34,12 @@ class Kept:
 
 @dataclass(slots=True)
 class RunningTest:
-    """The running test. options: options of its markers.  repeated: node id relative to the folder
-    in which pytest was started.  kept: its audits so far."""
+    """The test that is running.
+
+    options: options of its markers.
+    repeated: node id relative to the folder in which pytest was started.
+    kept: the audits of the test so far.
+    """
 
     nodeid: str
     options: Mapping[str, Any]
@@ -43,16 +48,20 @@ class RunningTest:
     _numbers: Iterator[int] = field(default_factory=partial(count, 1), repr=False)
 
     def name(self) -> str:
-        """Return the name of the next audit: the test's, numbered from the second audit on. Safe in
-        several threads."""
+        """Return the name of the next audit: the name of the test, with a number from the second
+        audit on. Several threads may call this."""
         number = next(self._numbers)
         return self.nodeid if number == 1 else f"{self.nodeid} ({number})"
 
 
 @dataclass(slots=True)
 class Session:
-    """A test run. settings: options in pyproject.toml.  forced: options of the command line, which
-    override all others.  test: the running test, if any."""
+    """A test run, with its options.
+
+    settings: options in pyproject.toml.
+    forced: options of the command line, which override all others.
+    test: the running test, if any.
+    """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     forced: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +69,8 @@ class Session:
     _processes: NewProcesses | None = field(default=None, repr=False)
 
     def processes(self) -> NewProcesses:
-        """Return the new processes that violations are compared with, shared by all tests."""
+        """Return the new processes whose draws are compared with a refutation; all tests share
+        them."""
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 
@@ -85,8 +95,8 @@ class Session:
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options `below`, overridden by `above`. Either of samples and time overrides
-    both."""
+    """Return the options `below`, overridden by `above`. If `above` has samples or time, both are
+    dropped from `below`."""
     given = {name for name, value in above.items() if value is not None}
     hidden = {"samples", "time"} if given & {"samples", "time"} else set()
     return {name: one for name, one in below.items() if name not in hidden} | dict(above)
@@ -103,7 +113,8 @@ _current: list[Session] = []
 
 
 def current() -> Session:
-    """Return the current test run; outside of pytest, one with the settings of this folder."""
+    """Return the current test run; outside of pytest, a new test run with the settings of this
+    folder."""
     return _current[-1] if _current else Session(settings_of(here()))
 
 

@@ -116,7 +116,8 @@ def jax_mechanism(
             check_loss(math.nan, steps)
         return released
 
-    # A trace names lines of the user and of jax-privacy.
+    # A trace may name lines in the file of the user's gradient, and in jax-privacy's module for
+    # noise.
     mechanism.traced_as = gradient, ("jax_privacy.noise_addition",)  # type: ignore[attr-defined]
     if claim is not None:
         mechanism.claim_source = claim  # type: ignore[attr-defined]  # functions take any attribute

@@ -12,7 +12,7 @@ from typing import Any
 from dpaudit.errors import TargetError, TrainingError, UsageError
 from dpaudit.training.datasets import as_arrays
 
-# records -> the trained weights, a tensor with one dimension
+# Type of a mechanism: a function from records to the trained weights, a tensor with one dimension.
 Mechanism = Callable[[Any], Any]
 
 # The modules of Opacus whose lines a trace names.

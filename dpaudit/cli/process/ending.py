@@ -64,7 +64,7 @@ class Requests:
 def heeded() -> Iterator[Requests]:
     """Handle signals to end, except those that the process was started to ignore (as by nohup)."""
     requests = Requests()
-    # Python handles signals in the main thread only
+    # Python handles signals in the main thread only.
     if threading.current_thread() is not threading.main_thread():
         yield requests
         return

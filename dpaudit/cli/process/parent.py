@@ -90,7 +90,7 @@ def end_with_parent() -> None:
     shared = _own()
     if shared is None or sys.platform != "linux":
         return
-    # Here, since NumPy has imported it by now.
+    # ctypes is imported here, at no cost, since NumPy has imported it by now.
     import ctypes
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -161,7 +161,8 @@ class _Watch:
         return self._code(os.waitstatus_to_exitcode(status))
 
     def _pass_on(self, number: int, _: FrameType | None) -> None:
-        # The child may have it already, from a terminal that sends it to both; it counts once.
+        # The child may have received the signal already, from a terminal that sends it to both
+        # processes; it counts the repeated signal once.
         self._asked = number
         with suppress(ProcessLookupError):
             os.kill(self._child, number)

@@ -43,7 +43,7 @@ class _Messages(io.FileIO):
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
-            # None: the stream would block.
+            # `write` returns None if the stream would block.
             return super().write(data) or len(data)
         return len(data)
 
