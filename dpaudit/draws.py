@@ -71,7 +71,7 @@ class FreshDraws:
     ) -> tuple[Tally, ...]:
         """Return a tally for every `stride` consecutive draws, in order.
 
-        level: a function, fixed before these draws, from outputs to their levels, (draws,).
+        level: a function, fixed before these draws, from outputs to their levels (bins), (draws,).
         levels: number of levels.
         stride: number of draws per tally; the last tally may have fewer draws.
         """
@@ -188,9 +188,9 @@ class RangeTally:
 
 
 def by_arm(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the number of draws of d1 and the number of draws of d2 at each place, (places, 2).
+    """Return the number of draws of d1 and of d2 for each bin or single output, (places, 2).
 
-    place: the place (level or atom) of each draw, from 0 to places - 1, (draws,).
+    place: index of the bin or single output of each draw, from 0 to places - 1, (draws,).
     is_d1: whether the input of each draw was d1, (draws,).
     """
     cell = place.astype(np.intp, copy=False) * 2 + ~is_d1

@@ -73,7 +73,7 @@ class Block:
     draws : int
         Number of draws.
     tally : tuple of pairs of int
-        Number of draws of d1 and of d2 at each level.
+        Number of draws of d1 and of d2 at each level (bin of the outputs).
     """
 
     stage: Stage
@@ -89,7 +89,7 @@ class Round:
     Attributes
     ----------
     posteriors : tuple of tuples of float
-        Estimated probability that a draw is of d1, by bettor and level.
+        Estimated probability that a draw is of d1, by bettor and level (bin of the outputs).
     rules : tuple of tuples of int
         Guess of each rule at each level.
     early : bool
@@ -169,8 +169,8 @@ class FixedTest:
         Kind of the rule: the rule with the largest predicted bound; a rule on outputs that only one
         input gave while learning; or the best rule of another kind (docs/method.md §4).
     share : float
-        Share of the exact test's error probability that the rule got at the freeze, in (0, 1]. The
-        shares of all rules add up to 1.
+        Share of the exact test's error probability that the rule got when the rules were fixed, in
+        (0, 1]. The shares of all rules add up to 1.
     attack : str
         Attack that found the rule.
     guesses : tuple of int

@@ -224,7 +224,8 @@ def _of_game(
 
 
 def accused(atoms: SingleOutputs, tally: AtomTally) -> Accused:
-    """Return the single outputs to test in both directions, with their counts."""
+    """Return the single outputs to test, with their counts: first the outputs expected more often
+    under d1, then the outputs expected more often under d2."""
     return tuple(
         (atoms.words[i], guess, int(tally.counts[i, 0]), int(tally.counts[i, 1]))
         for guess, mask in zip(_GUESSES, (atoms.for_d1, atoms.for_d2), strict=True)
@@ -279,7 +280,10 @@ class FiniteRange:
 
     @classmethod
     def of(cls, declared: Sequence[Any]) -> FiniteRange:
-        """Return the range of a list of outputs. Raises UsageError for an output listed twice."""
+        """Return the `FiniteRange` of a list of declared outputs.
+
+        Raises UsageError for an output listed twice.
+        """
         texts = [(place, item) for place, item in enumerate(declared) if isinstance(item, str)]
         others = [(place, item) for place, item in enumerate(declared) if not isinstance(item, str)]
         raised = [(place, Raised(text, "")) for place, text in texts]

@@ -75,8 +75,8 @@ class Grouped:
     claim: PrivacyClaim
 
 
-# Largest size of a family, in audits: Holm's procedure takes memory for each, and a damaged result
-# file may state any size.
+# Largest number of audits in a family (audits that share one error probability). Holm's procedure
+# takes memory for each audit, and a damaged result file may state any number.
 LARGEST_FAMILY = 100_000
 
 
@@ -424,7 +424,8 @@ class AuditResult:
 
     @property
     def is_refuted_alone(self) -> bool:
-        """Whether the claim is refuted at `confidence`, without other audits of a family."""
+        """Whether the claim is refuted at `confidence`, without regard to other audits with which
+        it shares an error probability."""
         return any(one.refuted for one in self.ending.certificates)
 
     @property

@@ -259,7 +259,8 @@ class Trace:
 
     @property
     def seemingly_bare(self) -> tuple[Finding, ...]:
-        """The findings of values that no noise seems to hide, without being certain causes."""
+        """The findings about values that no noise seems to hide, except findings that are certain
+        causes."""
         kinds = ("no-noise", "exception")
         return tuple(one for one in self.findings if one.kind in kinds and not one.is_cause)
 

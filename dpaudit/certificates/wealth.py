@@ -74,9 +74,10 @@ class Wealth:
             self._gains = np.zeros((len(self._grid), len(self._shares)))
 
     def first_refuting(self, looks: Sequence[Tally]) -> int | None:
-        """Return the index of the first look that would refute the claim, or None.
+        """Return the index of the first look at which the claim would be refuted, or None.
 
-        looks: tallies of the draws between successive looks. Nothing is recorded.
+        A look is the end of a block of draws, at which the wealth is computed. Nothing is recorded.
+        looks: tallies of the draws between successive looks.
         """
         needed = -math.log(self._alpha)
         at_claim = log_wealth(self._after(looks, slice(self._claim, self._claim + 1)), self._shares)
@@ -89,7 +90,7 @@ class Wealth:
         return int(refuted[0]) if len(refuted) else None
 
     def record(self, looks: Sequence[Tally]) -> None:
-        """Bet on draws, and record the wealth at each look.
+        """Bet on draws, and record the wealth at each look (end of a block of draws).
 
         looks: tallies of the draws between successive looks.
         """
@@ -105,7 +106,7 @@ class Wealth:
 
     @property
     def log_now(self) -> float:
-        """Log of the wealth against the claimed ε at the last look."""
+        """Log of the wealth against the claimed ε at the end of the last block."""
         return float(log_wealth(self._gains[self._claim], self._shares))
 
     @property
@@ -119,11 +120,12 @@ class Wealth:
 
     @property
     def epsilon_lower(self) -> float:
-        """Lower bound for ε, among the values of the grid; valid at every look."""
+        """Lower bound for ε, among the values of the grid; valid at the end of every block."""
         return epsilon_lower(self._grid, self._largest, self._alpha)
 
     def _after(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
-        """Return the log gains of all bettors at each look, (looks, part of the grid, bettors)."""
+        """Return the log gains of all bettors at the end of each block of draws, (looks, part of
+        the grid, bettors)."""
         if self._factors is None:
             raise RuntimeError("beliefs must be fixed before the first bet")
         counts = np.stack([look.counts for look in looks])

@@ -84,7 +84,7 @@ class _Bash(BashComplete):
 
 
 class _StandIns(MetaPathFinder, Loader):
-    """Finds stand-ins for heavy libraries that are not imported yet."""
+    """Finds replacements (`_StandIn`) for NumPy and SciPy, if they are not imported yet."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         is_heavy = name.partition(".")[0] in _HEAVY

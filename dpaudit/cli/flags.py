@@ -1,4 +1,4 @@
-"""Flags made from the table of options. Their values are read as in a YAML file."""
+"""Make the flags of commands from the table of options. Their values are read as in a YAML file."""
 
 from __future__ import annotations
 

@@ -336,8 +336,12 @@ def _hopeless_rare(goals: _Goals) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Goals:
-    """The leaks to catch. excess: size of the leak, as a multiple of the claimed ε.  rare:
-    probability of an output of only one input.  power: probability of catching them."""
+    """The leaks that an audit should catch.
+
+    excess: size of the leak, as a multiple of the claimed ε.
+    rare: probability of an output of only one input.
+    power: probability of catching them.
+    """
 
     excess: float
     rare: float | None

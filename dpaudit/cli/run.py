@@ -173,8 +173,8 @@ def finished(
 def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[AuditResult]:
     """Return the final results, and put them into `results`.
 
-    If all planned audits have ended, Holm's procedure decides the verdicts of families of audits
-    (readers of a complete file check these levels). Otherwise results stay as they are.
+    If all planned audits have ended, Holm's procedure decides the verdicts of audits that share one
+    error probability. Otherwise results stay as they are.
     """
     if len(seen) < planned:
         return list(seen)

@@ -323,8 +323,8 @@ def _single(d1: Any, d2: Any) -> Guess:
 # The last record is 1, the largest value that most mechanisms take.
 _WHOLE, _REAL = _rows(0, 1, 1), _rows(0.0, 1.0, 1.0)
 _ARRAY = _rows(0.0, 1.0, 1.0, form="array")
-# Inputs by type: the first pattern that matches counts. Types of rows come before types of values,
-# since list[int] matches both.
+# (pattern of a type, inputs to propose for it). The first pattern that matches counts. Types of
+# rows come before types of values, since list[int] matches both.
 _TYPES: tuple[tuple[str, Guess], ...] = (
     (r"pandas|\bpd\.|^(pandas )?data ?frame", Guess(form="pandas")),
     (r"polars|\bpl\.", Guess(form="polars")),

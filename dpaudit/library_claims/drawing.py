@@ -23,8 +23,9 @@ def as_function(made: Any) -> Any:
     """Return an object of a library as a function of a dataset; any other object as it is.
 
     An OpenDP measurement that adds independent noise to each entry of a vector of any length
-    becomes a function of a dataset and a number of outputs (`Entries`), an estimator of diffprivlib
-    a function that returns what was fitted. The function names the object in `claim_source`.
+    becomes a function of a dataset and a number of outputs (`Entries`). An estimator of diffprivlib
+    becomes a function that returns the fitted attributes. The function names the object in
+    `claim_source`.
     """
     library = _library(made)
     if library == "opendp" and is_entrywise(made):

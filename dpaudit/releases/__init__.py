@@ -1,1 +1,1 @@
-"""Which release of a package has a leak: one frozen event, tested in an environment per release."""
+"""Test which releases of a package have a leak: one event, tested in an environment per release."""

@@ -1,6 +1,6 @@
-"""Find an event on one release of a package, freeze it, and test it on every release.
+"""Find an event on one release of a package, and test the same event on every release.
 
-No release is searched again: the same event is counted in fresh draws of each, so that a release
+No release is searched again: the event is counted in fresh draws of each release, so that a release
 without a refutation is comparable with the release on which the event was found.
 """
 
@@ -161,7 +161,8 @@ def bisected(
         raise UsageError(why, code="options-conflict")
     frozen = freeze(spec)
     level = (1 - spec.statistics.confidence) / len(versions)
-    # The release on which the event was found shows how much power the others need.
+    # The release on which the event was found comes first: its bound is the power that other tests
+    # need.
     order = [found_in, *(one for one in versions if one != found_in)]
     answers: dict[str, ReleaseResult] = {}
     needed = 0.0
@@ -248,7 +249,10 @@ class _AlwaysRaises(Exception):
 
 
 def count(spec: AuditSpec, frozen: Frozen, level: float) -> FixedTest:
-    """Return the exact test of a frozen event on fresh draws. level: its error probability."""
+    """Return the exact test of an event that was fixed before, on fresh draws.
+
+    level: error probability of the test.
+    """
     measure = Measure(frozen.portfolio)
     with closing(_sampler(spec)) as sampler:
         sampler.probe(ToProbe((0, PROBING, 0), _PROBE))

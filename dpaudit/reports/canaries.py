@@ -110,7 +110,7 @@ def _of_family(result: AuditResult, one: OneRunCertificate) -> list[Item]:
 
 
 def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
-    """Return sentences on what an attacker learns, and on what the audit could not show."""
+    """Return sentences on the certainty that an attacker gains, and on the limits of the audit."""
     one = ending.deciding
     sentences = [_attacker(result, one), _ASSUMED] if verbose else [_ASSUMED]
     if one.method == "independent":

@@ -63,7 +63,7 @@ def _draws_found(result: AuditResult, ending: Sampled | Failed, verbose: int) ->
 
 
 def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[Item]:
-    """Return sentences on what an attacker learns, and on what the audit could not show."""
+    """Return sentences on the certainty that an attacker gains, and on the limits of the audit."""
     if ending.deciding is None:
         return []
     # If only the bound of another parameter shows a violation, a bound of 0 for ε is no
@@ -306,7 +306,7 @@ def _exact_found(result: AuditResult, ending: Exact, verbose: int) -> list[Item]
 
 
 def _exact_meaning(result: AuditResult, ending: Exact, verbose: int) -> list[Item]:
-    """Return sentences on what an attacker learns, and on what was not tested."""
+    """Return sentences on the certainty that an attacker gains, and on the limits of the audit."""
     decisive = ending.deciding
     if not verbose:
         return paragraph(_OF_PMF)
@@ -401,11 +401,12 @@ def _exactly(value: float, claimed: float, beyond: bool) -> str:
 
 
 class View(NamedTuple):
-    """The functions that make the texts of one kind of ending.
+    """The functions that make the texts for one kind of result.
 
     said: returns the reason for the verdict.
     found: returns the rows of the result.
     meaning: returns sentences on the certainty of an attacker, and on the limits of the audit.
+
     The last argument of `found` and `meaning` is the verbosity: 1 asks for more rows.
     """
 

@@ -77,7 +77,8 @@ def render_warnings(result: AuditResult) -> list[str]:
 
 
 def headline(result: AuditResult) -> str:
-    """Return the verdict, the name and the reason, as one sentence, and what was expected."""
+    """Return one sentence with the verdict, the name, the reason and, if stated, the expected
+    verdict."""
     is_met = result.meets_expectation
     is_able = result.underpowered is None and not result.failing_warnings
     said = f"{result.verdict.value}  {result.name}: {reason(result)}"

@@ -406,9 +406,9 @@ def rare(
 ) -> Rare:
     """Return the draws with rare outputs: outputs that the filter lets through.
 
-    Of more than `most` rare draws, only the first `most` are kept. Then `arms` of the result counts
-    only the draws before the first rare draw that is not kept, so that the share of rare draws is
-    not understated.
+    Of more than `most` rare draws, only the first `most` are kept. Then `arms` of the result, the
+    number of draws of each input, counts only the draws before the first rare draw that is not
+    kept, so that the share of rare draws is not understated.
     """
     rows = np.flatnonzero(rare_filter.is_rare(outcomes))
     kept = rows[:most]

@@ -20,8 +20,9 @@ import numpy as np
 
 from dpaudit.stats.binomial import FloatArray, IntArray
 
-# For δ = 0, a rule (a fixed guess of the input for each level) has one bettor per number. The
-# bettor believes that the log-odds of a right guess exceed the claimed ε by this number, in nats.
+# For δ = 0, a rule (a fixed guess of the input for each bin of the outputs) has one bettor per
+# number. The bettor believes that the log-odds of a right guess exceed the claimed ε by this
+# number, in nats.
 EXCESSES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
 # For δ > 0, a rule has one bettor per fraction. The bettor stakes this fraction of the largest
 # stake that cannot make its wealth negative.

@@ -249,8 +249,9 @@ def _climb(
     if p > alpha:
         return start
     while step >= finest:
-        # After a stride to a point with p > alpha, later strides are at most half as long.
-        # Distance of p from alpha in standard deviations; a p below 10⁻⁹ counts as 10⁻⁹.
+        # After a stride to a point with p > alpha, `reach` limits later strides to half of its
+        # length. `gap` is the distance of p from alpha in standard deviations; a p below 10⁻⁹
+        # counts as 10⁻⁹.
         gap = float(ndtri(alpha - test.gamma) - ndtri(max(p - test.gamma, 1e-9)))
         stride = max(step, min(gap - caution, reach))
         candidate = start + stride * spread

@@ -256,12 +256,12 @@ class _Guard:
         return None if torch is None else torch.get_rng_state().numpy().tobytes()
 
     def check(self, before: Any, model: Any, optimizer: Any, loader: Any) -> None:
-        """Check what `setup` returned.
+        """Raise TrainingError if `setup` keeps the model of an earlier call, or sets a constant
+        seed.
 
         before: the state of the global generator before `setup`. If it equals the state before the
             earlier call, dpaudit repeats that call on purpose, and equal states show nothing.
-
-        Raises TrainingError.
+        model, optimizer, loader: result of `setup`.
         """
         inner = getattr(model, "_module", model)
         if self._model() is inner:

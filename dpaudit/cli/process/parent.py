@@ -182,7 +182,7 @@ class _Watch:
                     poll.unregister(self._reading)
 
     def _relay(self) -> bool:
-        """Show what the mechanism prints; return whether more may come."""
+        """Show the output of the mechanism that has arrived; return whether more may come."""
         try:
             data = os.read(self._reading, _PIECE)
         except BlockingIOError:

@@ -96,8 +96,8 @@ class _Bar:
 
 
 def outputs(one: Certificate | ExactCertificate) -> Picture | None:
-    """Return the figure with the share of draws of each input by level or outcome, and the chosen
-    events. Return None if there are no draws to show."""
+    """Return the figure with the share of draws of each input by level (bin of outputs) or by
+    single output, and the chosen events. Return None if there are no draws to show."""
     every, words = _bars(one)
     bars = [bar for bar in every if bar.d1 or bar.d2]
     if not bars:
@@ -172,9 +172,12 @@ def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
 
 
 def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
-    """Write texts below the axis, and return whether any was written. For levels of a score, the
-    texts are the scores at the edges of events. Otherwise they are the numbers of the first level,
-    of the last level, and of the levels next to the edges of events."""
+    """Write texts below the axis, and return whether any was written.
+
+    If the levels (bins of outputs) are intervals of a score, the texts are the scores at the edges
+    of events. Otherwise they are the numbers of the first level, of the last level, and of the
+    levels next to the edges of events.
+    """
     last = len(shown) - 1
     ends = [place for place in range(1, last + 1) if shown[place].guess != shown[place - 1].guess]
     # The ends of the axis come first, since there may be room for few texts only.
@@ -190,9 +193,10 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
 
 
 def _is_sorted(bars: Sequence[_Bar]) -> bool:
-    """Return whether levels that point to d2 come first, and levels that point to d1 last."""
-    # Some levels are in no event. The last level may be the level of unseen outputs or of outputs
-    # without a score, which has no place in the order.
+    """Return whether the levels (bins of outputs) of the event that points to d2 come first, and
+    those of the event that points to d1 last."""
+    # Levels in no event may lie between both events. The last level may hold outputs that were not
+    # seen before, or outputs without a score; then it has no place in the order.
     places = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]
     ordered = places if places[-1] != 1 else places[:-1]
     return set(places) != {1} and ordered == sorted(ordered)
@@ -213,8 +217,11 @@ def _likeliest(bars: list[_Bar]) -> list[_Bar]:
 
 
 def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
-    """Return the bars of all kinds of outputs, in order, and a word for the kinds: outcomes,
-    suspected outputs, levels of the score, or levels."""
+    """Return the bars of all kinds of outputs, in order, and a word for these kinds.
+
+    The kinds are single outcomes, suspected outputs, intervals of a score, or levels (bins of
+    outputs).
+    """
     if isinstance(one, ExactCertificate):
         return list(_law(one)), "outcomes"
     fixed = one.fixed
@@ -247,8 +254,11 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
 
 
 def _has_edges(one: Certificate) -> bool:
-    """Return whether the levels are intervals of a score, followed by a level for outputs without
-    a score and by the additional levels of other rules, if any."""
+    """Return whether the levels (bins of outputs) are intervals of a score.
+
+    They are followed by a level for outputs without a score, and by the additional levels of other
+    rules, if any.
+    """
     if one.scores is None:
         return False
     added = len(one.guesses) - len(one.scores.edges) - 2
@@ -256,8 +266,11 @@ def _has_edges(one: Certificate) -> bool:
 
 
 def _levels(one: Certificate) -> list[tuple[str, str]]:
-    """Return (words, tick) for each level: its interval of scores and the lower edge of the
-    interval, or its number if levels are not intervals of a score."""
+    """Return (words, text below the axis) for each level (bin of outputs).
+
+    These are an interval of scores and its lower edge, or the number of the level if levels are not
+    intervals of a score.
+    """
     if one.scores is None or not _has_edges(one):
         return [(str(place + 1), str(place + 1)) for place in range(len(one.guesses))]
     written = [numbers.about(edge) for edge in one.scores.edges]
@@ -348,8 +361,11 @@ def profile(result: AuditResult) -> Picture:
 
 
 def _falls_short(result: AuditResult) -> bool:
-    """Return whether the claim is refuted although neither bound exceeds it. This happens if Holm's
-    procedure tests an audit at a larger level than the level of its bounds."""
+    """Return whether the claim is refuted although neither bound exceeds it.
+
+    This happens if Holm's procedure refutes the claim at an error probability above that of the
+    bounds.
+    """
     point = result.point
     exceeds = result.epsilon_lower > point.epsilon or result.delta_lower > point.delta
     return result.verdict is Verdict.VIOLATION and result.ending.by_chance and not exceeds

@@ -42,7 +42,7 @@ from dpaudit.watching import Watch
 # A process that ends by one of these signals was killed from outside: by a system short of memory,
 # a job scheduler or a person. Any other end is caused by the mechanism.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# A process is replaced at most 3 times for one task, and again as often for another task.
+# A process is replaced at most 3 times while it repeats one task. Each task has a count of its own.
 _REPLACED = 3
 # Workers have 2 s to end by themselves after the last task; then they are killed.
 _GRACE = 2.0
