@@ -126,8 +126,9 @@ class Evidence:
 def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any]:
     """Return the fields of a `Certificate` that follow from evidence.
 
-    followed: the wealth that was computed while drawing, if any, which saves computing it again.
-    Raises ValueError for impossible beliefs (`beliefs_of`).
+    followed: the bettors' wealth, if it was computed while drawing, which saves computing it again.
+
+    Raises ValueError for recorded beliefs of bettors that are no probabilities or guesses.
     """
     tests, divergence = fixed_tests(evidence), _divergence_test(evidence)
     fixed = _shown(tests)
@@ -268,13 +269,15 @@ def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
 
 
 def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> float:
-    """Return the largest δ that new outputs can hide, valid with probability at least 1 - alpha.
+    """Return the largest δ that outputs new to the exact test can hide, valid with probability 1 -
+    alpha.
 
-    This is the larger of two upper bounds of their probability, one for each input. It refutes
-    nothing, and so takes nothing of the error probability of the tests.
+    An output is new if no learning draw gave one like it (`Unseen`). The result is the larger of
+    two upper bounds of the probability of new outputs, one for each input. It refutes nothing, and
+    so takes nothing of the error probability of the tests.
 
-    new: number of draws of d1 and of d2 with new outputs. arms: number of all draws of d1 and of
-    d2.
+    new: number of draws of d1 and of d2 with new outputs.  arms: number of all draws of d1 and of
+        d2.
     """
     bounds = (
         clopper_pearson_upper(count, draws, alpha / 2) if draws else 1.0

@@ -101,7 +101,8 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
         draws=game.draws,
         spared=game.h * point.delta,
     )
-    # The steps of the scan for ε may let p and ε disagree. The claim then stands.
+    # The lower bound for ε is found in steps, and may be at most the claimed ε although p is at
+    # most alpha. The claim then stands.
     disagree = p <= alpha and epsilon < point.epsilon
     return _of_game(
         setting,
@@ -161,15 +162,17 @@ def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 def atoms_test(
     setting: Setting, accused: Accused, arms: tuple[int, int], rule: FrozenRule
 ) -> FixedTest:
-    """Return the test of the probabilistic definition; each direction gets half of alpha.
+    """Return the test of the probabilistic definition, for d1 against d2 and for d2 against d1.
 
-    accused: the single outputs to test, with their counts. arms: number of draws of d1 and of d2.
+    Each of the two directions gets half of alpha.
+
+    accused: the single outputs to test, with their counts.  arms: number of draws of d1 and of d2.
     rule: the rule by which the draws were tallied; its guesses have no part in the test.
     """
     alpha, point = setting.alpha / 2, setting.point
     atoms = [[atom for atom in accused if atom[1] == guess] for guess in _GUESSES]
-    # For both directions: draws of the accused input and of the other input at each of its atoms,
-    # and the number of draws of the accused input.
+    # For d1 and for d2: the outputs that are expected more often under this input, with their draws
+    # of this input and of the other input; and the number of all draws of this input.
     tables = [np.array([one[2:] for one in of], dtype=np.int64).reshape(-1, 2) for of in atoms]
     sides = [(table[:, own], table[:, 1 - own], arms[own]) for own, table in enumerate(tables)]
     masses = [probabilistic.violating_mass(*side, point.epsilon, alpha) for side in sides]
@@ -252,7 +255,8 @@ def _event(
 
 
 def _ahead(event: EventCount) -> tuple[int, int, int, int]:
-    """Return count and draws of the input that the event points to, then of the other input."""
+    """Return count and draws of the input under which the event is expected more often, then of the
+    other input."""
     first, second = (event.count_d1, event.draws_d1), (event.count_d2, event.draws_d2)
     return (*first, *second) if event.guess == "d1" else (*second, *first)
 

@@ -50,7 +50,7 @@ class Wealth:
         self._factors: FloatArray | None = None  # (grid, bettors, levels, inputs)
 
     def beyond(self) -> Wealth | None:
-        """Return a new wealth, without draws, for the next values of the grid.
+        """Return a new `Wealth`, without draws, for the next larger values of ε on the grid.
 
         Return None if the bound cannot reach these values, since a smaller value was not rejected,
         and if there are no further values.
@@ -60,7 +60,7 @@ class Wealth:
         return Wealth(self._point, self._alpha, after=reached) if is_open else None
 
     def extend(self, other: Wealth) -> None:
-        """Add the grid values of `other`, which has followed the same draws."""
+        """Add the values of ε that `other` has followed with the same draws."""
         self._grid = np.concatenate([self._grid, other._grid])
         self._gains = np.concatenate([self._gains, other._gains])
         self._largest = np.concatenate([self._largest, other._largest])
@@ -168,13 +168,13 @@ def course(
 
 
 def round_of(beliefs: Beliefs) -> Round:
-    """Return beliefs in the form in which a certificate records them."""
+    """Return the beliefs of bettors in the form in which a certificate records them."""
     posteriors, rules = beliefs.posteriors.tolist(), beliefs.rules.tolist()
     return Round(tuple(map(tuple, posteriors)), tuple(map(tuple, rules)), beliefs.early)
 
 
 def beliefs_of(recorded: Round) -> Beliefs:
-    """Return recorded beliefs as arrays.
+    """Return recorded beliefs of bettors as arrays.
 
     Raises ValueError for a probability outside of (0, 1) or a guess other than -1, 0 and 1, with
     which wealth would prove nothing.
@@ -196,9 +196,9 @@ def tally(block: Block) -> Tally:
 
 
 def block_of(stage: Stage, place: int | None, counts: Tally) -> Block:
-    """Return a tally in the form in which a certificate records it.
+    """Return the tally of a block of draws in the form in which a certificate records it.
 
-    place: index of the beliefs that were bet on it, if any.
+    place: index of the beliefs that were bet on the block; None without a bet.
     """
     return Block(stage, place, counts.draws, tuple(map(tuple, counts.counts.tolist())))
 

@@ -233,7 +233,7 @@ def _resolved(target: ImportedTarget) -> ImportedTarget:
 
 
 def _read_of(target: ImportedTarget) -> dict[str, Any]:
-    """Return a target as keys of a configuration file."""
+    """Return the keys of a configuration file that describe a target, with their values."""
     found = {key: getattr(target, key) for key in _TARGET}
     return {key: value for key, value in found.items() if value not in (None, False, {})}
 

@@ -230,7 +230,8 @@ class _Imports:
         self._files: list[str] = []
 
     def add(self, path: str) -> str:
-        """Return the expression for the object at an import path, and import it."""
+        """Add the import of an object; return the expression for the object. path: its
+        import path."""
         module, attribute = split(path)
         first = attribute.partition(".")[0]
         if not is_file(module):
@@ -252,11 +253,15 @@ class _Imports:
         return attribute
 
     def of_claims(self) -> None:
-        """Add the import of the functions that make claims."""
+        """Add the import of the functions that make claims, for a claim without a short form."""
         self._others.append("from dpaudit.claims import group, make_claim")
 
     def text(self, body: str, *, has_gaps: bool) -> str:
-        """Return the lines of all imports. body: expressions of the test."""
+        """Return the lines of all imports.
+
+        body: expressions of the test.  has_gaps: whether the test is skipped, by pytest, until gaps
+            are filled in.
+        """
         others = [*self._others, *(["import pytest"] if has_gaps else [])]
         others += ["import numpy as np"] if "np.array(" in body else []
         standard = self._standard | ({"import datetime"} if "datetime." in body else set())

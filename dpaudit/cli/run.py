@@ -133,8 +133,8 @@ def finished(
             codes.append(code)
             if len(seen) < len(specs):
                 results.keep()
-            # The verdict of an open audit depends on other audits that share its error probability,
-            # so it is known only when all of them have ended.
+            # An audit is open if Holm's procedure may still refute its claim, which depends on the
+            # other audits of its family: print it when all of them have ended.
             if not is_open(result):
                 printer.show(result)
             if most is not None and sum(map(bool, codes)) >= most:
@@ -148,8 +148,8 @@ def finished(
         final = _final(seen, len(specs), results)
         results.finish()
         for before, after in zip(seen, final, strict=True):
-            # Print open audits, too. Without the missing audits, each is judged at its own share of
-            # the error probability.
+            # Print open audits, too (Holm's procedure may still refute them). Without the missing
+            # audits, each is judged at its own share of the error probability.
             if is_open(before):
                 printer.show(after)
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)

@@ -47,7 +47,8 @@ def as_function(made: Any) -> Any:
 
 
 def is_drawn_from(kind: type) -> bool:
-    """Return whether `as_function` makes a function of instances of a class without __call__."""
+    """Return whether `as_function` turns the instances of a class, which has no __call__, into
+    functions."""
     methods = {"diffprivlib": ("randomise", "fit"), "pydp": ("add_noise", "quick_result")}
     return any(hasattr(kind, name) for name in methods.get(_library(kind), ()))
 

@@ -28,7 +28,7 @@ from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import IsolatedTarget, PythonTarget
 
 Answer = Literal["refuted", "not refuted", "cannot tell"]
-# Draws that the event is learned from. The tests of the releases have draws of their own.
+# Number of draws from which the event is learned. Each release is tested with draws of its own.
 LEARNED = 50_000
 _PROBE = 32
 
@@ -216,9 +216,9 @@ def _tested(
     level: float,
     needed: float,
 ) -> tuple[ReleaseResult, FixedTest | None]:
-    """Return the answer of a release, and its test; None if there was none.
+    """Return the result of a release, and its exact test; None if no test was possible.
 
-    needed: the ε that the test has to be able to show for "not refuted".
+    needed: the ε that the test must be able to detect for the answer "not refuted".
     """
     try:
         program = environments.interpreter(release)

@@ -180,7 +180,7 @@ def _draws(certificate: Certificate) -> str:
 
 
 def _interval(certificate: Certificate) -> list[Item]:
-    """Return the row of the interval for a declared range; empty without one."""
+    """Return the row of the interval for ε, if all possible outputs were declared; else no row."""
     interval = certificate.interval
     if interval is None:
         return []

@@ -273,7 +273,7 @@ _AGAIN = "run the audit again, or continue it from its journal: --journal DIR --
 
 
 def _document(text: str) -> dict[str, Any]:
-    """Return the JSON document of a text, which has audits and a version that can be read."""
+    """Return the JSON document in a text. Raises UsageError unless it can be a result file."""
     if not text.strip():
         raise UsageError(
             "the file is empty; name a file that dpaudit run --json wrote", code="file-empty"

@@ -142,7 +142,7 @@ class Counted:
     declared: counts of the outputs in `Measure.declared`.
     failures: exceptions among the draws.
     heads: keys of the first draws of each chunk.
-    others: counts by the levels of each counter in `Measure.others`.
+    others: counts by the levels of each map from outcomes to levels in `Measure.others`.
     rare: draws that `Measure.rare_filter` lets through.
     unseen: number of draws of (d1, d2) with outputs that are new to `Measure.seen`.
     """

@@ -208,7 +208,7 @@ def _digested(value: Any) -> bytes:
 
 
 def _mark(value: Any) -> bytes:
-    """Return bytes for a value itself; the objects inside are added by `_digested`.
+    """Return bytes that identify a value, without the objects inside it, which `_digested` adds.
 
     For a container, the bytes are its type and length.
     """

@@ -265,7 +265,8 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
     for rule in rules:
         h = 1.0 if (rule > 0).any() and (rule < 0).any() else 0.5
         stake = np.array(FRACTIONS) * (odds / (1 + h * delta * odds))
-        # A wrong guess loses λ(e^ε + hδ) = fraction. A rule that never guesses stakes nothing.
+        # So a wrong guess loses the share `fraction` of the wealth, at any ε and δ. A rule that
+        # never guesses stakes nothing.
         spared = stake * (h * delta if rule.any() else 0.0)
         correct, wrong = np.log1p(stake - spared), np.log1p(-np.array(FRACTIONS))
         tables.append(_by_guess(rule[None, :], correct, wrong, np.log1p(-spared)))

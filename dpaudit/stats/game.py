@@ -148,7 +148,7 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
         return 0.0
     if delta == 0 or not game.abstains:
         share, spared = clopper_pearson_lower(game.correct, guesses, alpha), game.h * delta
-        # (2.2) and (2.3): the inverse of t = (e^ε + hδ) / (1 + e^ε).
+        # The ε at which a guess is right with probability `share`: docs/method.md (2.2) and (2.3).
         return max(0.0, math.log((share - spared) / (1 - share))) if share > spared else 0.0
     return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST_EPSILON, alpha)
 
@@ -182,7 +182,8 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
     if not game.abstains:
         share = clopper_pearson_lower(game.correct, game.draws, alpha)
         odds = math.exp(-epsilon)
-        # hδ ≥ t (1 + e^ε) - e^ε, all divided by e^ε, which may not fit in a float
+        # (e^ε + hδ) / (1 + e^ε) ≥ share, solved for hδ. Both sides are divided by e^ε, which may
+        # not fit in a float.
         excess = share * (1 + odds) - 1
         return min(1.0, excess / odds / game.h) if excess > 0 else 0.0
     if delta == 0 or epsilon > _LARGEST_EPSILON:
@@ -203,7 +204,7 @@ def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
         return float(upper_tail(correct, correct + game.wrong, right_share(epsilon))) > alpha / 2
 
     spared = bisect_left(range(game.correct), True, key=stands)
-    # The largest δ with Pr[Bin(N, hδ) ≥ spared] ≤ alpha / 2.
+    # The largest δ with Pr[Bin(draws, hδ) ≥ spared] ≤ alpha / 2.
     return min(1.0, clopper_pearson_lower(spared, game.draws, alpha / 2) / game.h)
 
 
@@ -270,6 +271,8 @@ def _normal_bound(test: ScoreTest, point: _Point, end: float, alpha: float) -> t
 
     At x the score of the claim `point(x)` equals the upper alpha quantile of a standard normal. The
     standard deviation is 1 over the slope of the score at x.
+
+    point: maps x to a claim (ε, hδ).  end: largest possible x.
     """
     quantile, low, high = -float(ndtri(alpha)), 0.0, end
     while high - low > 1e-9 * max(high, 1e-3):

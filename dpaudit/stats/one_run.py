@@ -160,7 +160,8 @@ def fewest_correct(seen: Guesses, refutes: Callable[[Guesses], bool]) -> int:
     Returns
     -------
     int
-        The smallest number, from 0 to r; r + 1 if r right guesses do not refute the claim.
+        The smallest number, from 0 to the number of guesses; one more than the number of guesses if
+        even right guesses alone do not refute the claim.
 
     Notes
     -----
@@ -178,7 +179,7 @@ def smallest_detectable(seen: Guesses, needed: int, epsilon: float) -> float:
     seen : Guesses
         The counts; the number of right guesses is not used.
     needed : int
-        Smallest number of right guesses that refutes the claim; above r if none does.
+        Smallest number of right guesses that refutes the claim, as from `fewest_correct`.
     epsilon : float
         The claimed ε ≥ 0, in nats.
 
@@ -205,7 +206,10 @@ def _tail(seen: Guesses, epsilon: float) -> float:
 
 
 def _slope(seen: Guesses, epsilon: float) -> float:
-    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in (12.1), computed by logarithms."""
+    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in docs/method.md (12.1), by logarithms.
+
+    n, r and v are the counts `seen`, W ~ Binomial(r, e^ε / (1 + e^ε)), and β = Pr[W ≥ v].
+    """
     right, guesses = seen.correct, seen.guesses
     below = float(upper_tail(guesses - right + 1, guesses, right_share(-epsilon)))
     if right == 0 or below == 0:

@@ -43,14 +43,15 @@ _ROUNDED_DOWN = 1e-15
 
 
 def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
-    """Return whether guesses refute a claim by (12.2): P_v = alpha leads to P_0 > 1.
+    """Return whether guesses refute a claim by docs/method.md (12.2).
 
     Parameters
     ----------
     seen : Guesses
-        The counts n, r and v. The number of guesses must be fixed before the run.
+        The counts. The number of guesses must be fixed before the run.
     smallest : callable
-        The function g of the claim, rounded down.
+        The function g of the claim, rounded down: the least probability of an event for one input,
+        given its probability for the other input.
     alpha : float
         Error probability, in (0, 1).
 
@@ -58,6 +59,11 @@ def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
     -------
     bool
         Under the claim, True with probability at most alpha.
+
+    Notes
+    -----
+    The claim is refuted if (12.2), with Pr[at least v guesses are right] = alpha, demands that
+    Pr[at least 0 guesses are right] > 1.
     """
     n, guesses = seen.canaries, seen.guesses
     tail, above = alpha, 0.0  # P_j and S_{j+1}; the smallest P_0 has P_j = 0 for j > v
@@ -74,12 +80,12 @@ def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
 
 
 def tradeoff_p_value(seen: Guesses, smallest: Smallest) -> float:
-    """Return the p-value of a claim from guesses about canaries, by (12.2).
+    """Return the p-value of a claim from guesses about canaries, by docs/method.md (12.2).
 
     Parameters
     ----------
     seen, smallest : Guesses, callable
-        As in `refutes`.
+        The counts, and the function g of the claim, as in `refutes`.
 
     Returns
     -------
@@ -100,17 +106,20 @@ def tradeoff_p_value(seen: Guesses, smallest: Smallest) -> float:
 
 
 def mu_lower(seen: Guesses, alpha: float) -> float:
-    """Return a lower bound for μ of Gaussian DP from guesses about canaries, by (12.2).
+    """Return a lower bound for μ of Gaussian DP from guesses about canaries, by docs/method.md
+    (12.2).
 
     Parameters
     ----------
-    seen, alpha : Guesses, float
-        As in `refutes`.
+    seen : Guesses
+        The counts. The number of guesses must be fixed before the run.
+    alpha : float
+        Error probability, in (0, 1).
 
     Returns
     -------
     float
-        The largest μ that is refuted at alpha, rounded down; 0 if none is, at most 40.
+        The largest μ that is refuted at alpha, rounded down, in [0, 40]; 0 if no μ is refuted.
 
     Notes
     -----
@@ -138,12 +147,13 @@ def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
         Number of canaries; `guesses` is the number of canaries whose score is above the threshold,
         and `correct` the number of included canaries among them.
     smallest : callable
-        The function g of the claim, rounded down.
+        The function g of the claim, rounded down: the least probability of an event for one input,
+        given its probability for the other input.
 
     Returns
     -------
     float
-        The smallest alpha at which the bounds of both rates contradict the claim, rounded up.
+        The smallest alpha at which the bounds of P and Q (below) contradict the claim, rounded up.
 
     Notes
     -----

@@ -29,49 +29,52 @@ from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interva
 # Number of evenly spaced values of w = Pr[wrong guess] at which Pr[z ≥ observed z] is computed
 # first.
 _POINTS = 65
-# Number of finer values of w between the two neighbours of a local maximum; neighbours included.
+# Number of finer values of w = Pr[wrong guess] between the two neighbours of a local maximum;
+# neighbours included.
 _REFINED = 17
-# Maximum number of local maxima around which finer values of w are added, to limit the time of a
-# test.
+# Maximum number of local maxima around which finer values of w = Pr[wrong guess] are added, to
+# limit the time of a test.
 _PEAKS = 8
-# Maximum number of values of w that are evaluated together, to limit memory.
+# Maximum number of values of w = Pr[wrong guess] that are evaluated together, to limit memory.
 _AT_ONCE = 128
 # Pr[z ≥ observed z] as a function of w may jump like the teeth of a saw (`_points_between`). The
 # jumps are smoothed only if the number of abstentions has at least this standard deviation.
 _SMOOTH = 5.0
-# Neighbouring values of w must be close enough that no jump between them is missed: at most 0.4
-# standard deviations of (C, W) apart, or at most 1 standard deviation and a quarter of the distance
-# between two jumps.
+# Neighbouring values of w = Pr[wrong guess] must be close enough that no jump of Pr[z ≥ observed z]
+# between them is missed: at most 0.4 standard deviations of the numbers of right and wrong guesses
+# apart, or at most 1 standard deviation and a quarter of the distance between two jumps.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
-# The computed supremum is multiplied by 1 plus this number, since the function may be larger
-# between the values of w that were tried. (Measured on 1,880 random counts of 20 to 10⁷ draws: the
-# computed supremum is smaller than the largest value at 4,001 w by a relative 0.00098 at most, and
-# by less than 0.00012 in 99 % of the counts.)
+# The computed supremum of Pr[z ≥ observed z] over w = Pr[wrong guess] is multiplied by 1 plus this
+# number, since Pr[z ≥ observed z] may be larger between the values of w that were tried. (Measured
+# on 1,880 random counts of 20 to 10⁷ draws: the computed supremum is smaller than the largest value
+# at 4,001 w by a relative 0.00098 at most, and by less than 0.00012 in 99 % of the counts.)
 _MISSED = 1e-3
 # Sums over W, the number of wrong guesses, leave out the smallest and the largest values of W, each
 # side with at most this probability in total.
 _TRUNCATED = 1e-13
-# Maximum number of terms of a sum over W. If W has more values, each term is an upper bound for a
-# group of values.
+# Maximum number of terms of a sum over W, the number of wrong guesses. If W has more values, each
+# term is an upper bound for a group of values.
 TERMS = 512
-# Terms of a sum over W with a smaller weight are left out; all of them together weigh less than
-# `_TRUNCATED`.
+# Terms of a sum over W, the number of wrong guesses, are left out if their weight is smaller; all
+# of them together weigh less than `_TRUNCATED`.
 _NEGLIGIBLE = 1e-17
-# Computing one incomplete beta function takes as long as this many terms of a `_Path` (measured: 10
-# for few draws, 40 for many).
+# Computing one incomplete beta function takes as long as this many binomial probabilities
+# (measured: 10 for few draws, 40 for many). `_Path` replaces the former by the latter.
 _COST_OF_BETA = 30
-# For groups of at most this many values of W, adding up the probabilities of all values is faster
-# than subtracting two binomial tails.
+# For groups of at most this many numbers of wrong guesses, adding up the probabilities of all
+# numbers is faster than subtracting two binomial tails.
 _SMALL_GROUP = 40
 # Binomial probabilities are computed from log-factorials for at most this many draws; for more
 # draws, differences of log-factorials lose too many digits.
 _DRAWS_BY_LOGS = 10**9
-# Number of fixed-point steps that approximate C*, the smallest number of right guesses with z ≥
-# observed z, before the exact search. Two suffice, since the standard deviation changes little.
+# Number of fixed-point steps that approximate the smallest number of right guesses whose score z is
+# at least the observed z, before the exact search. Two suffice, since the standard deviation
+# changes little.
 _ROUNDS = 2
 # Lower limit for divisors and for arguments of logarithms, which must not be 0.
 _LEAST = 1e-300
-# Every eighth value of w is evaluated first: if the p-value is large there, the rest is not needed.
+# Every eighth value of w = Pr[wrong guess] is evaluated first: if the p-value is large there, the
+# rest is not needed.
 _GLANCE = 8
 # Claims with a larger ε, in nats, get p-value 1 without a test, since e^(2ε) must fit in a float.
 _LARGEST_EPSILON = 300.0
@@ -116,14 +119,18 @@ class _Grid:
 
 @lru_cache(maxsize=_CACHED)
 def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
-    """Return a table of `_POINTS` evenly spaced w in [low, high], with at most `terms` groups."""
+    """Return a table of `_POINTS` evenly spaced w in [low, high], with at most `terms` groups of W.
+
+    w is the probability of a wrong guess, and W the number of wrong guesses.
+    """
     edges = _group_edges(*_wrong_range(draws, low, high), terms)
     return _Grid.over(np.linspace(low, high, _POINTS), edges, draws)
 
 
 @lru_cache(maxsize=_CACHED)
 def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
-    """Return a table of evenly spaced w between low and high, with the groups of `grid`."""
+    """Return a table of evenly spaced w = Pr[wrong guess] between low and high, with the groups of
+    `grid`."""
     return _Grid.over(np.linspace(low, high, _REFINED)[1:-1], grid.edges, draws)
 
 
@@ -429,7 +436,8 @@ def _coarse(
     """
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
     # If the number of abstentions has a standard deviation of at least half the distance between
-    # two jumps, all jumps are smoothed, except the first jump, from W = 0 to W = 1.
+    # two jumps of Pr[z ≥ observed z], all jumps are smoothed, except the first jump, from W = 0 to
+    # W = 1 wrong guesses.
     smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
     if smooth.all():
@@ -508,10 +516,10 @@ def _constrained_wrong(
 def _critical_correct(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return C*, the smallest number of right guesses with z ≥ observed z, for each W.
+    """Return, for each number of wrong guesses, the fewest right guesses with score z ≥ observed z.
 
-    C* is draws + 1 if there is no such number. wrong: values of W, numbers of wrong guesses.
-    observed: the z of the observed counts.
+    The result is draws + 1 if no number suffices. wrong: numbers of wrong guesses. observed: the
+    score z of the observed counts.
     """
     low, high = np.full(len(wrong), -1, dtype=np.int64), draws - wrong + 1
     slack = 1e-9 * max(1.0, abs(observed))
@@ -536,7 +544,7 @@ def _critical_correct(
 def _near_critical(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return an approximation of `_critical_correct`, from which its search starts."""
+    """Return an approximation of `_critical_correct`, from which its exact search starts."""
     even = ratio * wrong + spared * draws
     correct = np.clip(even, 0, draws - wrong)
     for _ in range(_ROUNDS):  # the spread changes little with C

@@ -50,8 +50,8 @@ _LARGEST_LOG_WEALTH = 700.0
 # Bisection in `divergence_lower`: maximum number of steps, and relative width of the interval at
 # which the bisection stops.
 _STEPS, _WIDTH = 50, 1e-4
-# Caps on the absolute log-ratio that `most_telling_witness` tries: without a cap, the mean of
-# e^{a g} at order a would depend on a few draws.
+# Caps on |log P/Q| of a level (bin of the output) that `most_telling_witness` tries: without a cap,
+# the mean of e^{a g} at order a would depend on a few draws.
 _CAPS = np.geomspace(0.1, 8.0, 20)
 # Lower limit for the estimated probability of a level (bin of the output), so that ratios are
 # finite.
@@ -95,7 +95,8 @@ class Witness:
 
     @property
     def raised(self) -> tuple[FloatArray, FloatArray]:
-        """X = e^{(a-1) g} and Y = e^{a g}, each (levels,)."""
+        """X = e^{(a-1) g} and Y = e^{a g}, for the order a and the values g of the witness, each
+        (levels,)."""
         g = np.array(self.values)
         return np.exp((self.order - 1) * g), np.exp(self.order * g)
 
@@ -144,7 +145,7 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     """
     needed = -math.log(alpha)
     x, y = witness.raised
-    # `high` is an upper limit of the bound (6.7) for any counts.
+    # `high` is an upper limit of the lower bound of the divergence, for any counts.
     power = witness.order / (witness.order - 1)
     low, high = 0.0, float(power * math.log(x.max()) - math.log(y.min())) + 1e-9
     if log_wealth(witness, counts, low, needed) < needed:
@@ -195,14 +196,18 @@ def log_wealth(
     table = np.asarray(counts, dtype=np.float64)
     own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
     power, (stake, against) = witness.order / (witness.order - 1), witness.stakes
-    # A larger claim covers the rounding errors of X and Y and of their means in (6.7).
+    # A larger claim covers the rounding errors of X = e^{(a-1) g}, of Y = e^{a g} and of their
+    # means.
     divergence += (power + 1) * _ROUNDING
 
     def first(log_mean: FloatArray) -> FloatArray:
         return _STAKED + _total(stake * (x - np.exp(log_mean)[:, None]), own)
 
     def second(log_mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return f = log of the second bettor's wealth, and df / d(log m₁)."""
+        """Return f, the log of the second bettor's wealth, and df / d(log m₁), for each log m₁.
+
+        The second bettor bets against the smallest m₂ that the claim allows with m₁.
+        """
         profit = against * (np.exp(power * log_mean - divergence)[:, None] - y)
         slope = power * (1 - (1 - against * y) / (1 + profit))
         return _STAKED + _total(profit, other), slope @ other
@@ -217,9 +222,9 @@ def log_wealth(
         chord, below = first(edges.ravel()).reshape(2, -1), tangent + rise
         both = np.maximum(first(middle), _KEPT) + np.maximum(tangent, _KEPT)
         best = min(best, float(both.min()))
-        # A wealth is at least its staked part and at least its kept part. So the product is at
-        # least each of four products: both staked parts (chord + below), one staked and one kept
-        # part (twice), and both kept parts.
+        # A wealth is the sum of a staked part and a part kept aside, and so at least each of them.
+        # So the product of both wealths is at least each of four products: both staked parts (chord
+        # + below), one staked part and one part kept aside (twice), and both parts kept aside.
         least = (chord + below).min(axis=0)
         for bound in (chord.min(axis=0) + _KEPT, below.min(axis=0) + _KEPT, 2 * _KEPT):
             least = np.maximum(least, bound)
@@ -228,7 +233,7 @@ def log_wealth(
         lower = min(closed, float(least[is_open].min(initial=math.inf)))
         if not is_open.any() or (needed is not None and not lower < needed <= best):
             return lower
-        # Split each of these intervals in equal parts.
+        # Split the intervals that may contain the minimum in equal parts.
         finer = np.linspace(edges[0, is_open], edges[1, is_open], _PARTS + 1)
         edges = np.stack([finer[:-1].ravel(), finer[1:].ravel()])
     return lower
@@ -242,9 +247,9 @@ def best_stakes(
     Parameters
     ----------
     order : float
-        a, above 1.
+        The order a of the divergence, above 1.
     values : ndarray of float, shape (levels,)
-        The value of g at each level, in nats.
+        The value of g at each level (bin of the output), in nats.
     laws : ndarray of float, shape (levels, 2)
         Estimated probability of each level under P, and under Q.
     draws : float
@@ -255,13 +260,13 @@ def best_stakes(
     Returns
     -------
     stakes : tuple of float
-        λ₁ and λ₂ of the bets on X and on Y, as in `Witness`.
+        λ₁ and λ₂ of the bets on X = e^{(a-1) g} and on Y = e^{a g}, as in `Witness`.
     predicted : float
         Approximate lower bound of the divergence, in nats; may be below 0.
 
     Notes
     -----
-    λ₁ / λ₂ is the slope dm₂/dm₁ of the curve m₂ = m₁^{a/(a-1)} e^{-d} at the expected bound, so
+    λ₁ / λ₂ is the slope dm₂/dm₁ of the curve m₂ = m₁^{a/(a-1)} e^{-d} at the expected bound d, so
     that the product of wealths is stationary along the curve. Let λ = λ₂, and let gap be the
     distance of m₂ from E_Q[Y]. On average the log of the product grows by λ gap - λ² variance / 2
     for a draw of each input. So n draws of each input reach log(1/α) if gap =

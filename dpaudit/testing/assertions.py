@@ -238,7 +238,8 @@ def _check_marked(options: Mapping[str, Any]) -> None:
 def _parted(
     claim: PrivacyClaim | None, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], PrivacyClaim]:
-    """Return the options of the audit, and the claim, made from its numbers if they are given."""
+    """Return the options of the audit, and the claim: `claim`, or the claim of numbers in
+    `options`."""
     known = _known()
     of_claims = {one.name for one in parameters()} - set(known)
     numbers = {name: value for name, value in options.items() if name in of_claims}
@@ -297,7 +298,10 @@ def _check_inputs(d1: Any, d2: Any) -> None:
 
 
 def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of `dpaudit.search`. `adjacency` is removed from `given`."""
+    """Return the keyword arguments of `dpaudit.search` for a test with the option `search`.
+
+    how: value of the option.  given: other options, from which `adjacency` is removed.
+    """
     if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
         raise UsageError("give either d1 and d2, or search, not both", code="options-conflict")
     keys = dict(how) if isinstance(how, Mapping) and "space" in how else {"space": how}

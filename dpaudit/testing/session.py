@@ -37,7 +37,8 @@ class RunningTest:
     """The test that is running.
 
     options: options of its markers.
-    repeated: node id relative to the folder in which pytest was started.
+    repeated: node id for the command that repeats the test, relative to the folder in which pytest
+        was started.
     kept: the audits of the test so far.
     """
 

@@ -60,7 +60,7 @@ def prepare() -> None:
     """Replace the standard streams of Python by those of this module."""
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, line_buffering=False)
     global _messages
-    # A mechanism may close descriptor 2, and its next file then gets this number.
+    # A copy: a mechanism may close descriptor 2, and the next file that it opens gets the number 2.
     _messages = os.dup(2)
     sys.stderr = _to_messages(sys.stderr)
 
