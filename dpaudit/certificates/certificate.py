@@ -444,7 +444,7 @@ class ExactTests:
     attacks : tuple of Tried
         The attacks that were considered for the exact test, with their predicted bounds.
     scores : ScoreDistributions or None
-        Distributions of the score of the shown rule on selection draws, if the rule uses a score.
+        Distributions of the score of the rule of `fixed` on learning draws, if it uses a score.
     divergence : DivergenceTest or None
         The test of a divergence, for Rényi and zero-concentrated DP, if it was predicted to show
         something.
@@ -526,7 +526,7 @@ class Certificate:
     pair : str
         The pair in words.
     point : ProfilePoint
-        The point of the claim that the shown rule tests.
+        The point of the claim that `fixed`, the test shown in reports, tests.
     refuted : bool
         Whether the claim was refuted on this pair.
     alpha : float

@@ -55,8 +55,8 @@ def leading_event(certificate: Certificate) -> EventCount | None:
 
 
 def shares(event: AnyEvent) -> tuple[float, float]:
-    """Return the share (or known probability) of an event under the input that it points to, and
-    under the other input."""
+    """Return the share (or known probability) of an event under the input that is expected to give
+    it more often, and under the other input."""
     if isinstance(event, ExactEvent):
         d1, d2 = event.probability_d1, event.probability_d2
     else:

@@ -84,7 +84,8 @@ class _Bar:
 
     words: description of the outputs.
     d1, d2: share of the draws of each input.
-    guess: the input that its event points to; None if it is in no event.
+    guess: the input that is expected to give the event of the bar more often; None if the bar is in
+        no event.
     tick: text below the axis at the left edge of the bar. It contains no text of a user.
     """
 
@@ -145,8 +146,11 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
 
 
 def _words_of(one: Certificate | ExactCertificate, guess: str) -> str:
-    """Return the description of the event that points to an input; "" unless there is exactly one
-    such event."""
+    """Return the description of the event that one input is expected to give more often; "" unless
+    there is exactly one such event.
+
+    guess: the input, `d1` or `d2`.
+    """
     every = [one.event] if isinstance(one, ExactCertificate) else one.fixed.events
     words = [event.words for event in every if event is not None and event.guess == guess]
     return f": {shortened(words[0], _LONGEST)}" if len(words) == 1 else ""
@@ -154,7 +158,7 @@ def _words_of(one: Certificate | ExactCertificate, guess: str) -> str:
 
 def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
     """Shade the chosen events. Above the widest run of shaded bars of each event, write the input
-    that the event points to."""
+    that is expected to give the event more often."""
     pieces: dict[str, list[tuple[int, int]]] = {}
     for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
         places = [place for place, _ in group]
@@ -193,8 +197,8 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
 
 
 def _is_sorted(bars: Sequence[_Bar]) -> bool:
-    """Return whether the levels (bins of outputs) of the event that points to d2 come first, and
-    those of the event that points to d1 last."""
+    """Return whether the levels (bins of outputs) of the event expected more often under d2 come
+    first, and those of the event expected more often under d1 last."""
     # Levels in no event may lie between both events. The last level may hold outputs that were not
     # seen before, or outputs without a score; then it has no place in the order.
     places = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]

@@ -48,7 +48,7 @@ class Tested:
     """An event as a test of one input against the other.
 
     name: name of the event, such as `E1`.
-    guess: the input that the event points to, `d1` or `d2`.
+    guess: the input that is expected to give the event more often, `d1` or `d2`.
     alpha, beta: false-alarm rate and miss rate, each as (estimate, lower bound, upper bound).
     """
 
