@@ -166,7 +166,8 @@ class Waiting(_Clock):
 
 
 class Step(_Clock):
-    """A step before or between the calls, such as `Step("importing m.py")`."""
+    """A step of an audit before or between the calls of a mechanism, such as `Step("importing
+    m.py")`."""
 
     def __init__(self, words: str, watch: Watch | None = None) -> None:
         super().__init__(watch or Watch(), words)

@@ -445,7 +445,8 @@ def requirement() -> str:
 
 
 def _of(direct: Mapping[str, Any]) -> str:
-    """Return the requirement for a record of pip (direct_url.json, PEP 610)."""
+    """Return the requirement that installs dpaudit again, from pip's record of where it came from
+    (direct_url.json, PEP 610)."""
     url, inside = str(direct.get("url", "")), direct.get("subdirectory")
     if "vcs_info" in direct:
         info = direct["vcs_info"]

@@ -147,7 +147,8 @@ def plan_(
         rate = 0.0 if quiet else _rate(spec, found, requests)
     goals = _Goals(excess, rare, power)
     shown = _Shown(found, goals, spec.tested.points(), rate)
-    # If only --rare was given, a plan without an answer for the other leak is no failure.
+    # If the user gave only --rare, a plan may lack a number of draws for the leak that is a
+    # multiple of the claimed ε.
     is_asked = rare is None or ctx.get_parameter_source("excess") is not ParameterSource.DEFAULT
     is_planned = (found.samples is not None or not is_asked) and shown.samples is not None
     if quiet:

@@ -101,7 +101,8 @@ def _is_by_witnesses(certificate: Certificate) -> bool:
 
 def _wealth(certificate: Certificate) -> str:
     found, wealth = certificate.divergence_bets, certificate.wealth
-    # Both kinds of bets have the same error probability.
+    # Bets on guesses and bets on a divergence have equal error probabilities, so the larger wealth
+    # counts.
     reached = numbers.at_least(wealth if found is None else max(wealth, found.wealth))
     return f"{reached} (violation at {numbers.about(1 / certificate.alpha_betting)})"
 

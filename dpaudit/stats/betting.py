@@ -276,10 +276,11 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
 def _by_guess(
     rules: IntArray, correct: FloatArray, wrong: FloatArray, abstained: FloatArray
 ) -> FloatArray:
-    """Return the log factor of every rule and stake, (..., rules · stakes, levels, 2).
+    """Return the log of the factor on the wealth for every rule and stake: (..., rules · stakes,
+    levels, 2).
 
-    correct, wrong, abstained: log factor by stake after a correct guess, a wrong guess and no
-    guess, each (..., stakes).
+    correct, wrong, abstained: this log by stake after a correct guess, a wrong guess and no guess,
+        each (..., stakes).
     """
     # Indices on the last axis: 0 for no guess, 1 for a correct guess, -1 for a wrong guess.
     gains = np.stack(np.broadcast_arrays(abstained, correct, wrong), axis=-1)

@@ -119,9 +119,10 @@ class _Grid:
 
 @lru_cache(maxsize=_CACHED)
 def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
-    """Return a table of `_POINTS` evenly spaced w in [low, high], with at most `terms` groups of W.
+    """Return the probabilities of at most `terms` groups of W, at `_POINTS` evenly spaced w in
+    [low, high].
 
-    w is the probability of a wrong guess, and W the number of wrong guesses.
+    w is the probability of a wrong guess, and W the number of wrong guesses in `draws` draws.
     """
     edges = _group_edges(*_wrong_range(draws, low, high), terms)
     return _Grid.over(np.linspace(low, high, _POINTS), edges, draws)
@@ -129,8 +130,8 @@ def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
 
 @lru_cache(maxsize=_CACHED)
 def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
-    """Return a table of evenly spaced w = Pr[wrong guess] between low and high, with the groups of
-    `grid`."""
+    """Return the probabilities of the groups of `grid`, at evenly spaced w = Pr[wrong guess]
+    between low and high."""
     return _Grid.over(np.linspace(low, high, _REFINED)[1:-1], grid.edges, draws)
 
 
@@ -353,7 +354,10 @@ class _Tail:
     def _at(self, grid: _Grid) -> FloatArray:
         """Return an upper bound of Pr[z ≥ observed z] for every w of a grid, (points,).
 
-        Pr[z ≥ observed z] = Σ_W Pr[Bin(N, w) = W] Pr[Bin(N - W, c/(1-w)) ≥ C*(W)].
+        With N draws, W wrong guesses, and C*(W) the fewest right guesses for which z ≥ observed z,
+
+            Pr[z ≥ observed z] = Σ_W Pr[Bin(N, w) = W] Pr[Bin(N - W, c/(1-w)) ≥ C*(W)].
+
         Each group uses the second factor of its first W, where this factor is largest, since C*
         rises and N - W falls with W.
         """
@@ -414,9 +418,10 @@ def _points_between(
 ) -> FloatArray:
     """Return further values of w, so that no jump of Pr[z ≥ observed z] is missed between values.
 
+    w and c are the probabilities of a wrong and of a right guess, W is the number of wrong guesses.
     At c = e^ε w + s a fixed share of the guesses is wrong. So, for a given number of abstentions,
     the probability is a saw-tooth function: it jumps when the largest W with z ≥ observed z falls
-    by a step. The distance between jumps is (1 + ratio) · step abstentions, or step / N in w.
+    by a step. The distance between jumps is (1 + ratio) · step abstentions, or step / draws in w.
 
     points: values of w, in rising order.  ratio, spared: e^ε and s.
     step: number of values of W in a group.
@@ -430,7 +435,8 @@ def _points_between(
 def _coarse(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> NDArray[np.bool_]:
-    """Return, for each pair of neighbouring values of w, whether a jump between them may be missed.
+    """Return, for each pair of neighbouring values of w = Pr[wrong guess], whether a jump of Pr[z ≥
+    observed z] between them may be missed.
 
     points, ratio, spared, step: as in `_points_between`.
     """

@@ -33,7 +33,7 @@ class Requests:
     """Turns signals that ask the program to end into exceptions."""
 
     def __init__(self) -> None:
-        # Number of the first signal.
+        # Number of the first signal that asked the program to end; None before.
         self.number: int | None = None
         self._since = 0.0
 
