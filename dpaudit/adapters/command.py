@@ -193,7 +193,7 @@ class Program:
         if self._timeout is None:
             return self.child.wait(ready, left)
         clocks = [countdown(self._timeout * size)]
-        # A batch gets no warning: if it takes too long, the time-out is an error.
+        # A request for many draws gets no warning: if it takes too long, the time-out is an error.
         if size == 1 and self._timeout > PATIENCE:
             clocks.append(left)
         return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))

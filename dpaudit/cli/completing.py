@@ -202,7 +202,7 @@ def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]
     from dpaudit.errors import DpauditError
 
     whole = "=" if given.startswith("=") else ""
-    # If an option still lacks its value, click leaves the words before the option in `args`.
+    # If the word to complete is the value of an option, click leaves the words before it in `args`.
     words = [*(ctx.params.get("targets") or ()), *ctx.args]
     named = [one for one in words if one.endswith((".yaml", ".yml"))]
     found: list[str] = []

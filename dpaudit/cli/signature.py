@@ -239,7 +239,8 @@ def _called(
     known: Mapping[str, Any],
     missing: tuple[str, ...],
 ) -> Reading:
-    """Return the reading of the function that draws. Its arguments are checked as in an audit."""
+    """Return the `Reading` of a mechanism: target, parameters and missing arguments of the function
+    that draws. Its arguments are checked as in an audit."""
     parameters = parameters_of(function)
     document = inspect.getdoc(function) or ""
     if not parameters:
@@ -403,7 +404,8 @@ def _because(found: Guess, why: str) -> Guess:
 
 
 def _by_type(parameter: Parameter, document: str) -> Iterator[tuple[str, Guess | None]]:
-    """Yield each source of the type of a parameter, in words, with the inputs for the type."""
+    """Yield (source in words, inputs that fit the type) for each source of the type of a parameter:
+    annotation, docstring and default."""
     annotation = annotation_of(parameter)
     if annotation and annotation not in ("Any", "typing.Any", "object"):
         yield f"its annotation {annotation!r}", _of_type(annotation)

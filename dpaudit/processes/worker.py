@@ -43,8 +43,9 @@ SLOTS = 8192
 HEAP = 1 << 24
 # Size in bytes of the shared memory: two counters of 8 bytes, 10 bytes for each slot, and the heap.
 MEMORY = 16 + 10 * SLOTS + HEAP
-# Kinds of a slot. FLOAT, INTEGER, BOOLEAN: the slot holds the outcome, a number of this type.
-# TEXT: the outcome is the next line of JSON on the heap.
+# Kinds of a slot, which is the place in shared memory for the outcome of a draw. FLOAT, INTEGER,
+# BOOLEAN: the slot holds the outcome, a number of this type. TEXT: the outcome is the next line of
+# JSON on the heap.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
 # Value of the counter of finished draws before the first draw of a request begins.
 NOT_BEGUN = (1 << 64) - 1

@@ -200,7 +200,8 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
         codes, place = np.unique(inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True)
         x, n = (part.astype(np.float64) for part in np.divmod(codes, sizes.max() + 1))
         alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(place, axis=1)
-    # The binomial coefficients of the groups before the last are in both parts of E and cancel.
+    # The binomial coefficients of all groups but the last are in the numerator and in the
+    # denominator of E, and cancel.
     log_null = _log_choose(sizes[-1], inside[-1]) - _log_choose(draws, total)
     return _log_sum(alike.sum(axis=1)) - math.log(len(_WEIGHTS)) - log_null
 

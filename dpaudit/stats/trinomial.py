@@ -110,7 +110,8 @@ class _Grid:
 
     @property
     def step(self) -> int:
-        """Number of values of W in a group; the last group may have fewer."""
+        """Number of values of W, the number of wrong guesses, in a group; the last group may have
+        fewer."""
         return int(self.edges[1] - self.edges[0])
 
     def take(self, rows: slice | NDArray[np.bool_]) -> _Grid:
@@ -145,7 +146,8 @@ class ScoreTest:
     draws : int
         Number N of all draws, with and without a guess.
     gamma : float
-        γ: probability that w lies outside of its interval, in (0, 1); it is added to p-values.
+        γ: probability, in (0, 1), that Pr[wrong] lies outside of its confidence interval; it is added
+        to p-values.
     terms : int
         Maximal number of terms in a sum over W. Fewer terms are faster, and make p larger.
     """
@@ -279,7 +281,8 @@ class _Path:
         mass: probability of each group of W for each value of w, (points, groups).
         """
         terms = np.exp(_log_masses(self.hits, self.sizes, share, rest, self.falls))
-        # A term is part of the tails of all groups before it, so that its weight is a running sum.
+        # A term is in the tails of all groups of W before it, so that its weight is a running sum
+        # of their probabilities.
         before = np.cumsum(mass[:, : len(self.starts) + 1], axis=1)
         steps = np.add.reduceat(terms, self.starts, axis=1)
         sums = np.einsum("ij,ij->i", steps, before[:, :-1])

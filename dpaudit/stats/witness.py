@@ -43,7 +43,8 @@ _TURNS = 4
 # pairs of means far from the truth, one bettor loses nearly all staked wealth. Without the part
 # kept aside, this loss would cancel the gain of the other bettor.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
-# Upper limit of the relative rounding error of sums of logarithms, of X and Y, and of their means.
+# Upper limit of the relative rounding error of sums of logarithms, of e^{(a-1) g} and e^{a g}, and
+# of their means.
 _ROUNDING = 1e-12
 # Log wealths are at most this, so that p-values are at least e^-700.
 _LARGEST_LOG_WEALTH = 700.0
