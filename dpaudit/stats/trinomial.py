@@ -146,8 +146,8 @@ class ScoreTest:
     draws : int
         Number N of all draws, with and without a guess.
     gamma : float
-        γ: probability, in (0, 1), that Pr[wrong] lies outside of its confidence interval; it is added
-        to p-values.
+        γ: probability, in (0, 1), that Pr[wrong] lies outside of its confidence interval; added to
+        p-values.
     terms : int
         Maximal number of terms in a sum over W. Fewer terms are faster, and make p larger.
     """
