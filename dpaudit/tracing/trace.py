@@ -85,11 +85,19 @@ def trace_pair(
     primitives: functions that add noise to their first argument, or their import paths.
     """
     began = clock.monotonic()
+    points = [] if claim is None else [(point.epsilon, point.delta) for point in claim.points()]
     if isinstance(target, RepeatedTarget):
         target = target.target
     if isinstance(target, IsolatedTarget):
         runs = couple_elsewhere(
-            target, d1, d2, seeds=seeds, seconds=seconds, follow=follow, primitives=primitives
+            target,
+            d1,
+            d2,
+            seeds=seeds,
+            seconds=seconds,
+            follow=follow,
+            primitives=primitives,
+            claim=points,
         )
     elif runs_in_another_process(target):
         raise UsageError(
@@ -99,7 +107,9 @@ def trace_pair(
         )
     else:
         subject = subject_of(target, follow)._replace(
-            primitives=Primitives([_primitive(one) for one in primitives]), deadline=began + seconds
+            primitives=Primitives([_primitive(one) for one in primitives]),
+            deadline=began + seconds,
+            claim=points,
         )
         runs = couple(subject, d1, d2, seeds)
     case = judge(runs, claim, changes(d1, d2))
@@ -293,6 +303,7 @@ def couple_elsewhere(
     seconds: float = math.inf,
     follow: Sequence[str] = (),
     primitives: Sequence[str | Callable[..., Any]] = (),
+    claim: Sequence[tuple[float, float]] = (),
 ) -> Runs:
     """Run a mechanism in its own process on two inputs with the same noise; return the runs. The
     time-out of the target applies to each run. Raises TargetError, and UsageError if the mechanism
@@ -302,10 +313,11 @@ def couple_elsewhere(
     seconds: time limit for all runs.
     follow: packages or files whose lines are followed like those of the user.
     primitives: the user's functions that add noise, or their import paths.
+    claim: the points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
     process = _Tracer(target, Watch.of_process(target.limits.timeout), None)
     try:
-        process.prepare((d1, d2), list(follow), list(primitives))
+        process.prepare((d1, d2), list(follow), list(primitives), list(claim))
         return process.couple(seeds, seconds)
     except TimedOut:
         if not process.patience_is_over:
@@ -328,6 +340,7 @@ class _Tracer(Worker):
         datasets: tuple[Any, Any],
         follow: list[str],
         primitives: list[str | Callable[..., Any]],
+        claim: list[tuple[float, float]],
     ) -> None:
         how = self.calling.data, self.calling.rng, self.calling.batch or self.calling.alone
         for which, dataset in enumerate(datasets):
@@ -339,6 +352,7 @@ class _Tracer(Worker):
                 how=how,
                 primitives=pickled(primitives, "a primitive"),
                 follow=follow,
+                claim=claim,
             )
         except MechanismError as error:
             raise UsageError(str(error), code=error.code) from None

@@ -47,13 +47,14 @@ _MODULES = ("coupling", "patching", "places", "primitives.own", "running")
 class Tracing(worker.Service):
     """The requests that this process answers. The name of a method is the name of a request."""
 
-    def prepare(self, how: Any, primitives: bytes, follow: list[str]) -> Any:
+    def prepare(self, how: Any, primitives: bytes, follow: list[str], claim: Any) -> Any:
         """Import what a trace needs, and store its settings.
 
         how: the mechanism's parameter names for the dataset, the generator and the number of
             outputs.
         primitives: the user's functions that add noise, pickled.
         follow: packages or files whose lines are followed like those of the user.
+        claim: list of the points (ε, δ) of the privacy claim.
         """
         try:
             if _RUNS not in sys.modules:
@@ -81,6 +82,7 @@ class Tracing(worker.Service):
             primitives=self._modules["patching"].Primitives(
                 [self._run_begins, *map(self._primitive, _found(primitives))]
             ),
+            claim=claim,
         )
         return {}
 

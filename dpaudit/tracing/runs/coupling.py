@@ -119,7 +119,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
         uncalled=_uncalled(firsts),
         over=over,
         laws=laws,
-        selected=() if is_explained else tuple(selected(coupled, pairs.free)),
+        selected=() if is_explained else tuple(selected(coupled, pairs.free, subject.claim)),
         rare=tuple(rare),
     )
 

@@ -41,6 +41,9 @@ _ENOUGH, _STEP = 100, 50
 _TELLING = 500
 # A value that has not occurred twice in 100 runs is taken for a noised number; counting stops.
 _AGAIN, _FEW = 2, 100
+# Counting also stops when the counts refute the claim. Error probability of each bound for this: a
+# tenth of the level at which the finding is judged, since counts are checked up to 30 times.
+_LEVEL = 1e-6
 # Laws of noise that hides the number to which it is added.
 _HIDING = (
     *("laplace", "normal", "discrete", "geometric", "logistic"),
@@ -126,11 +129,14 @@ class FreeRuns:
         return not any(name in marks(each) for each in self.both()[which])
 
 
-def selected(pairs: Sequence[Coupled], runs: FreeRuns) -> list[Selected]:
+def selected(
+    pairs: Sequence[Coupled], runs: FreeRuns, claim: Sequence[tuple[float, float]] = ()
+) -> list[Selected]:
     """Return the values that only one input gives in all runs with independent noise.
 
     pairs: Pairs of runs with the same noise. Their differing parts with noise are examined.
     runs: Runs with independent noise, which grow until the values have been counted.
+    claim: The points (ε, δ) of the claim. Counting stops when the counts refute one of them.
     """
     differing = [one for one in pairs if one.noised]
     found: list[Selected] | None = None
@@ -145,7 +151,21 @@ def selected(pairs: Sequence[Coupled], runs: FreeRuns) -> list[Selected]:
         is_enough = many >= _TELLING or all(one.is_known for one in found)
         if (most >= _ENOUGH and is_enough) or many >= (_RUNS if most >= _AGAIN else _FEW):
             break
+        if any(_refutes(one, point) for one in found for point in claim):
+            break
     return found or []
+
+
+def _refutes(one: Selected, point: tuple[float, float]) -> bool:
+    """Return whether the counts of a value refute the point (ε, δ) of a claim: whether a lower
+    bound on the value's probability exceeds e^ε · p + δ, where p is the upper bound for the input
+    that never gave the value."""
+    (epsilon, delta), share = point, one.often / max(1, one.runs)
+    # Hoeffding's inequality and the multiplicative form of Chernoff's, which suits small shares.
+    error = -math.log(_LEVEL) / max(1, one.runs)
+    least = share - min(math.sqrt(error / 2), math.sqrt(2 * share * error))
+    most = -math.expm1(-error)
+    return least - delta > 0 and math.log((least - delta) / most) > epsilon
 
 
 def _counted(one: Selected, free: Free, many: int) -> Selected | None:

@@ -51,6 +51,7 @@ class Subject(NamedTuple):
     deadline: The value of `time.monotonic` at which runs stop.
     severed: The spots (instructions) at which a noised value becomes a plain number, so that its
         noise hides no further data.
+    claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
 
     function: Callable[..., Any]
@@ -63,6 +64,7 @@ class Subject(NamedTuple):
     primitives: Primitives
     deadline: float = float("inf")
     severed: frozenset[Spot] = frozenset()
+    claim: Sequence[tuple[float, float]] = ()
 
     def check(self) -> None:
         """Raise TooLong after the deadline."""
