@@ -54,16 +54,16 @@ from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.inputs.values import IMPORT, LIBRARIES, with_tuples, written
 from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
-# Settings that the request of a result leaves out: they do not affect the result, or the result has
-# a field for them.
+# A result stores the settings of its audit without these: they do not affect the result, or the
+# result has another field for them.
 _NOT_REPEATED = ("seed", "workers", "executor")
 # Longest text that may name a file, in characters.
 _LONGEST = 4096
 
 
 def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> AuditSpec:
-    """Return the audit for settings from the command line, with the project's defaults for missing
-    ones.
+    """Return the audit for settings from the command line. Missing settings get the defaults of the
+    project.
 
     settings: values by key of a configuration file.
 
@@ -75,8 +75,10 @@ def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> Au
 
 
 def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return the claim that the key `claim` describes. If it is for a group of records, also return
-    the `Grouped` claim for one record, else None.
+    """Return (claim, grouped) for the mapping at the key `claim`.
+
+    claim: the claim to audit. If the inputs differ in several records, it follows from `grouped`.
+    grouped: the claim for one record, if the inputs differ in several records; else None.
 
     Raises the errors of claims.
     """
@@ -87,7 +89,7 @@ def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped |
 def located_spec(
     settings: Settings, locate: Locate, base: Folder = None, flags: Collection[str] = ()
 ) -> AuditSpec:
-    """Return the audit for complete settings.
+    """Return the audit for its settings, in which all defaults are filled in.
 
     locate: function that returns the place of a path, for messages.
     base: folder in which relative files are looked for after the working directory.
@@ -98,7 +100,8 @@ def located_spec(
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
-    """Return the audit for complete settings. Raises PlacedError, without file and line."""
+    """Return the audit for its settings, in which all defaults are filled in. Raises PlacedError,
+    which has the path of the wrong setting in place of file and line."""
     check_audit_keys(settings)
     given = _given(settings)
     if not str(given.get("name", "audit")).strip():
@@ -122,7 +125,8 @@ def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the keys whose value is null. Datasets may be null."""
+    """Return settings without the keys whose value is null, except the keys of datasets, since a
+    dataset may be null."""
     return {
         key: value for key, value in settings.items() if value is not None or key in ("d1", "d2")
     }
@@ -172,8 +176,7 @@ def _name(target: AnyTarget) -> str:
 
 
 def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return the claim for the group of records, and the `Grouped` claim for one record if the
-    group has several records, else None."""
+    """Return (claim, grouped) for the settings of an audit, as `build_claims` does."""
     if "claim" not in given:
         raise missing((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
     parameters = dict(given["claim"])
@@ -188,14 +191,15 @@ def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None
 
 
 def _is_asked(given: Settings) -> bool:
-    """Return whether the library of the mechanism is asked for the claim."""
+    """Return whether the settings ask the library of the mechanism for its claim."""
     return "from" in given.get("claim", {})
 
 
 def _library_claim(
     given: Settings, target: AnyTarget, pairs: Sequence[NeighbouringPair], base: Folder
 ) -> tuple[PrivacyClaim, ClaimSource]:
-    """Return the claim that the library of the mechanism makes, and its source."""
+    """Return (claim, source): the claim that the library of the mechanism makes for it, and the
+    call or attribute that gave the claim."""
     parameters = dict(given["claim"])
     source = parameters.pop("from")
     with about("claim"):
@@ -247,7 +251,7 @@ def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
 
 
 def _search(given: Settings, base: Folder) -> PairSearch | None:
-    """Return the search of an audit; None if the audit has pairs."""
+    """Return the search for the pairs of an audit; None if its settings give the pairs."""
     if "search" not in given:
         return None
     for key in ("d1", "d2", "pairs"):
@@ -296,7 +300,8 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
 def _with_unique_labels(
     pairs: Sequence[NeighbouringPair], named: Sequence[bool]
 ) -> Iterator[NeighbouringPair]:
-    """Yield the pairs. Pairs without a name get a number if their labels are equal."""
+    """Yield the pairs with labels that differ: equal labels of pairs without a name get a number.
+    named: whether the user named each pair."""
     often = Counter(one.label for one in pairs)
     for number, (one, has_name) in enumerate(zip(pairs, named, strict=True), 1):
         is_alone = has_name or often[one.label] == 1
@@ -325,7 +330,8 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
 
 
 def _read(option: Option, value: Any, base: Folder) -> Any:
-    """Return the value of an option in the type that AuditSpec takes."""
+    """Return the value of an option, converted from the type in a file or flag, such as the text
+    `30s`, to the type that AuditSpec takes."""
     name = option.name
     with about(name):
         if name == "range":

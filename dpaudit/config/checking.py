@@ -31,7 +31,7 @@ from dpaudit.config.settings import (
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.adjacency import parse_adjacency
 
-# Valid settings that replace wrong settings.
+# Valid settings that replace a wrong claim, a wrong mechanism and a wrong input.
 _CLAIM, _MECHANISM, _INPUT = {"epsilon": 1.0}, "builtins:abs", 0
 _TARGET = {one.name for one in owned("mechanism")} | {"compose"}
 # Largest number of attempts to build an audit: more than an audit has keys.
@@ -40,7 +40,7 @@ _MOST = 60
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The contents of a file.
+    """The audits and errors of a configuration file.
 
     specs: audits whose mechanisms can be loaded, each with the function that locates its keys.
     problems: all errors.
@@ -80,7 +80,8 @@ class _Mending:
                     return
 
     def _fill_in(self) -> None:
-        """Replace FILL_IN by valid values, with one error for all of its places."""
+        """Replace each FILL_IN (a value that is left to the user) by a valid value, and add one
+        error that names all places of FILL_IN."""
         try:
             check_filled_in(self.settings)
         except PlacedError as error:
@@ -100,8 +101,8 @@ class _Mending:
         return is_general and "claim" in self.mended
 
     def _named(self, error: PlacedError) -> str | None:
-        """Return the key inside the claim that an error is about; None if it is not about a single
-        key."""
+        """Return the key of the claim, such as `epsilon`, that an error is about; None if the error
+        is not about a single key of the claim."""
         claim = self.settings.get("claim")
         keys = claim if isinstance(claim, dict) and error.path[:1] == ("claim",) else {}
         if len(error.path) > 1:
@@ -169,7 +170,13 @@ class _Mending:
         return True
 
     def _replace_entry(self, path: Path, by: Any) -> None:
-        """Replace an entry of a list, or remove a key of the entry."""
+        """Correct the entry of a list: remove its wrong key, or replace the entry. If the whole
+        list is wrong, replace the list.
+
+        path: key of the list, index of the entry, and wrong key of the entry, as far as they are
+            known.
+        by: valid entry.
+        """
         key, *places = path
         entries = self.settings[str(key)]
         place = int(places[0]) if places and isinstance(entries, list) else None
@@ -185,7 +192,8 @@ class _Mending:
             entries[place] = by
 
     def _set_aside_adjacency(self) -> None:
-        """Remove the adjacency, which replaced inputs would contradict, but keep an error in it."""
+        """Remove the adjacency, since inputs that were replaced by valid values would contradict
+        it. An error in the adjacency is added to `problems`."""
         relation = self.settings.pop("adjacency", None)
         try:
             with about("adjacency"):
@@ -229,15 +237,18 @@ def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     problems += document.strict_problems(spec for _, spec in specs)
     if content.get("familywise") is True:
         problems += _together([spec for _, spec in specs], document)
-    # An error in the defaults occurs in every audit, and an error in an entry in all audits of its
-    # matrix.
+    # Each error counts once: an error in the defaults occurs in every audit, and an error in an
+    # entry occurs in all audits of its matrix.
     each = {str(error): error for error in problems}
     return Found(tuple(specs), tuple(each.values()), len(names))
 
 
 def _mendings(document: Document, index: int, problems: list[DpauditError]) -> Iterator[_Mending]:
-    """Yield the audits of an entry. If the entry has no valid settings, add the error to
-    `problems`."""
+    """Yield a `_Mending` (settings to correct) for each audit of an entry of the file. If the entry
+    has no valid settings, add the error to `problems`.
+
+    index: index of the entry.
+    """
     try:
         with reported(partial(document.locate_in, index)):
             for settings in expanded_settings(document.content, index):

@@ -30,17 +30,20 @@ from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 from dpaudit.wording import shown
 
-# In this order: keys of inputs; keys of all values that a mechanism gets; keys of values that it
-# gets or returns; keys of lists or mappings in which such keys occur.
+# Keys of inputs.
 _INPUTS = ("d1", "d2")
+# Keys of values that a mechanism gets.
 _GIVEN = (*_INPUTS, "params", "init")
+# Keys of values that a mechanism gets or returns.
 _VALUES = (*_GIVEN, "range", "matrix")
+# Keys of the lists and mappings in which such keys may occur.
 _AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
 
 _log = logging.getLogger(__name__)
 
 # Longest path whose line is recorded, in steps, such as (audits, 0, pairs, 0, adjacency).
 _DEPTH = 6
+# Last keys of the paths of lists whose entries are searched for keys.
 _LISTS = (("audits",), ("pairs",), ("compose",))
 
 
@@ -54,7 +57,7 @@ def load_config(
     """Return the audits of a configuration file in order, with matrices expanded.
 
     overrides: settings from flags, which replace the settings of the file.
-    familywise: value of the flag --familywise.
+    familywise: whether all audits share one false-alarm probability (the flag --familywise).
     project: defaults for settings that neither flags nor file give.
 
     Raises ConfigurationError and the errors of claims, datasets and audits, with `file.yaml:12: `
@@ -137,7 +140,8 @@ class Document:
         ]
 
     def strict_problems(self, specs: Iterable[AuditSpec]) -> list[ConfigurationError]:
-        """Return an error for each ambiguous value, if one of the audits is strict."""
+        """Return an error for each ambiguous value, such as `yes`, if one of the audits is strict;
+        else an empty list."""
         if not any(spec.requirements.strict for spec in specs):
             return []
         failing = "(strict: this warning fails the run)"
@@ -147,13 +151,15 @@ class Document:
         ]
 
     def line(self, path: Path) -> int | None:
-        """Return the line of a path, or of the nearest path above it; None if unknown."""
+        """Return the number of the line of a key. path: keys and list indices that lead to it. If
+        its line is unknown, return the line of the nearest key around it; None without any."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
 
     def locate(self, path: Path) -> str:
-        """Return `file.yaml:12: ` for a path from the top of the file."""
+        """Return the name of the file and the line of a key, such as `file.yaml:12: `. path: keys
+        and list indices that lead from the top of the file to the key."""
         line = self.line(path)
         return f"{self.path}: " if line is None else f"{self.path}:{line}: "
 
@@ -178,8 +184,13 @@ class Document:
         overrides: Mapping[str, Any],
         project: Project,
     ) -> list[AuditSpec]:
-        """Return the audit for the settings of an entry, and the audit of the curve if the claim
-        has a curve."""
+        """Return a list with the audit for some settings and, if its claim has a curve, with the
+        audit of the curve.
+
+        index: index of the entry of the file.
+        overrides: settings from flags, which replace settings of the file.
+        project: defaults for settings that neither flags nor file give.
+        """
         locate = partial(self.locate_in, index, flags=overrides)
         with reported(locate):
             given = overridden(settings, overrides)
@@ -221,8 +232,11 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
 
 
 def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, message) for each string that looks like another Python value, such as
-    `None`."""
+    """Yield (line, message) for each string that looks like another Python value, such as `None`.
+
+    node: root of the YAML document.
+    text: text of the document.
+    """
     for key, value in _values(node):
         written = text[value.start_mark.index : value.end_mark.index]
         if len(written) > LONGEST or written.startswith("!"):  # !!str states that the value is text
@@ -232,7 +246,8 @@ def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _doubted(node: Any) -> Iterator[tuple[int, str]]:
-    """Yield (line, warning) for each input that is a Boolean in YAML 1.1, such as `yes`."""
+    """Yield (line, warning) for each string that a mechanism gets and that is a Boolean in YAML
+    1.1, such as `yes`. node: root of the YAML document."""
     for key, value in _values(node):
         if key.value in _GIVEN:
             yield from (
@@ -241,8 +256,8 @@ def _doubted(node: Any) -> Iterator[tuple[int, str]]:
 
 
 def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
-    """Yield (node of the key, node of the value) for the values that a mechanism gets or
-    returns."""
+    """Yield (node of the key, node of the value) for the values in a YAML document that a mechanism
+    gets or returns. path: keys that lead to `node`."""
     if node is None:
         return
     if node.id == "mapping":
@@ -270,7 +285,8 @@ def is_of_results(text: str) -> bool:
 
 
 def file_problems(content: Any) -> Iterator[PlacedError]:
-    """Yield the errors of a file as a whole, without the errors of single audits."""
+    """Yield the errors of a file as a whole, such as a wrong version; not the errors of single
+    audits. content: value of the YAML document."""
     if content is None:
         yield problem((), "the file is empty; it needs version: 1 and audits:", code="file-empty")
         return
@@ -308,7 +324,7 @@ def file_problems(content: Any) -> Iterator[PlacedError]:
 
 
 def has_shape(content: Any) -> bool:
-    """Return whether a file has the right version and a list of audits."""
+    """Return whether the content of a file has the right version and a list of audits."""
     if not isinstance(content, Mapping) or not isinstance(content.get("audits"), list):
         return False
     version, defaults = content.get("version"), content.get("defaults")
@@ -326,7 +342,7 @@ def _check_file(content: Any) -> None:
 
 
 def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (index of the entry, settings) for each audit."""
+    """Yield (index of the entry, settings) for each audit of a file, with matrices expanded."""
     for index in range(len(document.content["audits"])):
         with reported(partial(document.locate_in, index)):
             for expanded in expanded_settings(document.content, index):
@@ -334,8 +350,8 @@ def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def name_problems(names: Iterable[tuple[int, str]], document: Document) -> Iterator[PlacedError]:
-    """Yield an error for each name that is used again. names: (index of the entry, name) for each
-    audit."""
+    """Yield an error for each audit whose name an earlier audit has. names: (index of the entry,
+    name) for each audit."""
     first: dict[str, int] = {}
     for index, name in names:
         if name in first:

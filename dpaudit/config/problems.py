@@ -9,12 +9,13 @@ from dpaudit.errors import ConfigurationError, DpauditError, Name
 
 # Keys and list indices that lead from an audit to a value, such as ("claim", "epsilon").
 Path = tuple[str | int, ...]
-# Function from such keys to the start of a message about the value, such as `audits.yaml:12: `.
+# Function from a path to the start of a message about its value, such as `audits.yaml:12: `.
 Locate = Callable[[Path], str]
 
 
 class PlacedError(Exception):
-    """A mistake of the user, with the path of the wrong value. `reported` converts it."""
+    """An error of the user with the path (keys and indices) of the wrong value. `reported` converts
+    it into the contained error with file and line."""
 
     def __init__(self, path: Path, error: DpauditError) -> None:
         super().__init__(str(error))
@@ -23,17 +24,18 @@ class PlacedError(Exception):
 
 
 def problem(path: Path, *parts: str, code: str) -> PlacedError:
-    """Return a ConfigurationError with a path."""
+    """Return a ConfigurationError, with the path of the wrong value, as a PlacedError. parts: the
+    pieces of its message."""
     return PlacedError(path, ConfigurationError(*parts, code=code))
 
 
 def conflict(path: Path, *parts: str) -> PlacedError:
-    """Return the error for an option that another option excludes."""
+    """Return the error for an option that another option excludes. path: path of the option."""
     return problem(path, *parts, code="options-conflict")
 
 
 def missing(path: Path, why: str) -> PlacedError:
-    """Return the error for a required option that is missing."""
+    """Return the error for a required option that is missing. path: path that it would have."""
     return problem(path, why, code="option-missing")
 
 
@@ -44,7 +46,7 @@ def refusal(path: Path, why: str, code: str = "option-invalid") -> PlacedError:
 
 @contextmanager
 def about(*path: str | int) -> Iterator[None]:
-    """Convert a DpauditError into a PlacedError with this path."""
+    """Inside the context, convert a DpauditError into a PlacedError with this path."""
     try:
         yield
     except DpauditError as error:
@@ -53,8 +55,10 @@ def about(*path: str | int) -> Iterator[None]:
 
 @contextmanager
 def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
-    """Convert a PlacedError into the error that it contains, with its place in front of the
-    message.
+    """Inside the context, convert a PlacedError into the error that it contains, with its place in
+    front of the message.
+
+    locate: function from a path to the place, such as `audits.yaml:12: `.
 
     flags: options from the command line, which the message writes as flags.
     """

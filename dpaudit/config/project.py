@@ -23,7 +23,7 @@ TEST_DEFAULTS: Mapping[str, Any] = {
     "seed": 0,
     "workers": 1,
 }
-# Requirements that an audit with `allow_underpowered` does not inherit.
+# Keys that an audit with `allow_underpowered` does not take from the project.
 REQUIRED = ("require_power", "require_rare")
 
 
@@ -101,13 +101,19 @@ class Project:
         return found - set(REQUIRED) if given.get("allow_underpowered") else found
 
     def beneath(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> dict[str, Any]:
-        """Return the settings of an audit. Missing settings get the defaults of the project."""
+        """Return the settings of an audit, in which missing settings have the defaults of the
+        project.
+
+        given: settings of the audit, which take precedence.
+        keys: keys that may get a default.
+        """
         return {**given, **{key: self.settings[key] for key in self.inherited(given, keys)}}
 
     def locating(
         self, given: Mapping[str, Any], locate: Callable[[Any], str]
     ) -> Callable[[Any], str]:
-        """Return a function from the path of a key to its place in a file.
+        """Return a function from the path of a key to its place in a file, such as
+        `audits.yaml:12: `.
 
         The place is pyproject.toml for keys that the audit takes from the project, else the result
         of `locate`.

@@ -25,7 +25,8 @@ SEARCH_KEYS = ("space", "inside", "outside", "keep")
 PAIR_KEYS = ("d1", "d2", "adjacency", "name")
 OF_THE_FILE = tuple(one.name for one in owned("file"))
 FILE_KEYS = ("version", "audits", "defaults", *OF_THE_FILE)
-# Parameters of claims without a flag. The key `name` belongs to an audit, too.
+# Parameters of claims for which the command line has no flag. `name` is left out, since it is also
+# a key of an audit.
 _UNFLAGGED = tuple(one.name for one in parameters() if not one.has_flag and one.name != "name")
 CLAIM_KEYS = (*(one.name for one in owned("claim")), *_UNFLAGGED, "curve")
 _OF_THE_RUN = tuple(one.name for one in owned("run"))
@@ -36,7 +37,8 @@ _defined = partial(
 
 
 def _optional(option: Option, kind: Any) -> tuple[str, Any, Any]:
-    """Return the description of an optional field for `msgspec.defstruct`."""
+    """Return (name, type, default) of the optional field for an option, as `msgspec.defstruct`
+    takes it. kind: type of the value."""
     name = f"{option.name}_" if iskeyword(option.name) else option.name
     return name, Annotated[kind | UnsetType, Meta(description=option.must)], UNSET
 
@@ -52,7 +54,7 @@ _PAIR: Any = _defined(
     + [_optional(OPTIONS[name], OPTIONS[name].kind.type) for name in ("adjacency", "name")],
     namespace={"__doc__": "One pair of neighbouring datasets."},
 )
-# Keys whose values are lists of mappings: type, name and description of an entry.
+# Keys whose values are lists of mappings, each with (type, name, description) of an entry.
 _ENTRIES: Mapping[str, tuple[Any, str, str]] = {
     "pairs": (_PAIR, "pair", "a mapping with d1 and d2"),
     "compose": (_TARGET | Words, "entry", "an import path, or a mapping with mechanism"),
@@ -124,7 +126,8 @@ def _misplaced(path: Path, why: str) -> PlacedError:
 
 
 def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
-    """Raise a PlacedError for the first unknown key."""
+    """Raise a PlacedError for the first key that is not known. path: path of the mapping with these
+    keys."""
     for one in unknown_keys(given, known, path):
         raise one
 
@@ -132,7 +135,7 @@ def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> N
 def unknown_keys(
     given: Iterable[Any], known: Iterable[str], path: Path = ()
 ) -> Iterator[PlacedError]:
-    """Yield an error for each unknown key."""
+    """Yield an error for each key that is not known. path: path of the mapping with these keys."""
     known = list(known)
     for key in given:
         if key not in known:

@@ -24,8 +24,8 @@ from dpaudit.wording import did_you_mean, shortened
 _MOST = 5_000
 # Stands for a value that the user has to fill in.
 FILL_IN = "FILL_IN"
-# Deepest level at which FILL_IN is looked for, since datasets may be large, and the keys of the
-# lists in which it is looked for.
+# Limits of the search for FILL_IN, since datasets may be large: number of levels, and the last keys
+# of the paths of lists that are searched.
 _DEPTH, _LISTS = 4, (("pairs",), ("init",), ("compose",))
 # Keys whose mappings are extended by flags, in place of being replaced: `--epsilon 2` keeps the δ
 # of the file.
@@ -107,7 +107,8 @@ def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
-    """Return the claim of a curve, and the value of its key `expect` or None."""
+    """Return (claim, expect) for the key `curve` of a claim: the claim of the curve as a mapping,
+    and the verdict at the key `expect`, or None."""
     given = dict(curve) if isinstance(curve, Mapping) else {}
     expect = given.pop("expect", None)
     definition = next(iter(given), None)
@@ -245,8 +246,8 @@ def check_filled_in(settings: Mapping[str, Any]) -> None:
 
 
 def unfilled(found: list[Path]) -> PlacedError:
-    """Return the error for places of FILL_IN. The path of the error is the first of these
-    places."""
+    """Return the error that names all places of FILL_IN. found: their paths, at least one. The path
+    of the error is the first one."""
     names = [".".join(map(str, path)) for path in found]
     last = f" and {names[-1]}" if len(names) > 1 else names[-1]
     them = "it" if len(names) == 1 else "them"
@@ -259,7 +260,10 @@ def unfilled(found: list[Path]) -> PlacedError:
 
 
 def holes(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths of FILL_IN in a value."""
+    """Yield the path (keys and indices) of each FILL_IN in the settings of an audit.
+
+    path: path of `value`.
+    """
     if isinstance(value, str):
         if value == FILL_IN:
             yield path

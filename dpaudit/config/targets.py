@@ -28,16 +28,18 @@ from dpaudit.targets.target import (
 Folder = pathlib.Path | None
 Settings = Mapping[str, Any]
 
-# Keys that limit a separate process, and keys that ask for a separate process.
+# Keys that limit the separate process of a mechanism.
 _LIMITS = ("timeout", "memory_limit")
+# Keys that run a mechanism in a separate process.
 PROCESS = ("python", "isolate")
-# Keys of a mechanism in Python. A command does not have them.
+# Keys of a mechanism that is a Python object. A mechanism that is a command does not have them.
 PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_arg")
-# Keys of a single mechanism. With `compose` they belong to its entries.
+# Keys of a single mechanism. In an audit with `compose`, they belong to the entries of `compose`.
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
 
-# Units of durations, in seconds, and units of sizes, in bytes.
+# Units of durations, in seconds.
 _TIMES = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+# Units of sizes, in bytes.
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -89,8 +91,11 @@ def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
 
 
 def _entry(entry: Settings | str, audit: Settings) -> Settings:
-    """Return the settings of an entry of `compose`. The audit gives defaults for the keys of a
-    process."""
+    """Return the settings of one mechanism in the list `compose`. Keys that concern its process,
+    such as `timeout`, are taken from the audit if the entry lacks them.
+
+    entry: mapping, or the import path of the mechanism.
+    """
     settings = {"mechanism": entry} if isinstance(entry, str) else entry
     inherited = _LIMITS if "command" in settings else (*PROCESS, *_LIMITS)
     return {**{key: audit[key] for key in inherited if key in audit}, **settings}
@@ -202,8 +207,14 @@ def _imported(given: Settings, base: Folder, path: Path) -> ImportedTarget:
 
 
 def _arguments(key: str, given: Any, base: Folder, path: Path) -> Any:
-    """Return decoded arguments. A mapping from names to arguments is never a form, such as
-    {tuple: ...}."""
+    """Return the arguments of a mechanism with their tuples, arrays and imports made.
+
+    A mapping from names to arguments stays a mapping, even if its only name is the name of a form,
+    as in {tuple: ...}.
+
+    key: key of the arguments, such as `params`.
+    path: path of the mapping that contains this key.
+    """
     with about(*path, key):
         if isinstance(given, dict):
             return {name: written(value, base) for name, value in given.items()}

@@ -27,7 +27,8 @@ ADJACENCIES: Mapping[str, str] = {
     "user": "All records of one user more or less: user:COLUMN.",
     "import": "A relation of your own, relation(d1, d2) -> bool: import:my.module:relation.",
 }
-# Arguments of relations: an argument is written after the name of the relation and a colon.
+# Description of the argument of each relation that has one. A user writes it after the name of the
+# relation and a colon.
 ARGUMENTS: Mapping[str, str] = {
     **dict.fromkeys((*DISTANCES, "coordinate", "hamming"), "1"),
     "user": "COLUMN",
@@ -40,8 +41,8 @@ _OF_USERS = ("user", "group", "groups", "per_group")
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """The users whose records belong together, and the limits on the records of one user in an
-    input.
+    """The columns and limits of the relation `user`, in which all records of one user are added or
+    removed.
 
     column: column that names the user.
     groups: largest number of groups in which one user has records (None: no limit).
@@ -173,7 +174,8 @@ def _adjacency(kind: Any, distance: Any, base: Path | None = None) -> Adjacency:
 
 
 def _of_line(text: str) -> dict[str, Any]:
-    """Return a text such as `id,groups=2` as a mapping such as {user: id, groups: 2}."""
+    """Return the text after `user:`, such as `id,groups=2`, as a mapping such as {user: id, groups:
+    2}."""
     column, *bounds = (part.strip() for part in text.split(","))
     parts = [bound.partition("=") for bound in bounds]
     found = {name.strip(): value.strip() for name, _, value in parts}

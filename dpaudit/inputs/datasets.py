@@ -43,7 +43,8 @@ def parse_dataset(text: str) -> Any:
 
 
 def check_no_file(text: str) -> None:
-    """Raise DatasetError for the name of an existing data file, which needs `@` in front."""
+    """Raise DatasetError if a text is the name of an existing data file: the user forgot the `@` in
+    front of it."""
     if Path(text).suffix.lower() in READERS and Path(text).is_file():
         raise DatasetError(
             f"{_shown(text)!r} is the name of a file; did you mean @{text}? (For the text itself, "

@@ -39,8 +39,8 @@ _WORDS = {
     **dict.fromkeys(("pd.na", "<na>"), "null"),
     **{word: word for word in ("true", "false")},
 }
-# Words that are Booleans in YAML 1.1, with their values. In YAML 1.2, and in the answers of a
-# survey, they are text.
+# Words that are Booleans in YAML 1.1, and the Booleans. In YAML 1.2 these words are text, as they
+# should be in the answers of a survey.
 _ANSWERS = {**dict.fromkeys(("yes", "on"), "true"), **dict.fromkeys(("no", "off"), "false")}
 
 
@@ -222,8 +222,8 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
 
 
 def _are_alike(meant: Any, value: Any) -> bool:
-    """Return whether Python and YAML read the same value. Strings count as equal, since only their
-    quotes differ."""
+    """Return whether a text has the same value in Python (`meant`) and in YAML (`value`). Two
+    strings count as equal, since only their quotes differ."""
     if isinstance(meant, list) and isinstance(value, list):
         return len(meant) == len(value) and all(map(_are_alike, meant, value))
     if isinstance(meant, Mapping) and isinstance(value, Mapping):
@@ -235,7 +235,8 @@ def _are_alike(meant: Any, value: Any) -> bool:
 
 
 def _in_yaml(value: Any) -> str | None:
-    """Return a Python value in YAML; None if YAML cannot write it."""
+    """Return the text that stands for a Python value in YAML, such as `{tuple: [1, 2]}`; None if
+    there is none."""
     if value is None or isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | float):
@@ -297,7 +298,7 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
 
 
 def _key_alone(key: str) -> str:
-    """Return a message for a key without a value, as in `{a}` or `{a:1}`."""
+    """Return a message for a key without a value, such as `a` in `{a}` or `a:1` in `{a:1}`."""
     name, colon, value = key.partition(":")
     if colon:
         return f"{key} is one key here; write a space after the colon: {{{name}: {value}}}"

@@ -128,7 +128,8 @@ def near_file(missing: Path) -> str:
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """Add the name of the file to errors and, if the file is missing, a similar name."""
+    """Inside the context, convert errors of reading a file into DatasetError. The message names the
+    file and, if it is missing, a file with a similar name."""
     try:
         yield
     except FileNotFoundError:
@@ -188,7 +189,7 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
 
 
 def lines(file: Path, delimiter: str = ",") -> Iterator[list[str]]:
-    """Yield the cells of every row.
+    """Yield each row of a CSV file as a list of cells (texts).
 
     Raises DatasetError for invalid CSV, and for a quotation mark that is never closed: it would
     turn the rest of the file into one cell.
@@ -247,7 +248,8 @@ def _has_header(rows: CsvRows) -> bool:
 
 
 def header(cells: list[str]) -> list[str]:
-    """Return the names of the columns. Raises DatasetError for equal names."""
+    """Return the names of the columns from the cells of the first row. Raises DatasetError for
+    equal names."""
     names = [cell.strip() for cell in cells]
     for name in names:
         if names.count(name) > 1:
@@ -256,8 +258,8 @@ def header(cells: list[str]) -> list[str]:
 
 
 def number(text: str, kind: Callable[[str], float] = float) -> float:
-    """Return the number in a cell. Raises ValueError, and DatasetError for a number above all
-    floats."""
+    """Return the number in a cell. Raises ValueError if the cell has no number, and DatasetError
+    for a number above all floats. kind: the type of the result, int or float."""
     if "_" in text:  # 1_000 may be an identifier; Python reads a number
         raise ValueError(text)
     found = kind(text)

@@ -23,8 +23,8 @@ from dpaudit.inputs.records import (
 )
 from dpaudit.wording import counted, did_you_mean, shortened
 
-# EQUAL_INPUTS is the reason why an audit of equal inputs has no power; EQUAL is the warning about
-# such a pair.
+# Reason why an audit of equal inputs has no power (EQUAL_INPUTS), and the warning about such a pair
+# (EQUAL).
 EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
 EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"
 _IF_REPLACED = (
@@ -107,9 +107,11 @@ def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
 
 
 def _doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
-    """Return the reason why the adjacency cannot be checked; None if it holds.
+    """Return the reason why the adjacency of two inputs cannot be checked; None if it holds.
 
-    Raises DatasetError if it does not hold.
+    group: number of records in which the inputs may differ.
+
+    Raises DatasetError if the adjacency does not hold.
     """
     words = adjacency.describe()
     if adjacency.path:
@@ -151,7 +153,12 @@ def _check_add_remove(first: Records, second: Records, group: int) -> str | None
 
 
 def _check_changed(first: Records, second: Records, adjacency: Adjacency, group: int) -> str | None:
-    """Check `replace`, under which records may change places, or `hamming`."""
+    """Return None if at most the allowed number of records is replaced; raise DatasetError
+    otherwise. The relation is `replace`, under which records may also change places, or `hamming`,
+    under which each record keeps its place.
+
+    group: factor of the allowed number.
+    """
     words = adjacency.describe()
     if len(first) != len(second):
         raise _no_neighbours(
@@ -267,8 +274,8 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
 
 
 def _differences(first: Any, second: Any) -> Any:
-    """Return the differences of entries: 0 for equal entries and for two NaNs, ∞ for a single
-    NaN."""
+    """Return the differences between the entries of two arrays: 0 for equal entries and for two
+    NaNs, ∞ if only one entry is NaN."""
     equal = (first == second) | (np.isnan(first) & np.isnan(second))
     with np.errstate(invalid="ignore", over="ignore"):
         differences = np.where(equal, 0.0, first - second)

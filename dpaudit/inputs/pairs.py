@@ -13,7 +13,8 @@ from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.records import as_pandas, difference, exchanged, is_set, records_of
 from dpaudit.wording import nearest, shortened
 
-# Results store notes. So these texts name options without the spelling of flags or keywords.
+# Results store notes, and are read in files, on the command line and in Python. So these texts name
+# options in words, not as flags or keyword arguments.
 REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs group 2, "
     "or state adjacency replace"
@@ -24,11 +25,12 @@ SEVERAL = (
 )
 
 _ARRAY = "array of shape"
-# The places of `_types` are tuples of steps: `_RECORD` is the step from a dataset to its records, a
-# column name the step to a value. `_KINDS` has the type of an array's entries by `dtype.kind`.
+# Place of the records of a dataset. The place of a column of the records is this tuple and the name
+# of the column.
 _RECORD = ("[]",)
+# Type, in words, of the entries of an array, by the `kind` of its dtype.
 _KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("US", "text")}
-# Largest dataset that is searched for warnings, in values.
+# Datasets with more than this number of values are not searched for warnings.
 _MOST_VALUES = 100_000
 
 
@@ -69,7 +71,7 @@ def stated(pair: NeighbouringPair) -> str:
 
 
 def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
-    """Yield warnings about two inputs that are unlike.
+    """Yield warnings about two inputs whose types or columns differ, which may be a mistake.
 
     There is a warning if the inputs differ in type and neither is null, and a warning if one input
     has a column whose name is similar to a column of the other input.
@@ -123,8 +125,9 @@ def _type_name(value: Any) -> str:
 
 
 def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
-    """Yield (place, types of its values without null) for the places in a dataset, such as a column
-    of its records."""
+    """Yield (place, set of the types of its values) for a dataset, its records and each column of
+    its records. Null has no type. A place is a tuple, such as `("[]", "age")` for the column `age`
+    of the records."""
     found: dict[tuple[Any, ...], set[str]] = {}
     stack: list[tuple[tuple[Any, ...], Any]] = [((), dataset)]
     seen = 0
@@ -171,14 +174,16 @@ def _columns(dataset: Any) -> set[str]:
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return a note if no adjacency is declared and the inputs differ by a replaced record."""
+    """Return a tuple of one note if no adjacency is declared and the inputs differ by a replaced
+    record, else an empty tuple. group: number of records in which the inputs may differ."""
     if pair.adjacency is not None or group > 1:
         return ()
     return (REPLACED,) if _is_replacement(pair.d1, pair.d2) else ()
 
 
 def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return a warning if one dataset has at least two records more than the other.
+    """Return a tuple of one warning if one dataset has at least two records more than the other,
+    else an empty tuple.
 
     There is no warning if an adjacency is declared, or if the claim is for a group of records.
     """

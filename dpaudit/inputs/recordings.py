@@ -206,7 +206,8 @@ _READERS: Mapping[str, Callable[[Path], Raw | Columns]] = {
 
 
 def _shape(found: Raw | Columns) -> str:
-    """Return a description of the type of a row, for messages."""
+    """Return a description of the outputs in a file, for messages, such as `the columns a, b` or
+    `single values`."""
     if isinstance(found, dict):
         return f"the columns {', '.join(sorted(found))}"
     if isinstance(found, np.ndarray) and found.ndim > 1:
@@ -253,7 +254,8 @@ def column_of(file: Path, table: Columns, name: str, *, is_fixed: bool = True) -
 
 
 def _rows(found: Raw | Columns) -> Raw:
-    """Return the rows of a table: the values of its only column, or a structured array."""
+    """Return the rows of a file: the values of its only column, or, for several columns, a
+    structured array with one field per column."""
     if not isinstance(found, dict):
         return found
     if len(found) == 1:

@@ -20,12 +20,13 @@ import numpy as np
 from dpaudit.outcomes.frames import content
 from dpaudit.wording import counted, on_one_line, shortened, shown
 
-# Types whose values are comparable as they are. Most values have them, and other checks are slower.
+# Types whose values need no conversion to be compared. Most values have one of these types, and
+# other checks take longer.
 _PLAIN = frozenset({int, str, bool, type(None)})
-# Largest dataset whose differences are described, in values.
+# The difference of two datasets with more than this number of values is not described.
 _MOST_VALUES = 100_000
-# Parts of a record that a message names, characters of each value, and characters of context before
-# the place where two values differ.
+# Limits of a message about two records: number of parts of a record that it names, characters of
+# each value, and characters before the place where two values begin to differ.
 _PARTS, _WIDTH, _BEFORE = 2, 20, 5
 _SIZED = (list, tuple, dict)
 
@@ -62,15 +63,15 @@ def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
 
 
 def exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:
-    """Return how many records only the first list has, and how many only the second list has, in
-    any order."""
+    """Return the number of records that only the first list has, and the number that only the
+    second list has. The order of records does not matter."""
     ours, theirs = Counter(first), Counter(second)
     return (ours - theirs).total(), (theirs - ours).total()
 
 
 def comparable(value: Any) -> Hashable:
-    """Return a hashable value that is equal for equal values. NaN equals NaN; 0.0 differs from
-    −0.0."""
+    """Return a hashable value by which records are compared: two values have equal results if and
+    only if they are equal. NaN equals NaN; 0.0 differs from −0.0."""
     kind = type(value)
     if kind in _PLAIN or (kind is float and value and value == value):  # neither zero nor NaN
         return cast(Hashable, value)
@@ -111,8 +112,8 @@ def as_pandas(value: Any) -> Any:
 
 
 def are_equal(d1: Any, d2: Any) -> bool:
-    """Return whether two datasets are equal for every mechanism, but for values that Python calls
-    equal, such as 1 and True. Unlike in Python, NaN equals NaN, and −0.0 differs from 0.0."""
+    """Return whether two datasets are equal. As in Python, 1 equals True; unlike in Python, NaN
+    equals NaN, and −0.0 differs from 0.0."""
     if isinstance(d1, np.ndarray) and isinstance(d2, np.ndarray):
         floats = d1.dtype.kind in "fc" and d2.dtype.kind in "fc"
         if not np.array_equal(d1, d2, equal_nan=floats):
@@ -145,8 +146,8 @@ def fingerprint(dataset: Any) -> str | None:
 
 
 def difference(d1: Any, d2: Any) -> str | None:
-    """Return a description of the one record in which two lists or arrays differ; None for other
-    pairs."""
+    """Return a description of the only record in which two lists or arrays differ; None if they do
+    not differ in exactly one record."""
     if not (_is_list(d1) and _is_list(d2)):
         return None
     with suppress(Exception):  # records that cannot be compared
@@ -188,8 +189,8 @@ def _alike(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
 
 
 def _changed(one: Any, other: Any) -> str:
-    """Return a description of the difference of two records, part by part if both have the same
-    parts."""
+    """Return a description of the difference of two records, such as `: age is 36 in d1, 41 in d2`.
+    It lists the parts (such as columns) that differ if both records have the same parts."""
     parts = _parts(one, other)
     if not parts:
         return _is(one, other)
@@ -199,7 +200,8 @@ def _changed(one: Any, other: Any) -> str:
 
 
 def _is(one: Any, other: Any) -> str:
-    """Return two values in words, from slightly before the place where they start to differ."""
+    """Return two values in words, such as ` is 36 in d1, 41 in d2`. Long values are cut to the text
+    around the place where they begin to differ."""
     texts = [on_one_line(repr(value)) for value in (one, other)]
     alike = _alike(*texts)
     if alike >= _WIDTH - 1 and max(map(len, texts)) > _WIDTH:
@@ -209,8 +211,8 @@ def _is(one: Any, other: Any) -> str:
 
 
 def _parts(one: Any, other: Any) -> list[tuple[str, tuple[Any, Any]]]:
-    """Return (name, (value, other value)) for the parts in which two records with the same parts
-    differ."""
+    """Return (name, (value, other value)) for each part (such as a column) in which two records
+    differ; [] for records that do not have the same parts."""
     rows = (list, tuple)
     if isinstance(one, Mapping) and isinstance(other, Mapping) and one.keys() == other.keys():
         both = [(key, (value, other[key])) for key, value in one.items()]

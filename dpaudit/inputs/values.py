@@ -31,7 +31,7 @@ LIBRARIES: Mapping[str, str] = {"pandas": "pandas", "polars": "Polars"}
 ARRAYS = ("array", "numpy")
 # Forms of a dataset, in the notation of users.
 FORMS = (*ARRAYS, *LIBRARIES)
-# Keyword arguments of DataFrame, by library.
+# Keyword arguments with which a `DataFrame` is made, by library.
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "pandas": {},
     "polars": {"orient": "row", "strict": False},  # strict=False reads 1 and 2.5 as floats
@@ -96,8 +96,8 @@ class Inline:
         return f"{{{self.form}: {self.data!r}}}"
 
     def value(self, *, elsewhere: bool) -> Any:
-        """Return the array or the frame. Raises DatasetError. elsewhere: return `Rows` in place of
-        a frame."""
+        """Return the array or the data frame. Raises DatasetError. elsewhere: whether to return
+        `Rows`, from which another process makes the frame, in place of a frame."""
         if self.form in ARRAYS:
             return array(self.data, repr(self))
         return frame(self.data, self.form, repr(self), elsewhere=elsewhere)
@@ -115,8 +115,8 @@ def written(value: Any, base: Path | None = None) -> Any:
 
 
 def with_tuples(value: Any) -> Any:
-    """Return a decoded value with its tuples, arrays and frames. `import:` stays text. Raises
-    DatasetError."""
+    """Return a decoded value in which `{tuple: …}` became a tuple, and other forms an array or a
+    data frame. Texts that begin with `import:` stay texts. Raises DatasetError."""
     return resolved(_read(value, str))
 
 
@@ -182,13 +182,19 @@ def _text(text: str, base: Path | None) -> Any:
 
 
 def _form(value: Mapping[Any, Any]) -> str | None:
-    """Return the form that a mapping with a single key stands for, or None."""
+    """Return the name of the form, such as `tuple`, that a mapping with a single key stands for;
+    None for any other mapping."""
     key = next(iter(value)) if len(value) == 1 else None
     return key if key in (_TUPLE, *FORMS) else None
 
 
 def _made(form: str, data: Any, text: Callable[[str], Any]) -> Any:
-    """Return the value of a form. Raises DatasetError for unsuitable data."""
+    """Return the value that a form stands for. Raises DatasetError for unsuitable data.
+
+    form: name of the form, such as `tuple`.
+    data: value at this key.
+    text: function that converts each text in the data.
+    """
     if isinstance(data, Mapping) and set(data) == {form}:
         return {form: _read(data[form], text)}
     if form != _TUPLE:

@@ -23,7 +23,7 @@ DEEPEST = 200
 _TOO_DEEP = "exceeded maximum nesting depth"
 # Message of PyYAML for a tab, and for other characters with which no value starts.
 _NOTHING_BEGINS = "cannot start any token"
-# Messages of PyYAML, with clearer ones.
+# Clearer messages, by message of PyYAML.
 _CLEARER = {
     "did not find expected <document start>": "something follows the end of the value",
     "did not find expected node content": "a value is missing, or there is a comma too many",
@@ -50,7 +50,7 @@ class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one,
     It has no sexagesimal numbers, `yes` and `no` are text, and dates need `!!timestamp`.
     """
 
-    # Leave out the resolvers of PyYAML, which follow YAML 1.1.
+    # PyYAML's own rules for plain scalars are left out, since they follow YAML 1.1.
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def construct_integer(self, node: Any) -> int:
@@ -153,7 +153,8 @@ def compose(text: str) -> Any:
 
 @contextmanager
 def _loading(text: str) -> Iterator[PlainLoader]:
-    """Yield a loader for a text, and convert its errors into YamlError."""
+    """Yield a loader for a text. Inside the context, convert errors of the loader into
+    YamlError."""
     loader = PlainLoader(text)
     try:
         yield loader
@@ -178,7 +179,8 @@ def _loading(text: str) -> Iterator[PlainLoader]:
 
 
 def _no_beginning(text: str, mark: Any) -> str | None:
-    """Return the reason why no value can start at a mark; None if the reason is unknown."""
+    """Return the reason why no value can start at a place of a text; None if it is unknown. mark:
+    the place, as PyYAML reports it."""
     rest = text[mark.index :]
     before = text[: mark.index].rpartition("\n")[2] + rest.partition("\n")[0]
     if "\t" in before[: len(before) - len(before.lstrip())]:
@@ -188,7 +190,8 @@ def _no_beginning(text: str, mark: Any) -> str | None:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Return whether the depth of a text has to be checked; False for most texts."""
+    """Return whether a text may be nested so deeply that its depth must be counted; False for most
+    texts."""
     return text.count("[") + text.count("{") > DEEPEST or _INDENTED.search(text) is not None
 
 
@@ -224,7 +227,8 @@ def line_of(node: Any) -> int:
 
 
 def _all_nodes(root: Any) -> tuple[list[Any], int]:
-    """Return all nodes, and the size of the document with its aliases written out.
+    """Return (nodes, size) of a document: all of its nodes, and its size if its aliases were
+    written out.
 
     Each node is listed once, before its children. The size counts values and characters.
     """

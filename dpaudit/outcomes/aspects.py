@@ -30,7 +30,8 @@ Codes = NDArray[np.int64]
 
 
 def made_from(name: str, known: Callable[[str], Column]) -> Column:
-    """Return the column called `name`, which is computed first if the name has a prefix.
+    """Return the column called `name`. If the name has a prefix, such as `kind of `, the column is
+    computed from the column named by the rest.
 
     known: returns, by name, a column that is not computed from another column.
     """

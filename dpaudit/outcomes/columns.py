@@ -285,7 +285,11 @@ def recoded(
 
 
 def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) -> KeyArray:
-    """Return the 64-bit keys of entries. known: keys of the labels, from `label_keys`."""
+    """Return the 64-bit keys (hashes) of entries, shape (entries,).
+
+    numbers, codes: entries, as in `Column`.
+    known: keys of the labels, from `label_keys`.
+    """
     keys = numbers.view(np.uint64)
     return keys if codes is None else np.where(codes > 0, known[codes], keys)
 

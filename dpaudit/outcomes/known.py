@@ -33,8 +33,8 @@ from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 PlaceArray = NDArray[np.intp]
 Symbols = NDArray[np.uint8]
 Tables = tuple[NDArray[np.int32] | None, ...]
-# One step of `Alphabet`: a comparison, the number to compare entries with, and the integer that is
-# added, modulo 256, for entries for which the comparison is true.
+# One step in which `Alphabet` maps numbers to small integers: a comparison such as `np.greater`,
+# the number to compare with, and the integer that is added, modulo 256, where it is true.
 Rise = tuple[np.ufunc, float, np.uint8]
 
 # Prefix of the label of a band.
@@ -153,7 +153,8 @@ class Alphabet:
         return cls(column.name, (*numbers, *(column.labels[code - 1] for code in used)))
 
     def through(self, bands: Bands) -> Alphabet:
-        """Return this alphabet, with `bands` applied first if they change the column."""
+        """Return an alphabet that applies `bands` to entries before it maps them to integers; this
+        alphabet if `bands` does not change its column."""
         return replace(self, bands=bands) if self.name in bands.names else self
 
     def __call__(self, column: Column) -> Symbols:

@@ -137,7 +137,8 @@ class LongTable(Outcomes):
         return LongTable(self.vocabulary, offsets, rows, numbers, codes, self.size)
 
     def _telling(self) -> list[str]:
-        """Return the names of the columns to learn from: columns of the most frequent paths."""
+        """Return the names of the columns to learn from: columns of the paths (places in outcomes)
+        that the most outcomes have."""
         counts = self._counts()
         often = np.argsort(-counts, kind="stable")[:WIDEST]
         often = np.sort(often[counts[often] > 1])
@@ -147,7 +148,8 @@ class LongTable(Outcomes):
         return names or [self.vocabulary.paths[0].name]
 
     def _telling_of(self, place: int) -> Iterator[str]:
-        """Yield the name of a path's column if entries differ, and of its kinds if kinds differ.
+        """Yield the name of the column of a path if its entries differ, and the name of the column
+        of the kinds of its entries, such as `a string`, if the kinds differ.
 
         place: number of the path.
         """
@@ -171,7 +173,7 @@ class LongTable(Outcomes):
         return Column.constant(name, ABSENT, self.size) if place is None else self.at(place)
 
     def at(self, place: int) -> Column:
-        """Return the column of one path."""
+        """Return the column of one path. place: number of the path."""
         inside = slice(self.offsets[place], self.offsets[place + 1])
         rows, codes, path = self.rows[inside], self.codes[inside], self.vocabulary.paths[place]
         numbers = np.full(self.size, np.nan)
@@ -271,7 +273,7 @@ class NamedColumns(Sequence[Column]):
 
 
 def at(rows: RowArray | None, place: Sequence[int] | IntArray) -> RowArray:
-    """Return the rows at some indices, `rows[place]`. rows: None stands for all rows 0, 1, ..."""
+    """Return `rows[place]`, where None as `rows` stands for all rows 0, 1, 2, ..."""
     places = np.asarray(place, dtype=np.int32)
     return places if rows is None else rows[places]
 

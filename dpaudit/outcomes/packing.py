@@ -22,7 +22,8 @@ _LONG = ("offsets", "rows", "numbers", "codes")
 
 
 def pack(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
-    """Return a table as arrays of numbers, by name; `unpack` reverses this."""
+    """Return a table of outcomes as arrays of numbers, by name. `unpack` reverses this without
+    loss."""
     match outcomes:
         case TimedOutcomes(outcomes=inner, nanoseconds=nanoseconds):
             return {**pack(inner), "nanoseconds": nanoseconds}

@@ -74,7 +74,12 @@ class Reader:
         self._fixed: list[tuple[Path, str | float]] = []
 
     def read(self, path: Path, rows: Rows, values: Values) -> None:
-        """Read the values at one place; each type is read by the function for this type."""
+        """Add the entries of the values at one place. The values of each type are read by the
+        function for this type.
+
+        rows: numbers of the outcomes that have this place; None for all.
+        values: value of each of these outcomes.
+        """
         # Types in order of first occurrence; the order of a set of types varies between processes.
         kinds = dict.fromkeys(map(type, values))
         by_kind = {kind: self._reader_of(kind, path) for kind in kinds}
@@ -100,7 +105,8 @@ class Reader:
 
     @contextmanager
     def counting(self, *, types: bool) -> Iterator[None]:
-        """Set `self.types` inside the context."""
+        """Inside the context, let the types of values be part of outcomes, or not. types: whether
+        they are."""
         before, self.types = self.types, types
         try:
             yield
@@ -108,7 +114,9 @@ class Reader:
             self.types = before
 
     def forms(self, path: Path, rows: Rows, entries: Sequence[str | float | None]) -> None:
-        """Add representations at a path. entries: one per row; None for the usual representation.
+        """Add representations (properties that == does not compare, such as a type) at a path.
+
+        entries: one for each outcome in `rows`; None for the usual representation.
 
         The usual representation of a value, such as type float for a number, is no entry.
         """
@@ -150,11 +158,12 @@ class Reader:
             self.read(path, rows, values_of(array))
 
     def add(self, path: Path, rows: Rows, entries: Entries) -> None:
-        """Add one entry per row at one place."""
+        """Add entries at one place, one for each outcome in `rows`."""
         self._parts.append(Part(path, rows, entries.numbers, entries.codes, entries.labels))
 
     def constant(self, path: Path, rows: Rows, entry: str | float) -> None:
-        """Add the same entry in all rows, such as `a list`, or the common length of all lists."""
+        """Add the same entry, such as `a list` or the common length of all lists, at one place for
+        each outcome in `rows`."""
         if rows is None:
             self._fixed.append((path, entry))
         else:
@@ -230,7 +239,8 @@ def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
 
 
 def _where_there(parts: list[Part], size: int) -> Column:
-    """Return one column with the entries in `parts`, and `ABSENT` in all other rows."""
+    """Return one column with the entries in `parts`, and `ABSENT` for all other outcomes. size:
+    number of outcomes."""
     absent = Column.constant(parts[0].path.name, ABSENT, size)
     rows = np.arange(size, dtype=np.int32)
     first = Part(parts[0].path, rows, absent.numbers, absent.codes, absent.labels)
@@ -238,7 +248,8 @@ def _where_there(parts: list[Part], size: int) -> Column:
 
 
 def _whole(parts: list[Part], size: int) -> Column:
-    """Return one column with the entries in `parts`, which together have an entry in every row."""
+    """Return one column with the entries in `parts`, which together have one entry for every
+    outcome. size: number of outcomes."""
     first = parts[0]
     if first.rows is None:
         return Column(first.path.name, first.numbers, first.codes, first.labels)

@@ -44,9 +44,9 @@ from dpaudit.torch_use import is_tensor, readable, widened
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
-# Of a value of type bytes, each of the first 32 bytes is a column.
+# Number of bytes, from the start of a value of type bytes, that have columns of their own.
 _BYTES = 32
-# An output may have at most 50 levels of containers.
+# Largest number of nested containers in an output.
 _DEEPEST = 50
 # Containers that contain themselves are searched for at depths 1 to 3: in the first value at depths
 # 1 and 2, in all values at depth 3. A search at greater depths would take too long: a list that
@@ -272,7 +272,7 @@ def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _read_orders(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read the order of the keys of each mapping; here the keys 1 and True differ."""
+    """Add the order of the keys of each mapping as an entry. Here the keys 1 and True differ."""
     known: dict[Any, str | None] = {}
     orders: list[str | None] = []
     for value in values:
@@ -295,7 +295,7 @@ def _read_columns(
 
 
 def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read the number of keys of each mapping, and the value at each key."""
+    """Add the number of keys of each mapping as an entry, and read the value at each key."""
     reader.lengths(path, rows, values)
     keys = list(values[0])
     expected = dict.fromkeys(keys).keys()
@@ -309,7 +309,8 @@ def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _by_word(path: Path, values: Values) -> dict[str, list[tuple[Any, Places]]]:
-    """Return text of a key or element -> list of (key, indices of the values that have the key).
+    """Return a mapping from the text of a key or element to a list of (key, indices of the values
+    that have this key).
 
     The list has several items if several keys, such as 1 and 1.0, have the same text.
     """
@@ -337,7 +338,8 @@ def _read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _places(values: Values) -> list[tuple[Any, Places]]:
-    """Return (key or element, indices of the values that have it) for each; 1 and True differ."""
+    """Return (key, indices of the values that have it) for each key of some dicts, or element of
+    some sets. Here 1 and True differ."""
     index: dict[tuple[Any, ...], int] = {}
     which = [index.setdefault(keys, len(index)) for keys in map(tuple, values)]
     every = dict.fromkeys(key for keys in index for key in keys)

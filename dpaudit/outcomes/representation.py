@@ -144,7 +144,7 @@ def order_words(
 
 
 def orders_differ(labels: Iterable[str]) -> bool:
-    """Return whether two of some labels of orders are different orders of the same keys.
+    """Return whether two of the labels describe different orders of the same keys of a dict.
 
     labels: distinct labels from `order_words`; `ABSENT` is ignored.
     """
@@ -161,7 +161,8 @@ def _keys_of(label: str) -> str:
 
 
 def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
-    """Return the terms that the zeros -0.0 of a column add to the keys of outcomes, (outcomes,).
+    """Return the numbers that the entries -0.0 of a column add to the keys (64-bit hashes) of
+    outcomes, shape (outcomes,).
 
     The terms are needed where keys are computed without the entries of the column. A term is 0 for
     every entry other than -0.0. Return None if the column has no -0.0.
@@ -242,7 +243,8 @@ def _usual_type(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Texts of events about a column of representations, whose entries are all labels.
+    """Texts that describe events about a column of representations (types, signs of zero, orders of
+    keys). All entries of such a column are labels.
 
     start: text before every label except `ABSENT`.
     absent: text of the event that there is no entry.

@@ -240,7 +240,8 @@ class Table(Outcomes):
 
 
 def _form_keys(column: Column) -> KeyArray:
-    """Return the terms that a column adds to the keys of outcomes; 0 where the entry is absent."""
+    """Return the numbers that a column of representations adds to the keys (64-bit hashes) of
+    outcomes, shape (outcomes,); 0 where the entry is absent."""
     keys = mix(column.keys() + _name_key(column.name))
     if column.codes is not None and ABSENT in column.labels:
         keys[column.codes == column.labels.index(ABSENT) + 1] = 0
@@ -321,7 +322,8 @@ def timed(outcomes: Outcomes, nanoseconds: NDArray[np.int64]) -> TimedOutcomes:
 
 
 def _telling_kinds(column: Column) -> Column | None:
-    """Return the column of the kinds of entries if kinds differ and there are many labels."""
+    """Return the column of the kinds of entries, such as `a string`, if the kinds differ and the
+    column has more than 64 labels; else None."""
     if len(column.labels) <= _MANY:
         return None
     kinds = kinds_of(column)
@@ -340,7 +342,8 @@ def narrowed(outcomes: Outcomes) -> str | None:
 
 
 def fixed_key(path: Path, entry: str | float) -> int:
-    """Return the term that an entry at a path adds to the key of an outcome, modulo 2**64."""
+    """Return the number that an entry at a path adds to the key (64-bit hash) of an outcome, modulo
+    2**64."""
     return _fixed_key(path.name, entry)
 
 
@@ -356,7 +359,8 @@ def _at(row: int, forms: Iterable[tuple[Path, Column]]) -> Iterator[Entry]:
 
 
 def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return a mask, (size,), of outcomes whose text must show the representation.
+    """Return a mask, (size,), of the outcomes whose text must show their representation, such as
+    the type of a number.
 
     These are the outcomes that are equal to an outcome with another representation.
     """

@@ -51,7 +51,7 @@ class Pair(NamedTuple):
 
 
 def key(value: Any) -> str:
-    """Return a text that is equal for equal values in plain Python."""
+    """Return a text by which values in plain Python are compared: their `repr`."""
     return repr(value)
 
 
@@ -135,9 +135,9 @@ def is_number(value: Any) -> bool:
 class Pool:
     """The known records, and the known values of each column, from which new pairs are made.
 
-    They come from the proposed pairs whose inputs lie in the space of datasets; proposals at the
-    edges of the space come first. If a function of the user generates all inputs, the pool uses
-    only values of these inputs.
+    They come from the proposed pairs whose inputs lie in the space (the set of possible inputs);
+    proposals at the edges of the space come first. If a function of the user generates all inputs,
+    the pool uses only values of these inputs.
     """
 
     def __init__(self, relation: Relation) -> None:
@@ -193,7 +193,8 @@ def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
 
 
 def of_every_size(relation: Relation) -> Iterator[Pair]:
-    """Yield pairs of neighbouring lists of every length that the space allows, up to 40 records.
+    """Yield pairs of neighbouring lists: for each length that the space (the set of possible
+    inputs) allows, up to 40 records, at most 20 neighbours of one list.
 
     A function may behave differently from some length on. Climbing does not reach that length,
     because no single step towards it improves the score.
@@ -211,8 +212,9 @@ def of_every_size(relation: Relation) -> Iterator[Pair]:
 
 
 def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
-    """Return the best pair that steps of increasing score reach from a pair.
+    """Change a pair of inputs as long as some change increases its score; return the last pair.
 
+    pool: known records and values, from which changes are made.
     score: function that returns the score of a pair, or -∞ for a pair that must not be taken. It
     may raise an exception to end the climb.
     """
@@ -227,7 +229,8 @@ def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
 
 
 def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    """Yield pairs that differ in one thing from the given pair. They need not be neighbours."""
+    """Yield pairs made by one change of a pair of inputs: a value moved or replaced, or a record
+    added, removed or replaced. The results need not be neighbours."""
     if not (isinstance(pair.d1, list) and isinstance(pair.d2, list)):
         yield from other_values(pair, pool.others)
         return

@@ -29,11 +29,11 @@ Notify = Callable[[Progress], None]
 # Largest number of draws of either input that are made one by one if the mechanism fails for a
 # batch.
 MOST_ALONE = 2_000
-# Evidence (log-likelihood ratio) above log(1/α) that the best of many pairs and scores rarely
-# reaches by chance.
+# A leak is clear if its evidence (a log-likelihood ratio, in nats) exceeds log(1/α) by this number.
+# The best of many pairs and scores rarely reaches it by chance.
 _LUCK = 10.0
-# Number of standard errors that are subtracted from the bound by which pairs of answers are
-# compared.
+# Pairs of query answers are compared by a predicted bound on ε, from which this number of standard
+# errors is subtracted.
 _ERRORS = 2.5
 # Scorers that are fast on outputs with many columns. The first round uses them, after which most
 # pairs are dropped.
@@ -41,12 +41,12 @@ _QUICK: tuple[Scorer, ...] = (one_dimensional, single_columns, mean_differences,
 
 
 class Judge:
-    """Estimates how much a pair leaks, against one claim.
+    """Estimates from draws how much a pair of inputs leaks.
 
-    spec: audit that follows the search.
-    is_of_answers: whether the inputs are answers of queries. Their pairs are compared by a bound
-    that is less careful than the estimate. Careful bounds tie more often: then the simplest pair
-    wins, as it should for records, whose bounds vary more.
+    spec: audit that follows the search. Its claim is the claim that a leak must refute.
+    is_of_answers: whether the inputs are vectors of query answers. Their pairs are compared by a
+    less careful bound than pairs of datasets. Careful bounds tie more often, and the simplest pair
+    wins a tie. That suits datasets, whose bounds vary more.
     """
 
     def __init__(self, spec: AuditSpec, drawing: Drawing, *, is_of_answers: bool) -> None:
@@ -63,8 +63,8 @@ class Judge:
         self._known: dict[tuple[Any, ...], tuple[float, float, float]] = {}
 
     def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
-        """Return a contender with its estimates after `draws` draws of either input. Raises
-        MechanismError.
+        """Return a contender (a proposed pair) with the estimates of its leak after `draws` draws
+        of each input. Raises MechanismError.
 
         thorough: whether to use all scorers, as for pairs that are left after the first round.
         """
@@ -82,8 +82,8 @@ class Judge:
     def _estimated(
         self, selection: SelectionDraws, scorers: Sequence[Scorer]
     ) -> tuple[float, float, float]:
-        """Return evidence, estimate and hope (see `Contender`). All are 0 if no two outputs are
-        alike."""
+        """Return (evidence, estimate, hope) from the draws of a pair; `Contender` defines them. All
+        are 0 if the scorers find no event, as for outputs of which no two are alike."""
         candidates = [one for scorer in scorers for one in scorer(selection)]
         evidence = max(
             (
@@ -105,11 +105,11 @@ class Judge:
 
 
 class Confirming:
-    """Tries pairs, and confirms that they leak.
+    """Tries pairs of inputs, and confirms that they leak.
 
     pairs: keys of the tried pairs that count towards the reported number. A key consists of the
         numbers of the two inputs.
-    enough: evidence from which a leak is clear.
+    enough: evidence (log-likelihood ratio, in nats) from which a leak is clear.
     is_found: whether a pair has leaked clearly since the caller set this field to False.
     """
 
@@ -136,12 +136,13 @@ class Confirming:
 
     @property
     def refusals(self) -> list[str]:
-        """Reasons why pairs that count gave no outputs, in the order of their trials."""
+        """Messages of the inputs that gave no outputs, among the pairs that count towards the
+        reported number, in the order of their trials."""
         return [words for key, words in self._refused.items() if key in self.pairs]
 
     def tried(self, one: Contender, draws: int, number: int) -> Contender:
-        """Return a contender after a trial with `draws` draws of either input. number: index of the
-        round."""
+        """Return a contender (a proposed pair) after a trial with `draws` draws of each input.
+        number: index of the round of trials, from 0."""
         if one.proposal.inside or self.settings.outside:
             self.pairs.add(one.key)
         try:
@@ -191,11 +192,11 @@ class Confirming:
         return None
 
     def with_outputs(self, contenders: Sequence[Contender]) -> list[Contender]:
-        """Return the contenders that were tried and gave outputs."""
+        """Return the contenders (proposed pairs) that were tried and gave outputs."""
         return [one for one in contenders if one.draws and one.key not in self._refused]
 
     def is_over(self) -> bool:
-        """Return whether to end a round early.
+        """Return whether to end a round of trials early.
 
         A round ends when time is up. It also ends when a pair leaks clearly and the mechanism is
         called once for each draw, which may be slow.
@@ -203,13 +204,14 @@ class Confirming:
         return self.budget.is_out_of_time() or (self.is_found and self.drawing.single_draws)
 
     def is_clear(self, one: Contender) -> bool:
-        """Return whether the draws that a contender has show a clear leak."""
+        """Return whether the draws of a contender (a proposed pair) show a clear leak."""
         # If the estimate of ε is not above the claim, the evidence is only the luck of the best of
         # many scores.
         return one.evidence >= self.enough and one.estimate > self._least
 
     def is_sure(self, one: Contender) -> bool:
-        """Return whether a leak is clear both in the draws that a contender has and in fresh draws.
+        """Return whether the leak of a contender (a proposed pair) is clear in its draws, and again
+        in fresh draws.
 
         The best of many pairs may be lucky. A lucky pair would hide real leaks of pairs outside the
         space.
@@ -226,8 +228,8 @@ class Confirming:
         return self._confirmed[one.key]
 
     def needed(self, one: Contender) -> int:
-        """Return the number of draws of each input that give twice the evidence of a clear leak on
-        average."""
+        """Return the number of draws of each input after which a contender (a proposed pair) has,
+        on average, twice the evidence of a clear leak."""
         half = one.draws // 2
         needed = math.ceil(half * min(1.0, 2 * self.enough / max(one.evidence, 1e-9)))
         return min(half, max(FEWEST, needed))

@@ -37,8 +37,8 @@ NORMS: Mapping[str, str] = {
 # Relations under which changing a record is one step. Under other relations a change is two steps:
 # a removal and an addition.
 _CHANGING = ("replace", "hamming")
-# For this number of datasets, the first ones, the function is called twice, to check that it
-# repeats its answer. Later, only pairs that refute the claim are checked.
+# For the first datasets, up to this number, the function is called twice, to check that it repeats
+# its answer. Later, only pairs that refute the claim are checked.
 _TWICE = 30
 # Number of answers that are kept in memory: more than most searches ask for.
 _MOST_KEPT = 50_000
@@ -62,8 +62,8 @@ class Distance:
 
 
 class _Apart(Exception):
-    """Two outputs have no difference, such as lists of different lengths. The message gives the
-    reason."""
+    """Raised for two outputs that cannot be subtracted, such as lists of different lengths. The
+    message gives the reason."""
 
 
 def plain_numbers(output: Any, name: str) -> Plain:
@@ -137,9 +137,11 @@ def _table(output: Any) -> Any:
 
 
 def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
-    """Return the function that measures the distance of two outputs in plain Python.
+    """Return a function from two outputs in plain Python to their `Distance`.
 
-    adjacency: kind of relation. It decides which change of a dataset is one step.
+    norm: `l1`, `l2`, `linf`, or `records` (number of records that differ).
+    adjacency: kind of neighbouring relation. For `records`, it decides whether a changed record
+    counts as one or as two.
     """
     if norm == RECORDS:
         return partial(_records_apart, is_changing=adjacency in _CHANGING)
@@ -157,7 +159,7 @@ def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
     return distance
 
 
-# The norms, by name. Each takes exact absolute differences and rounds once.
+# For each norm, a function from the exact absolute differences to the distance, rounded once.
 _TOTALS: Mapping[str, Callable[[list[Fraction]], float]] = {
     "l1": lambda differences: float(sum(differences, Fraction(0))),
     "l2": lambda differences: math.hypot(*map(float, differences)),
@@ -168,7 +170,7 @@ _TOTALS: Mapping[str, Callable[[list[Fraction]], float]] = {
 def _records_apart(
     first: tuple[Hashable, ...], second: tuple[Hashable, ...], *, is_changing: bool
 ) -> Distance:
-    """Return how many records have to be added or removed to make two datasets equal.
+    """Return the number of records that must be added or removed to make two datasets equal.
 
     is_changing: whether a changed record is one step, in place of a removal and an addition.
     """
@@ -178,7 +180,8 @@ def _records_apart(
 
 
 def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
-    """Yield the absolute differences of two outputs that are not 0. Raises _Apart."""
+    """Yield the absolute differences, other than 0, between the numbers of two outputs. Raises
+    _Apart if the outputs cannot be subtracted. at: place of the numbers, for the message."""
     if isinstance(first, list) and isinstance(second, list):
         if len(first) != len(second):
             lengths = f"{counted(len(first), 'value')} for d1 and {len(second)} for d2"
@@ -235,7 +238,7 @@ def _kind(value: Plain) -> str:
 
 
 class Answers:
-    """The answers of one function in plain Python. Each answer is kept.
+    """Calls one function on datasets, and caches its answers in plain Python.
 
     function: function whose only argument is the dataset.
     read: function that converts an output to plain Python. It may raise UsageError.
@@ -315,7 +318,7 @@ class Answers:
 
 
 def _named(answer: Any) -> str:
-    """Return a text that is equal for equal answers."""
+    """Return a text by which two answers of a function are compared."""
     # The message of an exception may contain an address, which varies.
     if isinstance(answer, Raised):
         return answer.kind
@@ -324,7 +327,7 @@ def _named(answer: Any) -> str:
 
 
 def _in_any_order(answer: Any) -> str:
-    """Return a text that is equal for answers with the same parts in any order."""
+    """Return a text by which answers are compared without regard to the order of their parts."""
     if isinstance(answer, list | tuple):
         return f"[{', '.join(sorted(map(_in_any_order, answer)))}]"
     if isinstance(answer, Mapping):

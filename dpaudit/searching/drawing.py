@@ -21,7 +21,8 @@ ROUND = 50
 
 
 def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iterator[Any]:
-    """Yield random values of a strategy without end. A value may be yielded more than once.
+    """Yield random values of a strategy of Hypothesis without end. A value may be yielded more than
+    once.
 
     words: description of the space, for messages.
     is_own: whether a user's code generates the values; it may never return.
@@ -85,19 +86,17 @@ def look_at_random(
     seed: int,
     examples: int,
 ) -> str:
-    """Pass random values to `look`, guided towards large scores. Return a note if values were left
-    out.
+    """Pass random values to `look`. Hypothesis guides the values towards large scores.
 
     Once a score exceeds a limit, Hypothesis shrinks the value: `look` then gets simpler values.
+    Return a note that says why values were left out, such as that Hypothesis is not installed; ""
+    if none were left out.
 
     strategy: function that makes the strategy of the values. A value None is skipped.
     look: function that returns the finite score of a value. It may raise Ended or DpauditError to
     end the search.
     exceeds: function that returns whether a score exceeds the limit.
     examples: number of values, in addition to the values tried while shrinking.
-
-    The note is empty if no values were left out. Values are left out if Hypothesis is not
-    installed, for example.
     """
     try:
         import hypothesis

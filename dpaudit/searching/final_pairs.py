@@ -15,7 +15,7 @@ from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.trials import Contender
 from dpaudit.wording import shortened
 
-# Largest number of pairs inside the space that the report lists; the same number of pairs outside.
+# Largest number of pairs that the report lists inside the space, and outside the space.
 _LEADERS = 5
 # Number of the smallest clearly leaking pairs that are tried on fresh draws, until one leaks again.
 _CONFIRMED = 8
@@ -40,7 +40,8 @@ def final_pairs(
     form of the smallest pair that also leaks on fresh draws is added; pairs inside come before
     pairs outside.
 
-    inside, outside: contenders, best first.
+    inside, outside: contenders (proposed pairs with estimates of their leak) whose inputs lie
+    inside the space, and outside it; best first.
     noted: contenders outside the space that are reported but do not count.
     note: description of the proposals that were left out, with the reason.
     """
@@ -84,7 +85,8 @@ def final_pairs(
 
 
 def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender | None:
-    """Return the smallest pair that also leaks on fresh draws; None if there is none.
+    """Return the contender (proposed pair) with the fewest records that also leaks on fresh draws;
+    None if there is none.
 
     A pair with fewer records is worth more than a larger bound: the best pair shows the larger
     bound anyway. Pairs with a wrong type are used only if no other pair leaks. Where records are
@@ -100,7 +102,8 @@ def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender 
 
 
 def _simpler(confirming: Confirming, best: Contender) -> tuple[Any, Any]:
-    """Return the simplest clearly leaking pair that shrinking reaches from a pair."""
+    """Return the two inputs of the simplest clearly leaking pair that shrinking reaches from
+    `best`."""
     relation, drawing, inputs = confirming.relation, confirming.drawing, confirming.inputs
     draws = confirming.needed(best)
     # Each try of a rare event takes many draws. Without a limit, shrinking would use most of them.

@@ -18,7 +18,7 @@ from dpaudit.searching.space import distinct
 from dpaudit.searching.spaces.datasets import Lists
 
 _LIKE = "like one before: "
-# Number of changes in a row, for each pair, without a neighbour, after which variations end.
+# Variations of a pair end after this number of changes in a row that give no neighbours.
 _PATIENCE = 20
 # Number of times that the distance between two vectors is halved until they are neighbours.
 _HALVINGS = 60
@@ -55,7 +55,7 @@ def around(
 
 
 def parts(dataset: Any) -> list[Any]:
-    """Return the records of a dataset. For a single value, return a list that contains it."""
+    """Return the records of a dataset; for a single value, a list that contains this value."""
     return dataset if isinstance(dataset, list) else [dataset]
 
 
@@ -141,8 +141,11 @@ def where_exceptions_begin(
 
 
 def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[list[Any]]:
-    """Yield lists of datasets that end in the given dataset. Each dataset differs from the next in
-    one record, or in the records of one user."""
+    """Yield paths to a dataset. A path is a list of datasets that ends in the given dataset. Each
+    dataset of a path differs from the next in one record, or in the records of one user.
+
+    quiet: datasets for which the mechanism gives outputs, from which paths start.
+    """
     inner = relation.inner
     if not (isinstance(inner, Lists) and isinstance(dataset, list)):
         yield from ([other, dataset] for other in quiet)
@@ -183,8 +186,13 @@ def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterato
 
 
 def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
-    """Return two successive datasets of a path of which only the second raises. Return None if the
-    first dataset of the path raises, or if the last does not."""
+    """Return two successive datasets of a path: the mechanism gives outputs for the first one, and
+    always raises for the second one. Return None if it raises for the first dataset of the path, or
+    gives outputs for the last.
+
+    raises: function that returns whether the mechanism always raises for a dataset; None if that is
+    unknown.
+    """
     low, high = 0, len(path) - 1
     if high < 1 or raises(path[low]) is not False or raises(path[high]) is not True:
         return None
@@ -198,8 +206,9 @@ def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
 
 
 def _closer(quiet: Any, raising: Any, relation: Relation, raises: Raises) -> tuple[Any, Any]:
-    """Return two neighbours between the given inputs of which one raises. If bisection of the
-    differing values does not lead to neighbours, return the last two inputs."""
+    """Return two neighbours between an input that gives outputs (`quiet`) and an input that raises,
+    found by bisection of the values that differ. The mechanism raises only for the second one. If
+    bisection does not lead to neighbours, return the last two inputs."""
     for _ in range(_HALVINGS):
         first, second = entries(quiet), entries(raising)
         if relation.holds(quiet, raising) or len(first) != len(second):

@@ -37,27 +37,29 @@ from dpaudit.tracing.trace import Scorer, can_score
 
 # After this number of proposals in a row without a new pair, the search for proposals ends.
 _PATIENCE = 1_000
-# The limit of `_PATIENCE` before any pair was found: perhaps no input can take the form of the
-# mechanism.
+# The same limit before the first new pair: perhaps no input can be converted to the data type that
+# the mechanism takes.
 _AT_FIRST = 100
 # Share of a search's time in which proposals may be made.
 _GATHERING = 1 / 3
 # Largest number of pairs that are traced.
 _SCORES = 200
-# Draws of a search for each pair that is traced: a small search traces fewer pairs.
+# One pair is traced for every 1,000 draws of a search, so that a small search traces fewer pairs.
 _DRAWS_OF_A_SCORE = 1_000
 # Share of a search's time that traces may take.
 _TRACING = 0.1
-# Share of the traced pairs that come from the catalogue. The others are for climbing.
+# Share of the traced pairs that come from the catalogue (all pairs that are not random). The other
+# traces are for hill climbing.
 _CATALOGUE = 0.6
-# Number of pairs inside the space, by largest score, that are proposed first.
+# Traced pairs are proposed before other pairs: this number of pairs inside the space, those with
+# the largest scores, ...
 _INSIDE = 4
-# Number of pairs outside the space, by largest score, that are proposed next.
+# ... and this number of pairs outside the space.
 _OUTSIDE = 2
-# A climb must multiply the score of its start by this factor, since its pair is less simple than
-# the start.
+# The pair that hill climbing reaches is proposed only if its score is at least this factor times
+# the score of its start, which is simpler.
 _MUCH = 1.5
-# Number of the best pairs whose variations are made.
+# Number of the best pairs from which variations are made.
 _CENTRES = 3
 # Largest number of values that variations put in.
 _VALUES = 200
@@ -65,22 +67,22 @@ _VALUES = 200
 _GUIDED_PROPOSALS = 500
 # Largest number of variations that are tried.
 _GUIDED_WIDTH = 32
-# Number of pairs outside the space that are tried if such pairs do not count.
+# Number of pairs outside the space that are tried if pairs outside are only noted in the report.
 _BEYOND = 40
-# Number of datasets that raise, and of datasets that do not raise, between which bisection looks
-# for the step from outputs to exceptions.
+# Bisection looks for the step from outputs to exceptions between this number of datasets that
+# raise and the same number of datasets that do not raise.
 _RAISING = 3
-# Largest number of pairs of which one input raises and the other does not, that bisection adds.
+# Largest number of pairs that bisection adds. One input of such a pair raises, the other does not.
 _RAISING_PAIRS = 2
 
 # Function that returns the score of two inputs in plain Python. It may raise DatasetError for
-# inputs that cannot take the form of the mechanism.
+# inputs that cannot be converted to the data type that the mechanism takes.
 Score = Callable[[Any, Any], float]
 
 
 class Gathering:
-    """Makes contenders of proposals, each pair once. note: reason why some kinds of proposals are
-    missing."""
+    """Makes contenders (pairs to try) of proposed pairs, each pair once. note: reason why some
+    kinds of proposals are missing; "" if none are missing."""
 
     def __init__(
         self, settings: SearchSettings, spec: AuditSpec, inputs: Inputs, budget: Budget
@@ -91,9 +93,10 @@ class Gathering:
         self.note = ""
 
     def gathered(self) -> list[Contender]:
-        """Return contenders: traced pairs and the catalogue, then random pairs.
+        """Return contenders (pairs to try): the pairs that traces suggest, the catalogue, then
+        random pairs.
 
-        Random pairs take long to make. So only as many are made as the budget has places for.
+        Random pairs take long to make, so they only fill the places that the budget has left.
         """
         contenders: list[Contender] = []
         source = proposals(
@@ -109,7 +112,8 @@ class Gathering:
         return contenders
 
     def beyond(self) -> list[Contender]:
-        """Return the few pairs outside the space that are tried if such pairs do not count."""
+        """Return at most 40 pairs outside the space, which are tried if pairs outside are only
+        noted in the report."""
         if self._settings.inside or self._settings.outside:
             return []
         outside = (one for one in catalogue(self._relation) if not one.inside)
@@ -136,7 +140,8 @@ class Gathering:
         )
 
     def like(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
-        """Return variations of the best pairs inside the space. turn: number of the round."""
+        """Return variations of the best pairs inside the space. ranked: tried pairs, best first.
+        turn: index of the round of variations."""
         centres = [one.proposal for one in ranked[:_CENTRES]]
         values = {
             repr(value): value
@@ -205,9 +210,11 @@ def by_traces(
     inside_only: bool,
     seconds: float = math.inf,
 ) -> Iterator[Proposal]:
-    """Yield the pairs of the catalogue that coupled runs separate most, and the pair that climbing
-    reaches.
+    """Yield pairs with large scores: the pair that hill climbing reaches, then the best pairs of
+    the catalogue (all pairs that are not random).
 
+    score: function that returns how much coupled runs (runs with the same noise) of two inputs
+    differ.
     scores: largest number of pairs that are scored.
     inside_only: whether to leave out inputs outside the space.
     seconds: time limit of scoring.
@@ -236,8 +243,8 @@ def by_traces(
 
 
 def _climbed(start: Proposal, relation: Relation, height: Score, pool: Pool) -> Iterator[Proposal]:
-    """Yield the pair that climbing reaches, if its score is at least 1.5 times the score of the
-    start."""
+    """Yield the pair that hill climbing reaches from `start`, if its score is at least 1.5 times
+    the score of `start`. height: function that returns the score of two inputs."""
     best: list[tuple[float, Pair]] = []
 
     def scored(pair: Pair) -> float:

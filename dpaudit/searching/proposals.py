@@ -17,12 +17,13 @@ from dpaudit.searching.spaces.own import Own
 
 Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
 
-# Largest number of pairs at an edge. Unlimited, it is the number of edge values times the number of
-# base datasets.
+# Largest number of pairs in which an input has an edge (a value at which bugs are likely). Without
+# a limit, it is the number of edges times the number of base datasets.
 MOST_EDGES = 300
-# Pairs at an edge that may lie inside the space, if there are enough pairs outside for the rest.
+# Number of these pairs that may lie inside the space, if enough pairs outside fill the other
+# places.
 _MOST_INSIDE = 200
-# Number of changes of a random dataset from which one is drawn.
+# A random pair is a random dataset and one of its changes, drawn from this number of changes.
 _CHANGES = 200
 # If the drawn change does not lead to a neighbour, the following changes are tried, up to this
 # number.
@@ -37,7 +38,7 @@ class Proposal:
     """Two neighbouring inputs, in plain Python.
 
     why: short description, such as "the added record is NaN".
-    origin: kind of the proposal.
+    origin: kind of the proposal, such as "edge", "pattern" or "random".
     inside: whether both inputs lie in the space.
     """
 
@@ -49,8 +50,8 @@ class Proposal:
 
 
 def proposals(relation: Relation, *, seed: int, inside_only: bool = False) -> Iterator[Proposal]:
-    """Yield proposals, each pair once: the catalogue, then random pairs until the space is
-    exhausted.
+    """Yield proposed pairs of neighbours, each pair once: the catalogue (all pairs that are not
+    random), then random pairs until the space is exhausted.
 
     seed: seed of the random pairs.
     inside_only: whether to leave out inputs outside the space.
@@ -83,7 +84,9 @@ def _proposals(relation: Relation, seed: int, inside_only: bool) -> Iterator[Pro
 
 
 def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Proposal]:
-    """Yield the proposals that are not random."""
+    """Yield the proposed pairs that are not random: pairs at edges (values at which bugs are
+    likely), patterns of query answers, and a lattice (a few datasets that are all compared).
+    inside_only: whether to leave out inputs outside the space."""
     relation.check_possible()
     yield from _catalogue(_Unseen(relation, inside_only))
 
@@ -96,8 +99,8 @@ class _Unseen:
         self._known: set[Hashable] = set()
 
     def proposal(self, d1: Any, d2: Any, why: str, origin: Origin) -> Proposal | None:
-        """Return the proposal of a pair; None if the pair was seen before or is not a pair of
-        neighbours."""
+        """Return a proposal with the inputs d1 and d2; None if this pair was proposed before, or if
+        the inputs are not neighbours."""
         key = frozenset((identity(d1), identity(d2)))
         if key in self._known:
             return None
@@ -112,7 +115,11 @@ class _Unseen:
         return Proposal(d1, d2, why, origin, inside)
 
     def of(self, pairs: Callable[[], Pairs], origin: Origin) -> Iterator[Proposal]:
-        """Yield the proposals of some pairs."""
+        """Yield a proposal for each pair of neighbours that was not proposed before.
+
+        pairs: function that returns an iterator of (d1, d2, description).
+        origin: kind of these proposals.
+        """
         for d1, d2, why in pairs():
             if (proposal := self.proposal(d1, d2, why, origin)) is not None:
                 yield proposal
@@ -131,7 +138,8 @@ def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
 
 
 def _chosen(edges: list[Proposal]) -> list[Proposal]:
-    """Return at most 300 edges: edges inside the space before edges outside, small ones first."""
+    """Return at most 300 of the proposals with an edge (a value at which bugs are likely):
+    proposals inside the space before proposals outside, small datasets first."""
     edges = sorted(edges, key=lambda one: (not one.inside, _size(one.d1) + _size(one.d2)))
     inside = [one for one in edges if one.inside]
     outside = edges[len(inside) :]
@@ -160,8 +168,8 @@ def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
 
 
 def pair_strategy(relation: Relation) -> Any:
-    """Return a strategy of Hypothesis for pairs of neighbours. It gives None for a dataset without
-    neighbours."""
+    """Return a strategy of Hypothesis that draws a dataset and one of its neighbours. It gives None
+    if the drawn dataset has no neighbours."""
     st = strategies()
     datasets, records = relation.space.strategy(), _record_strategy(relation)
     users = relation.adjacency.users
@@ -185,8 +193,8 @@ def pair_strategy(relation: Relation) -> Any:
 
 
 def _record_strategy(relation: Relation) -> Any:
-    """Return a strategy of records. If a user's generator gives whole datasets, it draws one of
-    their records."""
+    """Return a strategy of Hypothesis for one record. If a user's generator gives whole datasets,
+    the strategy draws one of their records."""
     if not isinstance(relation.inner, Own):
         return relation.space.of_record().strategy()
     st = strategies()

@@ -22,7 +22,7 @@ GROWTH = 4
 # Number of pairs that are compared at the end. The best half stays after each of these rounds,
 # until one pair is left (for answers of queries: a few pairs).
 FINALISTS = 8
-# Share of the budget that is spent when the comparison of the finalists ends. The rest is for
+# The comparison of these last pairs ends when this share of the budget is spent. The rest is for
 # shrinking.
 _LAST = 0.95
 # Largest number of draws of either input in the comparison of the finalists.
@@ -31,12 +31,12 @@ _MOST_LAST = 64_000
 _LAST_TWO = 2
 # ... if its bound is at least this fraction of the best bound.
 _ABOUT_AS_MUCH = 0.95
-# Origins of the proposals that get a place before other proposals.
+# Kinds of proposals that are tried before other kinds if the budget is too small for all.
 _FIRST = ("trace", "extreme", "pattern")
 
 
 class Ranking:
-    """Ranks contenders by trials, best first."""
+    """Ranks contenders (proposed pairs of inputs) by trials, best first."""
 
     def __init__(self, confirming: Confirming) -> None:
         self._confirming = confirming
@@ -46,8 +46,9 @@ class Ranking:
     def halved(
         self, contenders: Sequence[Contender], share: float, *, until: int = 1
     ) -> list[Contender]:
-        """Return contenders, best first, after rounds of successive halving. If the share of the
-        budget is too small for all contenders, random pairs and edges of the space are left out.
+        """Return the contenders (proposed pairs), best first, after rounds of successive halving.
+        If the share of the budget is too small for all contenders, random pairs and pairs at edges
+        (values at which bugs are likely) are left out.
 
         share: share of the budget that the rounds may spend.
         until: number of pairs that the caller compares afterwards.
@@ -71,8 +72,8 @@ class Ranking:
         )
 
     def among(self, ranked: list[Contender], others: list[Contender]) -> list[Contender]:
-        """Return two ranked lists merged into one, best first. The best pairs of both lists get
-        equal numbers of draws for the comparison."""
+        """Return two ranked lists of contenders (proposed pairs) merged into one, best first. For
+        this comparison, the best pairs of both lists get equal numbers of draws."""
         if not others:
             return ranked
         draws = max(ranked[0].draws, others[0].draws) // 2
@@ -84,7 +85,8 @@ class Ranking:
         return sorted(contenders, key=lambda one: one.rank(enough), reverse=True)
 
     def compared(self, ranked: list[Contender], beyond: float) -> list[Contender]:
-        """Return contenders, best first, after further draws for the best few.
+        """Return the contenders (proposed pairs), best first, after further draws for at most 8 of
+        the best.
 
         The estimates by which many pairs were ranked are too rough to compare these few.
 
@@ -118,8 +120,8 @@ class Ranking:
         return self._simplest_first([*standing, *out])
 
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return the contenders after the simplest of the best few was moved to the front, if its
-        bound is at least 95 % of the best bound.
+        """Return the contenders (proposed pairs) with the simpler one of the best two in front, if
+        its bound is at least 95 % of the best bound.
 
         The best bound of many pairs is too large by luck, so a slightly smaller bound is no worse.
         """
@@ -138,8 +140,8 @@ class Ranking:
 
 
 def tried_most(ranked: list[Contender]) -> list[Contender]:
-    """Return all contenders, reordered: first those with at least half as many draws as the one
-    with the most, then the others, whose bounds are more likely to be luck."""
+    """Return all contenders (proposed pairs), reordered: first the contenders with at least half of
+    the largest number of draws, then the others, whose bounds are more likely to be luck."""
     most = max(one.draws for one in ranked)
     return sorted(ranked, key=lambda one: 2 * one.draws < most)
 
@@ -155,13 +157,13 @@ def halved(
     with_patterns: bool = False,
     until: int = 1,
 ) -> list[Contender]:
-    """Return contenders, best first, after rounds in which the best eighth gets four times the
-    draws. The rounds end when one contender is left.
+    """Return contenders (proposed pairs), best first, after rounds of trials. After each round, the
+    best eighth stays and gets four times the draws. The rounds end when one contender is left.
 
     tried: function that takes a contender, the number of draws of each input and the index of the
     round. It returns the contender after a trial.
     draws: draws of each input in the first round.
-    enough: evidence above which a leak is clear.
+    enough: evidence (log-likelihood ratio, in nats) above which a leak is clear.
     is_over: function that returns whether to end before the next trial.
     of_answers: whether half of the places are for the contenders with the most hope (see
     `Contender`).
@@ -187,7 +189,10 @@ def halved(
 def _chosen(
     ranked: list[Contender], number: int, *, of_answers: bool, with_patterns: bool
 ) -> tuple[list[Contender], list[Contender]]:
-    """Return the contenders that stay after round `number`, and the others.
+    """Return the contenders (proposed pairs) that stay after round `number`, and the others.
+
+    of_answers: whether inputs are vectors of query answers.
+    with_patterns: whether patterns of answers keep their places longer.
 
     For answers of queries, half of the places are for the contenders with the most hope, whatever
     their evidence: a rare event that leaks much needs more draws for the same evidence than a
@@ -207,8 +212,12 @@ def _chosen(
 def split(
     ranked: list[Contender], places: int, *, by_hope: bool
 ) -> tuple[list[Contender], list[Contender]]:
-    """Return the contenders that get a place, and the other contenders, both in the given order.
-    by_hope: whether half of the places are for the contenders with the most hope."""
+    """Return the contenders (proposed pairs) that get one of the places, and the other contenders,
+    both in the given order.
+
+    by_hope: whether half of the places are for the contenders with the largest `hope` (a less
+    careful lower bound on ε), whatever their rank.
+    """
     if not by_hope:
         return ranked[:places], ranked[places:]
     best = ranked[: places - places // 2]
@@ -229,7 +238,8 @@ def _separated(
 
 
 def rounds_for(contenders: int) -> int:
-    """Return the number of rounds after which one contender is left and has had draws of its own.
+    """Return the number of rounds of successive halving for a number of contenders (proposed
+    pairs): the last round draws for the only contender that is left.
 
     >>> rounds_for(1), rounds_for(2), rounds_for(8), rounds_for(400)
     (1, 2, 2, 4)

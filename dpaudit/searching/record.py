@@ -121,7 +121,8 @@ def _path(spec: AuditSpec) -> Path | None:
 
 
 def _written(value: Any) -> Any:
-    """Return a dataset as a value that JSON can hold without loss. Raises JournalError."""
+    """Return a dataset as a value that JSON can hold without loss. Raises JournalError if there is
+    none."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:

@@ -40,8 +40,8 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.wording import counted
 
-# Share of the draws for proposals (`PROPOSED`) that pairs inside the space get, if pairs outside
-# are tried, too.
+# If pairs outside the space are tried, too, pairs inside get this share of the draws for proposals
+# (`PROPOSED`).
 _INSIDE = 2 / 3
 # Number of rounds in which variations of the best pairs are tried.
 _TURNS = 2
@@ -64,7 +64,7 @@ def neighbour_search(
 
     space: text on one line, or a mapping.
     base: folder of relative import paths.
-    The other arguments are the fields of SearchSettings.
+    The other arguments are fields of `SearchSettings`, which describes them.
 
     Raises UsageError for a value that is not a space, and for a relation under which no two inputs
     of the space are neighbours.
@@ -121,7 +121,7 @@ class NeighbourSearch(SearchSettings):
 
 
 class _Search:
-    """One search. `run` may be called once."""
+    """One search for the pairs that leak most. `run` may be called once."""
 
     def __init__(
         self, settings: SearchSettings, spec: AuditSpec, drawing: Drawing, notify: Notify | None
@@ -193,8 +193,8 @@ class _Search:
         return best
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
-        """Return the contenders. If some raise for both inputs, add pairs in which only one input
-        raises."""
+        """Return the given contenders (tried pairs of inputs). If some of them raise for both
+        inputs, add contenders of which only one input raises."""
         if self._spec.sampling.on_error == "fail" or self._confirming.is_over():
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)

@@ -368,9 +368,10 @@ def _check_calling(how: Calling, target: Target) -> None:
 
 
 class _Search:
-    """A search, with its results so far.
+    """A search for a larger sensitivity, with its results so far.
 
-    exceeding: (pair, distance) of a pair above the claim, by (whether inside the space, kind).
+    exceeding: (pair, distance) of a pair whose distance exceeds the claim, by (whether the pair is
+    inside the space, kind of difference).
     tried: number of pairs that were compared, by origin.
     raised: number of pairs for which both inputs raise.
     """
@@ -413,7 +414,8 @@ class _Search:
             self.notes.append(_OVER)
 
     def _climb(self, pool: Pool) -> None:
-        """Climb from the pairs inside the space with the largest distances."""
+        """Compare pairs made by hill climbing from the pairs inside the space with the largest
+        distances. pool: known records and values, from which changes are made."""
         for _, start in sorted(self._starts, key=lambda one: -one[0])[:_STARTS]:
             climb = Limit(trials=_CLIMBS // _STARTS)
 
@@ -445,7 +447,12 @@ class _Search:
         return distance > self._claimed * (1 + _ROUNDING)
 
     def _look(self, pair: Pair, inside: bool, origin: Origin) -> float:
-        """Return the distance of the answers for a pair; -∞ if there is no distance."""
+        """Compare the answers for a pair, and record the result. Return their distance; -∞ if the
+        pair cannot be compared.
+
+        inside: whether both inputs lie in the space.
+        origin: kind of the proposal.
+        """
         self._check()
         self._limit.spend()
         try:
@@ -473,8 +480,9 @@ class _Search:
         return distance
 
     def _compared(self, pair: Pair) -> tuple[Kind | None, float, str]:
-        """Return the kind of difference of two answers, their distance, and the reason if it is
-        infinite. The kind is None if both inputs raise."""
+        """Return (kind of difference, distance, reason) for the answers to a pair. The kind is None
+        if both inputs raise. The reason says why the distance is infinite; "" for a finite
+        distance."""
         first, second = self._answers.of(pair.d1), self._answers.of(pair.d2)
         if isinstance(first, Raised) and isinstance(second, Raised):
             self._raised_first = self._raised_first or (first, pair.d1)
@@ -486,14 +494,15 @@ class _Search:
         return ("infinite" if distance.words else "distance"), distance.value, distance.words
 
     def shrunk(self, *, inside: bool) -> tuple[Witness, ...]:
-        """Return a small pair above the claim for each kind of difference. inside: whether the
-        pairs lie in the space."""
+        """Return, for each kind of difference, a small pair whose distance exceeds the claim.
+        inside: whether the pairs lie in the space."""
         self._limit = Limit(self._seconds)
         kinds = [kind for kind in _KINDS if (inside, kind) in self.exceeding]
         return tuple(self._small(*self.exceeding[inside, kind], kind) for kind in kinds)
 
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
-        """Return a small pair whose distance of outputs exceeds the claimed sensitivity.
+        """Return a small pair whose distance of outputs exceeds the claimed sensitivity, made from
+        a pair that exceeds it.
 
         Inside the space, prefer a pair that keeps all of `distance`, unless it takes much longer to
         write or has more records.

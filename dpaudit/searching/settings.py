@@ -63,7 +63,8 @@ class SearchSettings:
 
 
 def invalid(name: str, value: Any, expected: str) -> UsageError:
-    """Return the error for a wrong value of an option. expected: description of a right value."""
+    """Return the error for a wrong value of the option `name`. expected: description of a right
+    value."""
     return UsageError(Name(name), f"={shown(value)} must be {expected}", code="option-invalid")
 
 
@@ -86,7 +87,8 @@ def check_where(inside: Any, outside: Any) -> None:
 def formed(
     dataset: Any, form: str | None, space: Space | None = None, *, elsewhere: bool = False
 ) -> Any:
-    """Return a copy of a dataset in a form. The mechanism may change the copy.
+    """Return a copy of a dataset in the data type that a mechanism takes. The mechanism may change
+    the copy.
 
     form: None (plain Python), `array`, `numpy`, `pandas` or `polars`.
     space: space of the dataset. It gives the columns of a table without rows, and the order of

@@ -67,7 +67,7 @@ def shrunk(
 
 
 class _Shrinking:
-    """The pairs that were tried, and the number of tries that are left."""
+    """One shrinking of a pair: the pairs that were tried, and the number of tries that are left."""
 
     def __init__(
         self, relation: Relation, violates: Callable[[Any, Any], bool], most_tries: int
@@ -76,8 +76,8 @@ class _Shrinking:
         self.seen: set[str] = set()
 
     def smallest(self, now: Pair, step: _Step) -> Pair:
-        """Replace a pair by the first pair of `step` that still violates the claim, until there is
-        none. Return the last pair."""
+        """Replace a pair by the first smaller pair that still violates the claim, until there is
+        none. Return the last pair. step: function that yields smaller pairs of a pair."""
         space = self._relation.space
         while True:
             smaller = next((one for one in step(now, space) if self._holds(one, now)), None)

@@ -71,8 +71,12 @@ def columns_of(*datasets: Any) -> list[str]:
 
 
 def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
-    """Return a table as the constructor of a library takes it: a list of rows for an array, a
-    mapping from column to list of values for a data frame."""
+    """Return a table as the constructor of its form takes it: a list of rows for an array, a
+    mapping from column to list of values for a data frame.
+
+    form: `array`, `numpy`, `pandas` or `polars`; None leaves the dataset as it is.
+    columns: names of the columns, in order.
+    """
     if not columns or not isinstance(dataset, list):
         return dataset
     if form in LIBRARIES:
@@ -81,8 +85,8 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
 
 
 def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
-    """Return a Python expression for a dataset in a form. Its value equals the result of
-    `settings.formed`."""
+    """Return a Python expression for a dataset in the data type `form`, such as
+    `pandas.DataFrame({"age": [36]})`. Its value equals the result of `settings.formed`."""
     if form in ARRAYS and columns and dataset == []:
         return f"np.empty((0, {len(columns)}))"
     plain = as_python(as_given(dataset, form, columns))

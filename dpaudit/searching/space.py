@@ -44,17 +44,18 @@ class Edge:
 class Space(ABC):
     """A set of values: scalars, records or whole datasets, all in plain Python.
 
-    A subclass is frozen, and its instances compare by value. A kind of space whose line is its word
-    alone needs only the abstract methods.
+    A subclass is frozen, and its instances compare by value. It must define the abstract methods.
+    If a user writes more than one word for such a space, it also defines `read`.
     """
 
     __slots__ = ()
-    # The word with which a line begins that describes this kind of space.
+    # The first word of a line that describes a space of this kind, such as `number`.
     word: ClassVar[str]
 
     @classmethod
     def read(cls, line: Line) -> Self:
-        """Read the space from the rest of a line, after the word of its kind."""
+        """Return the space that the rest of a line describes. The word of its kind has been
+        read."""
         return cls()
 
     def words(self) -> str:
@@ -84,23 +85,24 @@ class Space(ABC):
         """Return a strategy of Hypothesis for the values. Raises MissingLibrary."""
 
     def usual(self) -> Any:
-        """Return a harmless value in the middle of the space."""
+        """Return a value in the middle of the space, at which bugs are unlikely."""
         return self.simplest
 
     def spread(self, number: int) -> list[Any]:
-        """Return `number` harmless values. They repeat only if the space has too few different
-        values."""
+        """Return `number` values at which bugs are unlikely. They repeat only if the space has too
+        few different values."""
         values = self.all_values() or [self.simplest]
         return [values[i % len(values)] for i in range(number)]
 
     def edges(self) -> Iterator[Edge]:
-        """Yield the edges, each value once: edges inside the space, then edges outside."""
+        """Yield the edges (values at which bugs are likely), each value once: edges inside the
+        space, then edges outside."""
         edges = [Edge(value, words, self.contains(value)) for value, words in self.all_edges()]
         edges.sort(key=lambda edge: not edge.inside)
         return distinct(edges, key=lambda edge: edge.value)
 
     def extremes(self) -> tuple[Any, Any]:
-        """Return a lowest and a highest harmless value. If the space has bounds, these are the
+        """Return (low, high), a low value and a high value of the space: its bounds if it has
         bounds."""
         low, high = self.spread(2)
         return low, high
@@ -110,7 +112,8 @@ class Space(ABC):
         return None
 
     def is_label(self) -> bool:
-        """Return whether values are labels, by which records form groups."""
+        """Return whether values are labels, such as the city of a record, so that the records with
+        one label form a group."""
         return False
 
     def is_numeric(self) -> bool:
@@ -188,7 +191,8 @@ def strategies() -> Any:
 
 
 class NotUnderstood(Exception):
-    """A space that is not written correctly. The message gives the place and the reason."""
+    """Raised for a space that a user did not write correctly. The message gives the place and the
+    reason."""
 
     code = "space-invalid"
 
@@ -201,8 +205,8 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a mark, a quoted text or an import path on a line. end: index after its last
-    character."""
+    """A word, a mark (such as a bracket), a quoted text or an import path on a line. end: index on
+    the line after its last character."""
 
     kind: str
     text: str
@@ -221,7 +225,7 @@ class Token:
 
 
 class Line(ABC):
-    """A line that is read token by token. All methods raise NotUnderstood.
+    """A line that describes a space, and is read token by token. All methods raise NotUnderstood.
 
     base: folder of relative import paths.
     """
@@ -268,7 +272,11 @@ class Line(ABC):
         return token
 
     def items(self, opening: str, closing: str, expected: str) -> Iterator[None]:
-        """Read a bracketed list. Yield each time that the caller has to read an item."""
+        """Read a bracketed list. Yield None before each item, which the caller reads.
+
+        opening, closing: the brackets.
+        expected: description of an item in the error message.
+        """
         self.take(opening, expected)
         while not self.skip(closing):
             yield
@@ -282,7 +290,11 @@ class Line(ABC):
         return int(self.token("").text)
 
     def wrong(self, expected: str, known: Sequence[str] = ()) -> NotUnderstood:
-        """Return the error for the next token. known: words of which it may be a misspelling."""
+        """Return the error for a wrong next token.
+
+        expected: description of a right token.
+        known: words that the user may have meant, for "did you mean".
+        """
         start = self.tokens[self._place - 1].end if self._place else 0
         after = f" after {shortened(self.text[:start].strip(), 40)!r}" if start else ""
         if self.next is None:
@@ -292,7 +304,7 @@ class Line(ABC):
         return NotUnderstood(f"{shown!r}{after} is not understood; expected {expected}.{near}")
 
     def back(self) -> Self:
-        """Make the previous token the next one again, and return this reader."""
+        """Go back by one token, and return this line."""
         self._place -= 1
         return self
 

@@ -19,7 +19,7 @@ class Ended(Exception):
 
 
 class Limit:
-    """A limit of a search: seconds from now on, and a number of trials."""
+    """A limit of a search: a number of seconds, counted from now, and a number of trials."""
 
     def __init__(self, seconds: float = math.inf, trials: float = math.inf) -> None:
         self._began, self._trials = time.monotonic(), trials

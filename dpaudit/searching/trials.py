@@ -30,10 +30,10 @@ from dpaudit.searching.timeouts import Limit
 from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# Numbers that select random streams of a search, in place of the number of a stage in an audit. For
-# draws in batches:
+# Each stage of an audit has a number, from which its random streams are made. A search uses two
+# other numbers: this one for draws in batches, ...
 SEARCHING = 100
-# For draws that are made one by one:
+# ... and this one for draws that are made one by one.
 ALONE = 101
 
 # Share of an audit's draws, or of its time, that the search may take.
@@ -51,25 +51,26 @@ NOTED = 0.1
 COMPARING = 0.6
 # Largest number of pairs in a first round.
 WIDTH = 400
-# Smallest number of draws of either input in a first round.
+# Smallest number of draws of each input in a first round.
 FEWEST = 50
-# Largest number of draws of either input in a first round.
+# Largest number of draws of each input in a first round.
 MOST = 1_000
-# Number of pairs that are tried even with a small budget ...
+# If the budget is small, at most this number of pairs are tried with fewer draws, ...
 _FEW_PAIRS = 24
-# ... with this number of draws of either input.
+# ... but with at least this number of draws of each input.
 BARELY = 10
-# Average number of inputs that draws are made for, by pair: many pairs share one of their inputs.
+# Average number of distinct inputs per pair: many pairs share one of their inputs, and with it its
+# draws.
 _INPUTS = 1.3
-# Number of draws of either input in the first measurement of speed.
+# Number of draws of each input in the first measurement of speed.
 _FEWEST_TIMED = 2
 # Types of exceptions that code raises for values of a type it was not written for.
 _OF_TYPES = frozenset({"TypeError", "AttributeError"})
 
 
 class Budget:
-    """The draws of a search. With a time limit, their number is planned once a pair can be
-    tried."""
+    """The number of draws that a search may make. If the audit has a time limit, `plan_by_clock`
+    sets it from the speed of the mechanism."""
 
     def __init__(self, spec: AuditSpec) -> None:
         self._limit, self._seconds = Limit(), SHARE * (spec.sampling.time or 0.0)
@@ -90,16 +91,17 @@ class Budget:
         return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / BARELY)), 1)
 
     def draws_for(self, share: float) -> float:
-        """Return the draws of either input that all pairs of a first round get together.
+        """Return the number of draws of each input, summed over all pairs of a first round, for a
+        share of the budget.
 
-        Each round costs half of the round before, and inputs serve several pairs.
+        Each round costs half of the round before, and the draws of an input serve several pairs.
         """
         return share * self.draws / (2 * _INPUTS)
 
     def plan_by_clock(self, tried: Callable[[int], object]) -> None:
-        """Set the number of draws to what the time allows, by the time that a few draws take.
+        """Measure the time of a few draws, and set the number of draws that the time limit allows.
 
-        tried: function that tries a pair with a number of draws of either input. Its first call may
+        tried: function that tries a pair with a number of draws of each input. Its first call may
         have to import modules.
         """
         taken, size = 0.0, 0
@@ -119,8 +121,9 @@ class Budget:
 
 
 class Input:
-    """A dataset that is tried, with its number and its draws.
+    """A dataset that a search tries as an input, with the draws for it.
 
+    number: number of the dataset, by which pairs refer to it.
     is_alone: whether the mechanism is called once for each draw, though it can make a batch of
     draws in one call.
     """
@@ -142,8 +145,8 @@ class Input:
 
     @property
     def has_wrong_type(self) -> bool:
-        """Whether every draw has raised the same exception, one that code raises for a wrong type
-        of values."""
+        """Whether every draw has raised the same type of exception: TypeError or AttributeError,
+        which code raises for a wrong type of values."""
         return self.only_raises and len(self.kinds) == 1 and self.kinds <= _OF_TYPES
 
 
@@ -172,11 +175,11 @@ class Contender:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The numbers of the two inputs."""
+        """The numbers of the two inputs, by which the pair is identified."""
         return self.d1.number, self.d2.number
 
     def rank(self, enough: float) -> tuple[float, ...]:
-        """Return a sort key, larger for better contenders.
+        """Return a sort key, which is larger for a better contender.
 
         The key compares evidence up to `enough`, then whether the pair is inside the space, then
         hope. A pair with a wrong type is worse than any other.
@@ -194,8 +197,8 @@ def _rounded(value: float) -> float:
 class Inputs:
     """All inputs of a search, each once.
 
-    unformed: reason why the first input that cannot take the form of the mechanism cannot; "" if
-    there is none.
+    unformed: reason why an input could not be converted to the data type that the mechanism takes,
+    for the first such input; "" if there is none.
     """
 
     def __init__(self, formed: Callable[[Any], Any]) -> None:
@@ -205,8 +208,8 @@ class Inputs:
         self.unformed = ""
 
     def of(self, dataset: Any) -> Input | None:
-        """Return the `Input` (dataset plus its draws) for a dataset; None if it cannot take the
-        form of the mechanism."""
+        """Return the `Input` (dataset plus its draws) for a dataset; None if the dataset cannot be
+        converted to the data type that the mechanism takes."""
         key = repr(dataset)
         if "..." in key or "array(" in key:  # NumPy and pandas may leave out values
             key = digest(dataset)
@@ -221,7 +224,8 @@ class Inputs:
         return self._inputs[key]
 
     def again(self, one: Input) -> Input:
-        """Return another `Input` for the same dataset, for fresh draws."""
+        """Return a new `Input` without draws for the dataset of another one, so that its draws are
+        independent of the earlier draws."""
         key = f"again {one.number}"
         if key not in self._inputs:
             self._inputs[key] = Input(len(self._inputs), one.dataset, is_alone=one.is_alone)
@@ -267,7 +271,7 @@ class Drawing:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Names of the variables of the mechanism that calls have changed."""
+        """Names of the variables of the mechanism that its calls have changed: it keeps state."""
         return tuple(changed(self._state, kept_state(*self._mechanism.parts)))
 
     def __enter__(self) -> Self:
@@ -310,7 +314,7 @@ class Drawing:
 
 
 def one_by_one(spec: AuditSpec) -> AuditSpec | None:
-    """Return an audit that calls its mechanism once for each draw.
+    """Return a copy of an audit that calls its mechanism once for each draw.
 
     Return None for compositions, for mechanisms in processes of their own, and if exceptions end
     the audit: these have no such audit.

@@ -19,8 +19,8 @@ from scipy.special import expit, ndtr
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import gaussian_delta
 
-# Relative excess over a claim that counts as rounding. The second number applies to a `Piece` whose
-# `cost` is given: such a cost was measured on the output, and is accurate to a few digits.
+# Relative excess over a claim that counts as rounding. The second number applies to a cost that was
+# measured on the output (`Piece.cost`): it is accurate to a few digits.
 _ROUNDING, _BY_EFFECT = 1e-9, 1e-4
 # Largest number of integers over which the profile of a discrete law is summed.
 _GRID = 200_001
@@ -46,14 +46,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Equal pieces of noise. A piece is one random number, added to a value that may differ between
-    the inputs d1 and d2.
+    """One or several equal pieces of noise. A piece is one random number, which is added to a value
+    that may differ between the inputs d1 and d2.
 
     law: name of the law of the noise, or "unknown".
     scales: scale of the noise for d1 and for d2; NaN if unknown.
     shift: absolute difference of the two values.
-    released: whether the output shows the sum of value and noise; otherwise it is only compared.
-    cost: largest log-ratio in nats, for a piece of which nothing else is known; otherwise None.
+    released: whether the output shows the sum of value and noise; otherwise the program only
+        compares this sum with other numbers.
+    cost: largest log-ratio in nats of the two laws, if it was measured and the law of the noise is
+        not used; otherwise None.
     count: number of equal pieces.
     """
 
@@ -101,7 +103,7 @@ class Piece:
         return math.inf if self.law == "uniform" else None
 
     def delta(self, epsilon: float) -> float | None:
-        """Return the privacy profile δ(ε) of one piece; None if unknown."""
+        """Return the privacy profile δ(ε) of one piece of noise, at ε in nats; None if unknown."""
         value = self.value
         if value is None:
             return None
@@ -126,7 +128,8 @@ class Piece:
         return _profile(self.law, self.scales, self.shift, epsilon)
 
     def divergence(self, order: float) -> float | None:
-        """Return the Rényi divergence of one piece, in nats; None if unknown. order: above 1."""
+        """Return the Rényi divergence between the laws of value plus noise for d1 and d2, in nats,
+        of one piece; None if unknown. order: above 1."""
         value = self.value
         if value is None or value == 0:
             return value
@@ -146,8 +149,9 @@ class Piece:
 
     @property
     def _has_infinite_divergences(self) -> bool:
-        """Whether one law has outcomes that are impossible under the other law. The divergences are
-        then infinite. If the log-ratio is infinite only in the tails, they may be finite."""
+        """Whether the Rényi divergences are infinite: for one of the inputs d1 and d2, value plus
+        noise has outcomes that are impossible for the other one. They may be finite if the
+        log-ratio is infinite only in the tails."""
         if self.cost is not None or min(self.scales) <= 0:
             return True
         if self.law in ("discrete", "geometric") and not _is_whole(self.shift):
@@ -156,8 +160,8 @@ class Piece:
 
 
 def together(pieces: Sequence[Piece]) -> float | None:
-    """Return the composed cost of pieces: the sum of their ε, or the root of the sum of their μ²;
-    None if the cost of a piece is unknown. pieces: all have the same unit."""
+    """Return the composed cost of pieces of noise: the sum of their ε in nats, or the root of the
+    sum of their μ²; None if the cost of a piece is unknown. pieces: all have the same unit."""
     values = [one.value for one in pieces]
     known = [one for one in values if one is not None]
     if len(known) < len(values):
@@ -169,8 +173,8 @@ def together(pieces: Sequence[Piece]) -> float | None:
 
 
 def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
-    """Return whether a piece costs more than a claim allows; without a claim, whether its cost is
-    infinite."""
+    """Return whether a piece of noise costs more than a claim allows; without a claim, whether its
+    cost is infinite."""
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():
@@ -189,8 +193,8 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
 
 
 def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
-    """Return whether the composition of pieces costs more than a claim allows; False without a
-    claim. The sum of their ε is compared with the points of the claim that have δ = 0.
+    """Return whether the composition of pieces of noise costs more than a claim allows; False
+    without a claim. The sum of their ε is compared with the points of the claim that have δ = 0.
 
     pieces: all have the same unit.
     """
@@ -207,7 +211,8 @@ def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def coin_cost(first: Any, second: Any) -> float:
-    """Return the largest log-ratio, in nats, of two discrete laws on the same outcomes."""
+    """Return the largest absolute log-ratio, in nats, of the probabilities of an outcome under two
+    discrete laws. first, second: probability of each outcome."""
     with np.errstate(all="ignore"):
         ratios = np.abs(np.log(np.asarray(first)) - np.log(np.asarray(second)))
     return float(np.max(np.nan_to_num(ratios, nan=0.0, posinf=math.inf), initial=0.0))
@@ -215,7 +220,8 @@ def coin_cost(first: Any, second: Any) -> float:
 
 def law_exceeds(first: Floats, second: Floats, claim: PrivacyClaim | None) -> bool:
     """Return whether two discrete laws on the same outcomes violate a claim. Without a claim,
-    return whether an outcome is possible under only one of the laws."""
+    return whether an outcome is possible under only one of the laws. first, second: probability of
+    each outcome."""
     if claim is None:
         alone = np.where(first == 0, second, 0.0), np.where(second == 0, first, 0.0)
         return max(float(np.max(each, initial=0.0)) for each in alone) > _UNLIKELY
@@ -242,9 +248,11 @@ def _normal_divergence(order: float, one: float, other: float, shift: float) -> 
 
 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
-    """Return δ(ε) of two laws whose centers differ by a shift, the larger of both directions; None
-    if unknown. For continuous laws, it is a close lower bound, computed from the masses of cells.
+    """Return δ(ε) of two laws of one family whose centers differ by `shift`: the larger value of
+    both directions; None if unknown. For continuous laws, it is a close lower bound, computed from
+    the masses of cells.
 
+    law: name of the family, such as `laplace`.
     scales: scale of the first law and of the second one.
     """
     if math.isinf(shift):
@@ -296,7 +304,8 @@ _TAILS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def tail(law: str, scale: float, margin: float) -> float | None:
-    """Return the probability that noise with center 0 exceeds a margin; None for an unknown law."""
+    """Return the probability that noise with center 0 exceeds a margin; None for an unknown law.
+    law: name of the law, such as `laplace`."""
     if law == "discrete":
         least = math.floor(margin) + 1
         upper = math.exp(-max(least, 1 - least) / scale) / (1 + math.exp(-1 / scale))

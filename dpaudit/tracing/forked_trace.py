@@ -34,10 +34,10 @@ from dpaudit.tracing.trace import trace_pair
 
 # Time limit in seconds: the user waits for a report and did not ask for its trace.
 SECONDS = 2.0
-# If a draw takes 5 ms or longer, the audit took long as well. Its trace may take as long as 100
-# draws, up to half a minute.
+# If a draw takes 5 ms or longer, the audit took long as well. Its trace may then take as long as
+# 100 draws, at most 30 s.
 _SLOW, _SLOW_DRAWS, _MOST_SECONDS = 0.005, 100, 30.0
-# A trace of JAX compiles no functions, and so compiles each operation when it is first used.
+# Time limit in seconds if JAX is loaded: each operation is then compiled when it is first used.
 _JAX_SECONDS = 10.0
 # Approximate number of runs in a trace. A mechanism that cannot make them in the time limit is not
 # traced.
@@ -51,10 +51,11 @@ _LATE = object()
 def trace_apart(
     target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, *, pace: float
 ) -> Trace | None:
-    """Return the trace of a pair of inputs. If the time limit is too short, return a trace without
-    findings that says so. Return None if the trace has no finding, or if the target cannot be
-    traced.
+    """Return the trace of a pair of inputs for the report of an audit. It is made in a forked copy
+    of this process. If the time limit is too short, return a trace without findings that says so.
+    Return None if the trace has no finding, or if the target cannot be traced.
 
+    claim: privacy claim for one run of the target.
     pace: approximate duration of one run of the mechanism, in seconds.
     """
     if isinstance(target, IsolatedTarget):
@@ -112,7 +113,7 @@ def _cut(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: floa
 
 
 def _empty(target: str, pair: str, claim: PrivacyClaim, *notes: str) -> Trace:
-    """Return a trace without runs."""
+    """Return a trace without runs and findings. target, pair: their descriptions."""
     return Trace(
         target, pair, claim.describe(), findings=(), sites=(), total=None, exceeds=False,
         not_understood=(), excerpts=(), runs=0, notes=notes,
@@ -128,7 +129,11 @@ def _trace_and_leave(
     claim: PrivacyClaim,
     seconds: float,
 ) -> None:
-    """Make the trace in the copy, send it, and exit."""
+    """Make a trace in the forked copy of this process, send it to the parent process, and exit.
+
+    writing, reading: file descriptors of the pipe to the parent process.
+    seconds: time limit.
+    """
     try:
         # Without this call, a garbage collection writes to every page of memory, which the system
         # then copies.
@@ -205,8 +210,8 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
 
 
 def _may_be_stored(trace: Trace) -> bool:
-    """Return whether a trace saw no noise, and each of its causes may come from a value that an
-    earlier call drew and stored."""
+    """Return whether a trace saw no noise, and each of its causes may be due to a value with noise
+    that an earlier call drew and stored."""
     return not trace.sites and all(one.kind in _STORED for one in trace.causes)
 
 

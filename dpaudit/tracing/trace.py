@@ -57,7 +57,8 @@ _LAWS = (
     *("laplace", "normal", "discrete", "geometric", "logistic", "gumbel", "exponential"),
     *("cauchy", "uniform"),
 )
-# Lines of context around a marked line in an excerpt; largest number of lines of an excerpt.
+# Number of lines of context before and after a marked line in an excerpt of code, and largest
+# number of lines of an excerpt.
 _AROUND = 2
 _MOST_LINES = 40
 
@@ -81,7 +82,7 @@ def trace_pair(
     seeds: number of seeds of the noise. Each seed gives two pairs of runs: one begins with d1, the
         other one with d2.
     seconds: time after which no further run begins.
-    follow: packages or files whose lines are followed like those of the user.
+    follow: packages or files that count as the user's code, so that their lines can be named.
     primitives: functions that add noise to their first argument, or their import paths.
     """
     began = clock.monotonic()
@@ -135,8 +136,7 @@ def trace_pair(
 
 def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
     """Return the mechanism of a target, ready to be run in this process. Raises UsageError if it
-    cannot be traced here. follow: packages or files whose lines are followed like those of the
-    user."""
+    cannot be traced here. follow: packages or files that count as the user's code."""
     if isinstance(target, ComposedTarget):
         raise UsageError(
             f"{target.name}: several mechanisms are traced one by one", code="trace-impossible"
@@ -163,8 +163,9 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
 
 
 def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
-    """Return a function that yields the replacements of a user's primitive during a run. Raises
-    TargetError if the primitive is no function, or has an unknown law.
+    """Return a function that yields the functions which replace a user's primitive (a function that
+    draws noise) during a run. Raises TargetError if the primitive is no function, or has an unknown
+    law.
 
     given: the primitive, or its import path.
     """
@@ -186,7 +187,8 @@ def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
 def _without_law(
     primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
 ) -> Iterator[str]:
-    """Yield a note for each user's primitive that drew noise and has no attribute `law`."""
+    """Yield a note for each user's primitive (a function that draws noise) that was called, and
+    whose law is unknown since it has no attribute `law`."""
     unknown = {one.primitive for one in sites if one.law == "unknown"}
     for one in primitives:
         function = resolve(one) if isinstance(one, str) else one
@@ -245,8 +247,8 @@ def _notes(
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:
-    """Yield the source code around the lines of findings and sites. A line of a site is marked with
-    its cost, and a line of a finding with its title."""
+    """Yield the source code around the lines of findings and sites (calls that draw noise). The
+    line of a site is marked with its cost, and the line of a finding with its title."""
     marks: dict[tuple[str, int], str] = {}
     for site in sites:
         cost = "cost unknown" if site.cost is None else f"{site.unit} = {number(site.cost)}"
@@ -272,10 +274,10 @@ def _key(line: SourceLine) -> tuple[str, int]:
 
 
 def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of the first and last line of each excerpt. The excerpts show the given
-    lines with their context.
+    """Yield (first, last), the numbers of the first and last line, for each excerpt of a file. The
+    excerpts show the given lines, with two lines of context before and after them.
 
-    numbers: lines to show, in ascending order.
+    numbers: numbers of the lines to show, in ascending order.
     last: number of the last line of the file.
     """
     pieces: list[list[int]] = []
@@ -311,7 +313,7 @@ def couple_elsewhere(
 
     seeds: number of seeds of the noise.
     seconds: time limit for all runs.
-    follow: packages or files whose lines are followed like those of the user.
+    follow: packages or files that count as the user's code.
     primitives: the user's functions that add noise, or their import paths.
     claim: the points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
@@ -362,7 +364,11 @@ class _Tracer(Worker):
             ) from None
 
     def couple(self, seeds: int, seconds: float) -> Runs:
-        """Return the coupled runs. Raises Ended or TimedOut."""
+        """Return the pairs of runs on both inputs with the same noise. Raises Ended or TimedOut.
+
+        seeds: number of seeds of the noise.
+        seconds: time limit for all runs.
+        """
         first = seconds + _IMPORTS
         reply, _ = self._runs("begin", first + _GRACE, seconds=first)
         if "over" in reply:
@@ -395,15 +401,15 @@ def _nothing(over: str | None) -> Runs:
     )
 
 
-# Largest score of one piece of noise. It is finite, so that two infinite costs score above one.
-# Score of each other difference: of an output that no noise hides, of a draw that only one run
-# makes, and of an exception in one run.
+# Largest score of one piece of noise (_MOST): it is finite, so that two infinite costs have a
+# higher score than one. Score of each other kind of difference (_DIFFERENT): an output that no
+# noise hides, a draw that only one run makes, an exception in one run.
 _MOST, _DIFFERENT = 1e6, 100.0
 
 
 class Scorer:
-    """Scores pairs of inputs. Each pair takes two runs with the same noise. Raises UsageError for a
-    target that cannot be traced."""
+    """Scores pairs of inputs for a search: a pair that may leak more has a higher score. Each pair
+    takes two runs with the same noise. Raises UsageError for a target that cannot be traced."""
 
     def __init__(self, target: AnyTarget) -> None:
         if isinstance(target, RepeatedTarget):

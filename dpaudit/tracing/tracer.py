@@ -45,7 +45,7 @@ _MODULES = ("coupling", "patching", "places", "primitives.own", "running")
 
 
 class Tracing(worker.Service):
-    """The requests that this process answers. The name of a method is the name of a request."""
+    """Answers the requests of the parent process. The name of a method is the name of a request."""
 
     def prepare(self, how: Any, primitives: bytes, follow: list[str], claim: Any) -> Any:
         """Import what a trace needs, and store its settings.
@@ -53,7 +53,7 @@ class Tracing(worker.Service):
         how: the mechanism's parameter names for the dataset, the generator and the number of
             outputs.
         primitives: the user's functions that add noise, pickled.
-        follow: packages or files whose lines are followed like those of the user.
+        follow: packages or files that count as the user's code.
         claim: list of the points (ε, δ) of the privacy claim.
         """
         try:
@@ -87,8 +87,8 @@ class Tracing(worker.Service):
         return {}
 
     def _run_begins(self, recorder: Any) -> Any:
-        """Count a run. It has the form of a primitive, because primitives are called when a run
-        begins, but it yields no replacements."""
+        """Count a run. Return an empty iterator. It has the form of a function that yields
+        replacements of primitives, because these functions are called when a run begins."""
         done = self._layout.counters[0]
         self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
         return iter(())
@@ -98,8 +98,8 @@ class Tracing(worker.Service):
         return lambda recorder: own.named(function, recorder)
 
     def begin(self, seconds: float) -> Any:
-        """Make the first run, which may import modules; reply with the reason if it took too long.
-        seconds: time limit."""
+        """Make the first run, which may import modules. The reply is empty, or has the reason at
+        the key "over" if the run took too long. seconds: time limit."""
         coupling = self._modules["coupling"]
         try:
             self._begun = coupling.beginning(self._for(seconds), self._datasets[0], 0)
@@ -108,7 +108,8 @@ class Tracing(worker.Service):
         return {}
 
     def couple(self, seeds: int, seconds: float) -> Any:
-        """Run the mechanism on both datasets with the same noise; reply with the coupled runs.
+        """Run the mechanism on both datasets with the same noise. The reply has the coupled runs as
+        JSON.
 
         seeds: number of seeds of the noise.
         seconds: time limit for all runs.

@@ -27,7 +27,7 @@ _PATTERN = 5
 _LENGTHS = 12
 # Largest number of pairs in which both inputs are edges (values at which bugs are likely).
 _EXCHANGES = 100
-# Number of edges of a whole dataset that are tried under a user's own relation.
+# Number of edges of whole datasets that are tried under a user's own relation.
 _OWN_EDGES = 40
 _NO_LIST = "it is no list of records; state replace, or write list of …"
 _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
@@ -107,7 +107,8 @@ def _added(edge: Edge, base: str) -> str:
 
 
 def _shapes(space: Lists) -> Pairs:
-    """Yield pairs whose edge is the shape of the dataset: its length, order or duplicates."""
+    """Yield (d1, d2, description) for pairs with an unusual shape of the dataset: its length, its
+    order, or duplicate records."""
     item = space.item
     usual, few = item.usual(), item.spread(FEW)
     (low, high), other = item.extremes(), item.spread(2)[-1]
@@ -128,7 +129,11 @@ def _shapes(space: Lists) -> Pairs:
 
 
 def _last_of_a_group(item: Space, usual: Any) -> Pairs:
-    """Yield pairs in which the last record of a group is removed."""
+    """Yield (d1, d2, description) for pairs in which the last record of a group is removed.
+
+    item: space of one record.
+    usual: a record at which bugs are unlikely.
+    """
     groups = [("", item.extremes())] if item.is_label() else []
     for column, space in item.by_column().items():
         if space.all_values() is not None:
@@ -140,7 +145,12 @@ def _last_of_a_group(item: Space, usual: Any) -> Pairs:
 
 
 def _constant_or_missing(item: Space, usual: Any) -> Pairs:
-    """Yield pairs in which a column is constant or missing until a record is added."""
+    """Yield (d1, d2, description) for pairs in which a column is constant or missing until a record
+    is added.
+
+    item: space of one record.
+    usual: a record at which bugs are unlikely.
+    """
     if not item.by_column():
         yield [None, None], [None, None, usual], "missing values, then one that is present"
         yield [usual, usual], [usual, usual, None], "present values, then one that is missing"
@@ -154,7 +164,8 @@ def _constant_or_missing(item: Space, usual: Any) -> Pairs:
 
 
 def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
-    """Return (description, records) for the records that a pattern leaves unchanged."""
+    """Return (description, records) for each list of `size` records that both inputs of a pattern
+    share."""
     low, high = space.item.extremes()
     half = size // 2
     return [
@@ -290,7 +301,7 @@ def _shapes_replaced(space: Lists) -> Pairs:
 
 
 def _exchanged(space: Space) -> Pairs:
-    """Yield pairs of single values. Each value is one record."""
+    """Yield (d1, d2, description) for pairs of single values, each of which is one record."""
     edges = list(space.edges())
     usual, (low, high) = space.usual(), space.extremes()
     yield low, high, "from the lowest to the highest value"

@@ -24,26 +24,26 @@ Pairs = Iterator[tuple[Any, Any, str]]
 
 # Number of records that `neighbours` adds, or puts in the place of another record.
 _RECORDS = 40
-# Number of inputs of a user's generator that are changed.
+# If a user's code generates the inputs: number of generated inputs from which pairs are made.
 _GENERATED = 8
 # Largest number of changes of each such input.
 _CHANGES_OF_EACH = 30
-# Largest number of records that these changes put in.
+# Largest number of different records that these changes put in.
 _INGREDIENTS = 20
 # Largest number of pairs of two generated inputs.
 _PERMUTATIONS = 100
-# Number of records all of whose subsets form a lattice.
+# The lattice of lists consists of all subsets of this number of records.
 _CORNERS = 3
-# Largest number of edges in a lattice of single values.
+# Largest number of edges (values at which bugs are likely) in a lattice of single values.
 _VALUES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Ingredients:
-    """The material of changes.
+    """The records and steps by which a dataset is changed.
 
     records: records to add, or to put in the place of others.
-    steps: changes of numbers, as fractions of the allowed distance, from −1 to 1.
+    steps: amounts by which numbers move, as fractions of the allowed distance, from −1 to 1.
     """
 
     records: Sequence[Any]
@@ -51,13 +51,14 @@ class Ingredients:
 
 
 class Relation(ABC):
-    """A neighbouring relation on a space. inner: the space without its missing value."""
+    """A neighbouring relation on a space (the set of possible inputs). inner: the space without its
+    missing value."""
 
-    # Whether inputs are answers of queries, whose numbers move, in place of records.
+    # Whether inputs are vectors of query answers, whose numbers move; otherwise they are records.
     is_of_answers: ClassVar[bool] = False
-    # keeps_size: whether neighbours have equally many records.
-    # grows: whether neighbours have one record, or the records of one user, more or less.
+    # Whether two neighbours have the same number of records.
     keeps_size: ClassVar[bool] = False
+    # Whether one of two neighbours has one record, or the records of one user, more.
     grows: ClassVar[bool] = False
 
     def __init__(self, space: Space, adjacency: Adjacency) -> None:
@@ -85,12 +86,13 @@ class Relation(ABC):
 
     @abstractmethod
     def problem(self, space: Space) -> str:
-        """Return the reason why no two values of a space are neighbours; "" if some may be
+        """Return the reason why no two values of `space` are neighbours; "" if some may be
         neighbours."""
 
     @abstractmethod
     def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield changed datasets. Most of them are neighbours of the given dataset."""
+        """Yield datasets made by changes of a dataset. Most results are neighbours of it; the
+        caller checks each. by: the records and steps of the changes."""
 
     def holds(self, d1: Any, d2: Any) -> bool:
         """Return whether two inputs differ and are neighbours."""
@@ -114,8 +116,8 @@ class Relation(ABC):
         return self.inner.fits(size) if isinstance(self.inner, Lists) else size >= 0
 
     def changed(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield the neighbours of a dataset that changes with the ingredients lead to, each
-        once."""
+        """Yield the neighbours of a dataset that the changes with these ingredients give, each
+        neighbour once. by: the records and steps of the changes."""
         known = {identity(dataset)}
         for other in self.changes(dataset, by):
             if (named := identity(other)) not in known:
@@ -125,7 +127,7 @@ class Relation(ABC):
 
     def neighbours(self, dataset: Any) -> Iterator[Any]:
         """Yield finitely many neighbours of a dataset, each once: first datasets without one of its
-        records, then datasets with an edge.
+        records, then datasets with an edge (a value at which bugs are likely).
 
         Raises DatasetError if no two inputs of the space are neighbours.
         """
@@ -134,7 +136,8 @@ class Relation(ABC):
         yield from self.changed(dataset, Ingredients(list(records)))
 
     def edge_pairs(self) -> Pairs:
-        """Yield pairs in which one input or both are at an edge."""
+        """Yield (d1, d2, description) for pairs in which one input or both have an edge (a value at
+        which bugs are likely)."""
         if isinstance(self.inner, Own):
             yield from self._generated_pairs(self.inner.spread(_GENERATED))
         else:
@@ -142,14 +145,17 @@ class Relation(ABC):
 
     @abstractmethod
     def pairs_at_edges(self) -> Pairs:
-        """Yield the pairs at an edge, for a space that no code of a user generates."""
+        """Yield (d1, d2, description) for pairs in which an input has an edge (a value at which
+        bugs are likely). It is not called for a space whose inputs a user's code generates."""
 
     def extreme_pairs(self) -> Pairs:
-        """Yield the few pairs with the most records whose leak no small pair shows."""
+        """Yield (d1, d2, description) for a few pairs with as many records as possible, whose leak
+        no small pair shows. Yield nothing by default."""
         return iter(())
 
     def pattern_pairs(self) -> Pairs:
-        """Yield the pairs of the patterns of query answers. Other relations yield nothing."""
+        """Yield (d1, d2, description) for patterns of query answers, such as `one entry above`.
+        Relations of records yield nothing."""
         return iter(())
 
     def lattice(self) -> list[Any]:
@@ -173,11 +179,13 @@ class Relation(ABC):
         return [one for one in _subsets(corners) if inner.fits(len(one))]
 
     def corners(self, records: list[Any]) -> list[Any]:
-        """Return the records whose subsets form the lattice."""
+        """Return the records all of whose subsets are datasets of the lattice. records: candidates
+        for them."""
         return records
 
     def lattice_pairs(self) -> Pairs:
-        """Yield all pairs of neighbours in the lattice. d1 is the smaller dataset."""
+        """Yield (d1, d2, description) for all neighbours in the lattice. d1 is the smaller
+        dataset."""
         for d1, d2 in combinations(self.lattice(), 2):
             if self.holds(d1, d2):
                 yield d1, d2, "neighbours in a small lattice"
@@ -205,15 +213,16 @@ def _subsets(records: list[Any]) -> list[list[Any]]:
 
 
 Bases = list[tuple[str, list[Any]]]
-# Tables with many columns may have more edges than this. Then each edge is tried in fewer datasets
-# ...
+# Tables with many columns may have more than this number of edges (values at which bugs are
+# likely). Then each edge is put into fewer datasets, ...
 _MANY_EDGES = 150
-# ... namely in this number of datasets, the smallest ones.
+# ... namely into this number of the smallest datasets.
 _FEW_BASES = 2
 
 
 def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
-    """Return (description, dataset) for datasets in which an edge may be put, the smallest first.
+    """Return (description, dataset) for datasets into which an edge (a value at which bugs are
+    likely) may be put, the smallest first.
 
     room: number of records that must still fit in.
     empty: whether the dataset without records is included.
@@ -234,8 +243,8 @@ def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
 
 
 def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
-    """Return the datasets in which edges are tried: all, or the first two if there are many
-    edges."""
+    """Return the datasets into which edges (values at which bugs are likely) are put: all of
+    `bases`, or the first two if there are more than 150 edges."""
     return bases[:_FEW_BASES] if len(edges) > _MANY_EDGES else bases
 
 

@@ -21,7 +21,7 @@ from dpaudit.searching.spaces.own import Own
 
 # Number of entries of a vector that follows a pattern.
 _ENTRIES = 5
-# A moved entry is rounded to 12 digits if that changes the step by at most this fraction.
+# A moved entry is rounded to 12 digits if rounding changes the step by at most this fraction.
 _ROUNDING = 1e-12
 # In a vector longer than this, only the first, the middle and the last entry move alone.
 _PLACES = 50
@@ -34,7 +34,7 @@ _CORNERS = 3
 
 
 class Steps(Relation):
-    """Vectors, or numbers, whose distance is at most a given number."""
+    """The relation of two vectors, or of two numbers, whose distance is at most a given number."""
 
     is_of_answers: ClassVar[bool] = True
 
@@ -52,8 +52,8 @@ class Steps(Relation):
         return stepped(dataset, self.space, self.adjacency, by.steps)
 
     def pairs_at_edges(self) -> Pairs:
-        """Yield pairs of vectors, or of numbers, in which entries move as far as the relation
-        allows."""
+        """Yield (d1, d2, description) for pairs of vectors, or of numbers, in which entries move as
+        far as the relation allows."""
         for words, base in self._bases():
             most = _MANY if self.space.contains(base) else _FEW_OUTSIDE
             start = "one step from" if len(entries(base)) < 2 else "steps from"
@@ -101,7 +101,8 @@ class Steps(Relation):
             yield d1, moved(d1, [move * step for move in moves]), f"{name}, between the bounds"
 
     def _step(self, first: Sequence[int], second: Sequence[int]) -> float:
-        """Return the step for which two patterns have exactly the allowed distance."""
+        """Return the number by which both patterns are multiplied to have exactly the allowed
+        distance. first, second: entries of the patterns: 1, 0 or −1."""
         order = DISTANCES.get(self.adjacency.kind, math.inf)
         return float(
             self.adjacency.distance / np.linalg.norm(np.subtract(second, first), ord=order)
@@ -145,7 +146,8 @@ def _at(middle: Any, pattern: Sequence[int], step: float) -> Any:
 
 
 def _start(low: float, high: float, move: int, step: float) -> float:
-    """Return the start of an entry that moves by a step and ends inside the bounds."""
+    """Return the start of an entry that moves by `move · step` and stays between `low` and `high`
+    if possible. move: 1, 0 or −1."""
     middle = low / 2 + high / 2
     return min(max(middle - move * step / 2, low), high) if move else middle
 
@@ -159,8 +161,8 @@ def _typed(values: list[float], space: Lists) -> list[Any]:
 
 
 def _lowest(space: Space, like: Any) -> Any:
-    """Return entries at the lower bound, from which a step up most likely stays inside the
-    space."""
+    """Return a vector or number of the shape of `like` whose entries are the lower bound of the
+    space. A step up from there most likely stays inside the space."""
     if isinstance(space, Lists) and isinstance(like, list):
         return [_lowest(space.item.present(), part) for part in like]
     return space.extremes()[0]
@@ -169,7 +171,8 @@ def _lowest(space: Space, like: Any) -> Any:
 def stepped(
     dataset: Any, space: Space, adjacency: Adjacency, steps: Sequence[float]
 ) -> Iterator[Any]:
-    """Yield a dataset with entries moved by the allowed distance, times each of `steps`.
+    """Yield copies of a dataset in which entries are moved by the allowed distance times a number
+    of `steps`.
 
     Each entry moves alone, then all entries together, then all in turns up and down. Each result is
     yielded twice: first with its entries clamped to the bounds, which only reduces the distance,
@@ -191,8 +194,8 @@ def stepped(
 
 
 def entries(dataset: Any) -> list[Any]:
-    """Return the numbers of a scalar or of nested lists, in order; [] if there is any other
-    value."""
+    """Return the numbers in a scalar or in nested lists, in order; [] if the dataset contains
+    another type of value."""
     if isinstance(dataset, list):
         parts = list(map(entries, dataset))
         return [value for part in parts for value in part] if all(parts) else []

@@ -55,7 +55,7 @@ class OneUser(Relation):
                 yield dataset + rows
 
     def _new_user(self, known: Sequence[Any]) -> Any:
-        """Return the name of a user who has no records yet."""
+        """Return the name of a user who has none of the `known` records."""
         space = self.item.by_column().get(self.users.column)
         spread = [] if space is None else space.spread(len(known) + 1)
         free = next((user for user in spread if user not in known), None)
@@ -65,8 +65,8 @@ class OneUser(Relation):
         return max(numbers, default=0) + 1 if len(numbers) == len(known) else "new user"
 
     def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
-        """Yield lists of records that one user may have: each record alone, records in two groups,
-        and as many records as the relation allows."""
+        """Yield lists of records that `user` may have: each of `records` alone, records in two
+        groups, and as many records as the relation allows."""
         users = self.users
         rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
         yield from ([row] for row in rows)
@@ -98,7 +98,7 @@ class OneUser(Relation):
         return [{**record, self.users.column: user} for user, record in enumerate(records, 1)]
 
     def _some_users(self) -> list[Any]:
-        """Return the names of four users."""
+        """Return four names of users."""
         users: list[Any] = []
         while len(users) < 1 + FEW:
             users.append(self._new_user(users))
@@ -187,14 +187,18 @@ def allowed(dataset: Any, users: Users) -> Any:
 
 
 def _values(space: Space, most: int) -> list[Any]:
-    """Return at most `most` values of a column: all of them if they are few, else different
-    ones."""
+    """Return at most `most` different values of a column. space: its space of values."""
     return (space.all_values() or list(distinct(space.spread(most))))[:most]
 
 
 def _in_groups(usual: Any, other: Any, column: str, groups: Space) -> Pairs:
-    """Yield pairs in which a user has records in the lowest and in the highest group of a
-    column."""
+    """Yield (d1, d2, description) for pairs in which a user has records in the lowest and in the
+    highest group of a column.
+
+    usual: a record of this user.
+    other: a record of another user.
+    groups: space of the column.
+    """
     low, high = groups.extremes()
     at = [{**usual, column: low}, {**usual, column: high}]
     of_other = [{**other, column: low}, {**other, column: high}]

@@ -104,7 +104,11 @@ class _SpaceLine(Line):
 
 
 def _as_line(value: Any, base: Path | None, depth: int) -> str:
-    """Return a space as one line. The spaces in a mapping may be lines or mappings."""
+    """Return a space as one line.
+
+    value: a line, or a mapping whose spaces are lines or mappings.
+    depth: number of mappings around it.
+    """
     if depth > _DEPTH:
         raise NotUnderstood("it is nested too deeply")
     if isinstance(value, Mapping):
@@ -152,7 +156,11 @@ def _sizes(value: dict[str, Any], kind: str) -> str:
 
 
 def _rest(kind: str, value: Any, base: Path | None, depth: int) -> str:
-    """Return the rest of a line, after the kind of a space and its number of records."""
+    """Return the end of the line that describes a space, after its kind and its number of records.
+
+    kind: key of the mapping that names the kind.
+    value: value at this key.
+    """
 
     def inner(part: Any) -> str:
         line = _as_line(part, base, depth + 1)

@@ -28,9 +28,10 @@ LONGEST = 1000
 # Number of records that Hypothesis draws for a longer list; the list repeats them. Hypothesis gives
 # up on inputs that take too many choices.
 _DRAWN = 50
-# Number of records of a harmless dataset.
+# Number of records of a usual dataset, at which bugs are unlikely.
 FEW = 3
-# Number of edges of a record that are tried as the value of all records.
+# Number of edges (values at which bugs are likely) of one record that are also tried as the value
+# of all records.
 _EDGES_OF_ITEMS = 12
 # Values that may be added to a space, by name.
 ALSO: Mapping[str, float | None] = {"missing": None, "nan": math.nan}
@@ -38,7 +39,7 @@ ALSO: Mapping[str, float | None] = {"missing": None, "nan": math.nan}
 
 @dataclass(frozen=True, slots=True)
 class OrMissing(Space):
-    """The values of a space, and None or NaN."""
+    """The values of another space, and in addition None (`missing`) or NaN (`nan`)."""
 
     space: Space
     value: float | None = None
@@ -168,7 +169,8 @@ class Records(Space):
         return self.columns
 
     def all_edges(self) -> Iterator[tuple[Any, str]]:
-        """Yield a usual record with an edge in one column, for each column in turn."""
+        """Yield (record, description): a usual record with an edge (a value at which bugs are
+        likely) in one column, for each column and each edge."""
         usual = self.usual()
         columns = [[(name, edge) for edge in space.edges()] for name, space in self.columns.items()]
         for turn in zip_longest(*columns):
@@ -192,7 +194,8 @@ class Records(Space):
 
 @dataclass(frozen=True, slots=True)
 class Lists(Space):
-    """Lists of `least` to `most` records of a space. Lists of a fixed length are vectors."""
+    """Lists of `least` to `most` records, each in the space `item`. Lists of a fixed length are
+    vectors."""
 
     item: Space
     least: int = 0

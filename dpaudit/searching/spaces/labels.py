@@ -25,7 +25,7 @@ _USERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Categories(Space):
-    """A few values that are written out: texts, numbers or Booleans, all of one type."""
+    """A set of a few values that the user lists: texts, numbers or Booleans, all of one type."""
 
     values: tuple[Any, ...]
 
@@ -110,7 +110,7 @@ def _type(value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """Return a category as it is written on a line."""
+    """Return a category (a text, number or Boolean) as a user writes it on a line."""
     if value is None or isinstance(value, bool):
         return {None: "null", False: "false", True: "true"}[value]
     return quoted(value) if isinstance(value, str) else repr(value)

@@ -139,8 +139,8 @@ class _Bounded(Space):
         return min(max(value, self.low), self.high) if isinstance(value, int | float) else value
 
     def _cost(self, value: Any) -> tuple[Any, ...]:
-        """Return a sort key: values inside first, then exactly the simplest value, then values with
-        few digits."""
+        """Return a sort key by which shrinking orders values: values inside the space come first;
+        among them the simplest value, then values with few digits."""
         outside = not self.contains(value)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or (isinstance(value, float) and not math.isfinite(value)):
@@ -160,7 +160,7 @@ class _Bounded(Space):
 
 @dataclass(frozen=True, slots=True)
 class Numbers(_Bounded):
-    """Floats. Without bounds every float is a value, also NaN."""
+    """Floats between two bounds. Without bounds, every float is in the space, NaN as well."""
 
     word: ClassVar[str] = "number"
     of: ClassVar[type[int] | type[float]] = float
@@ -209,7 +209,7 @@ class Numbers(_Bounded):
         return strategies().floats(low, high, allow_nan=not self.is_bounded).map(self._short)
 
     def _short(self, value: float) -> float:
-        """Return a number with few digits near a random number. Edges provide the numbers with many
+        """Return a random number rounded to three digits, since edges provide numbers with many
         digits."""
         if not math.isfinite(value):
             return value
@@ -345,5 +345,5 @@ def as_integer(word: str) -> int | float | None:
 
 
 def _shown(bound: float) -> str:
-    """Return a bound as it is written on a line, such as 1 for 1.0."""
+    """Return a bound as a user writes it on a line, such as `1` for 1.0."""
     return repr(bound).removesuffix(".0")

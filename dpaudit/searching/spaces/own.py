@@ -23,10 +23,10 @@ _PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Own(Space):
-    """The inputs of a user's function or strategy.
+    """The space of the inputs that a user's function, or strategy of Hypothesis, generates.
 
-    The other inputs that it could give are unknown. So every plain dataset counts as inside, and
-    the only edge is the input of seed 0.
+    It is unknown which inputs the code can generate. So every dataset in plain Python counts as
+    inside, and the only edge is the input of seed 0.
 
     made_by: the function or the strategy.
     """
@@ -94,7 +94,8 @@ class Own(Space):
         return st.integers(0, _SEEDS - 1).map(self.generated)
 
     def _given(self, number: int) -> list[Any]:
-        """Return `number` inputs of a strategy, without the first input, which is often empty."""
+        """Return `number` inputs that a strategy draws. The first input is left out, since it is
+        often empty."""
         values = drawn(self.made_by, 0, self.words(), is_own=True)
         words = f"{self.words()} gave"
         return [_checked(value, words) for value in islice(values, 1, number + 1)]

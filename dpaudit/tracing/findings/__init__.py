@@ -53,13 +53,13 @@ KINDS: dict[FindingKind, tuple[Detector, ...]] = {
     "unused-noise": (unused_noise,),
     "sum": (sum_of_lines,),
 }
-# A line can have several findings of these kinds, one for each call on the line.
+# A line of code can have several findings of these kinds, one for each call on the line.
 _OF_CALLS = ("too-little-noise", "data-dependent-scale")
 
 
 def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None) -> Case:
-    """Return a `Case` with the findings of coupled runs, causes first, and with the lines that draw
-    noise and their costs.
+    """Return a `Case` with the findings of coupled runs (runs on two inputs with the same noise),
+    causes first, and with the lines that draw noise and their costs.
 
     claim: privacy claim for one run. Without a claim, a finding is a cause only if its cost is
         infinite.
@@ -76,8 +76,9 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
 
 
 def _by_laws(case: Case, epsilon: float) -> Case:
-    """Return the case with its findings if the exact laws of the output are known. If these laws
-    satisfy the claim, no difference between the runs is a leak.
+    """Return the case with its findings. The exact laws of its output (the probability of each
+    output on both inputs) are known. If these laws satisfy the claim, no difference between the
+    runs is a leak.
 
     epsilon: largest log-ratio of the two laws, in nats.
     """

@@ -36,7 +36,7 @@ _ROUNDING = 1e-9
 
 
 def of_noise(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each call whose noise is too small or has a scale that depends on the
+    """Yield a finding for each call that draws noise whose scale is too small, or depends on the
     data."""
     coins = coins_as_noise(case.runs)
     for call in case.calls:
@@ -45,8 +45,8 @@ def of_noise(case: Case) -> Iterator[Finding]:
 
 
 def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding]:
-    """Yield the finding of one call, if its noise is too small or has a scale that depends on the
-    data. others: the noise of the other calls, which spends part of the claim."""
+    """Yield a finding if the noise that one call draws has a scale that is too small, or that
+    depends on the data. others: noise of the other calls, which spends part of the claim."""
     runs, claim, changed = case.runs, case.claim, case.changed
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
         return  # no finding here: `of_parameters` yields it
@@ -95,8 +95,9 @@ def of_parameters(case: Case) -> Iterator[Finding]:
 
 
 def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield a finding if parameters of a library's mechanism differ between the inputs. Bounds of
-    the output are always compared; other parameters only if the law of the noise is unknown."""
+    """Yield a finding if the parameters with which a library's mechanism is called differ between
+    the inputs. Bounds of the output are always compared; other parameters only if the law of the
+    noise is unknown."""
     every = [each for hidden in one.hidden for each in hidden]
     bounds = next((each for each in every if changed_bounds(each)), None)
     unknown = [each for each in every if each.law == "unknown"]
@@ -125,10 +126,11 @@ def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def _chance_at_the_end(one: Hidden, name: str) -> float | None:
-    """Return the probability that an output reaches the nearer of the two inputs' bounds; None for
-    an unknown law. It is computed for both inputs, and the larger one is returned.
+    """Return the probability that the output of a library's mechanism reaches its bound; None for
+    an unknown law. The bound depends on the data: of the bounds for both inputs, the nearer one
+    counts. Of the probabilities on both inputs, the larger one is returned.
 
-    name: "lower" or "upper".
+    name: name of the bound, "lower" or "upper".
     """
     side = 1 if name == "upper" else -1
     end = min(side * each[name] for each in one.parameters)
@@ -181,8 +183,9 @@ def _too_little(
 
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
-    """Return whether the scale for d1 differs between pairs of runs, as for normal noise whose
-    variance is drawn. The law of value plus noise is then a mixture, which may cost less."""
+    """Return whether the scale of noise on d1 differs between pairs of runs, as for normal noise
+    whose variance is random. The law of value plus noise is then a mixture, which may cost less.
+    runs: the pieces of noise in each pair of runs."""
     largest = [max(piece.scales[0] for piece in pieces) for pieces in runs]
     known = [one for one in largest if math.isfinite(one)]
     return bool(known) and max(known) - min(known) > _ROUNDING * max(known)
@@ -199,7 +202,7 @@ def _other(one: Call) -> tuple[SourceLine, ...]:
     return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))
 
 
-# Largest number of lines named on which one input draws more often than the other.
+# Largest number of lines that are reported because one input draws more often there than the other.
 _FEW_UNEVEN = 3
 
 
@@ -212,8 +215,9 @@ def constant_seeds(case: Case) -> Iterator[Finding]:
 
 
 def noise_used_twice(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each draw that is added to two values whose shifts differ. The difference
-    of the two sums is then released without noise."""
+    """Yield a finding for each draw of noise that is added to two values, if the values change by
+    different amounts between the inputs. The difference of the two sums is then released without
+    noise."""
     for pair in case.runs.coupled:
         for draw, first, second in pair.comparison.twice:
             words = (
@@ -228,7 +232,8 @@ def noise_used_twice(case: Case) -> Iterator[Finding]:
 
 
 def unused_noise(case: Case) -> Iterator[Finding]:
-    """Yield a note for each draw that is added to no value, if its line has no other finding."""
+    """Yield a note (a finding that is no cause) for each line that draws noise which is added to no
+    value, if the line has no other finding."""
     others = [one for one in case.found if one.kind != "drawn-for-one-input"]
     named = {(one.line.file, one.line.line) for one in others}
     for pair in case.runs.coupled[:1]:
@@ -242,8 +247,8 @@ def unused_noise(case: Case) -> Iterator[Finding]:
 
 
 def drawn_for_one_input(case: Case) -> Iterator[Finding]:
-    """Yield a note for each line on which one input draws more often than the other, if no finding
-    is a cause. The cost of such a line is unknown."""
+    """Yield a note (a finding that is no cause) for each line that draws more often on one input
+    than on the other, if no finding is a cause. The cost of such a line is unknown."""
     if any(one.is_cause for one in case.found):
         return
     pairs = [pair for pair in case.runs.coupled if pair.forward]
@@ -257,8 +262,9 @@ def drawn_for_one_input(case: Case) -> Iterator[Finding]:
 
 
 def sum_of_lines(case: Case) -> Iterator[Finding]:
-    """Yield a note if the sum of the costs of all lines exceeds the claim, and no finding is a
-    cause. It is no cause, since a mechanism may have a proof with a smaller cost than the sum."""
+    """Yield a note (a finding that is no cause) if the sum of the costs of all lines exceeds the
+    claim, and no finding is a cause. It is no cause, since a mechanism may have a proof of a
+    smaller cost than the sum."""
     if not case.exceeds or case.claim is None or any(one.is_cause for one in case.found):
         return
     first, *rest = case.sites

@@ -58,8 +58,9 @@ def of_choices(case: Case) -> Iterator[Finding]:
 
 
 def _is_picked_from_data(parameters: dict[str, object]) -> bool:
-    """Return whether a choice has equally probable items. These may be records: probabilities that
-    differ because one input has one record more are no leak by themselves."""
+    """Return whether a random choice picks from equally probable items. The items may be records:
+    probabilities that differ because one input has one record more are no leak by themselves.
+    parameters: arguments of the function that makes the choice, by name."""
     return "n" in parameters and "p" not in parameters
 
 
@@ -77,8 +78,8 @@ def epsilon_of(laws: Laws) -> float:
 
 
 def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield a finding if the laws of the output violate a claim. Without a claim, yield one if an
-    output is possible for only one input."""
+    """Yield a finding if the exact laws of the output (its probabilities on both inputs) violate a
+    claim. Without a claim, yield one if an output is possible on only one input."""
     said = _excess(laws, claim)
     if said is None:
         return
@@ -91,7 +92,8 @@ def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
-    """Return the violated bound in words, such as "ε = 1.5"; None if the laws satisfy the claim."""
+    """Return the cost of the laws of the output in words, such as "ε = 1.5", if it exceeds the
+    claim; else None."""
     first, second = np.asarray(laws.first), np.asarray(laws.second)
     ways = (first, second), (second, first)
     epsilon = epsilon_of(laws)
@@ -124,13 +126,14 @@ def _divergence(order: float, one: Floats, other: Floats) -> float:
 
 
 def of_outputs(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each difference of the outputs that no noise hides, and for each coin
-    that decides the output at a higher cost than the claim allows."""
+    """Yield a finding for each difference of the outputs that no noise hides, and for each coin (a
+    comparison of a uniform number with a threshold) that decides the output at a higher cost than
+    the claim allows."""
     runs, claim = case.runs, case.claim
     if runs.laws is not None:
         yield from of_laws(runs.laws, claim)
-    # Several branches may lead to the same output, as in rejection sampling. The branch with the
-    # lowest cost counts.
+    # The lowest cost of each line in any pair of runs: outcomes of several coins may lead to the
+    # same output, as in rejection sampling, and the cheapest combination counts.
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
         if pair.absorbed is not None:
@@ -239,8 +242,9 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
 
 
 def _of_one_alone(name: str, runs: Runs) -> str:
-    """Return a phrase if a part of the output is constant for one input and takes several values
-    for the other one; else an empty string. name: name of the part."""
+    """Return a phrase such as " is always 0 for d1, and never for d2" if a part of the output is
+    constant on one input and takes several values on the other one; else "". name: name of the
+    part, such as `output[1]`."""
     seen: tuple[set[str], set[str]] = (set(), set())
     for each in runs.coupled:
         values = each.comparison.differing.get(name)
@@ -255,16 +259,17 @@ def _of_one_alone(name: str, runs: Runs) -> str:
 
 # Error probability of each confidence bound on a probability.
 _LEVEL = 1e-5
-# Number of occurrences of a repeated value. A value that occurs once may be a noised number.
+# Least number of occurrences of a value that is reported as repeated. A value that occurs once may
+# be a number with noise.
 _AGAIN = 2
-# Occurrences from which a value is reported although the law of some noise is unknown.
+# Least number of occurrences of a value that is reported although the law of some noise is unknown.
 _OFTEN = 100
 
 
 def of_selected(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each value that only one input had in the runs. It is a cause if the
-    counts of the runs refute the claim; otherwise the other input may have the value too rarely to
-    be seen."""
+    """Yield a finding for each value of the output that only one input gave in all runs. The
+    finding is a cause if the counts of the runs refute the claim; otherwise the other input may
+    give the value too rarely to be seen."""
     # The most frequent value comes first.
     for one in sorted(case.runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, case.claim)
@@ -310,9 +315,9 @@ def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
 
 
 def of_rare_branches(case: Case) -> Iterator[Finding]:
-    """Yield a note for each value that only one input has on a rare branch, if the probability of
-    the branch exceeds the claimed δ. It is no cause, since the other input may have the value on a
-    branch that was not run."""
+    """Yield a note (a finding that is no cause) for each value that only one input gives on a rare
+    branch (after an unlikely random choice), if the probability of the branch exceeds the claimed
+    δ. It is no cause, since the other input may give the value on a branch that was not run."""
     points = () if case.claim is None else case.claim.points()
     allowed = min((point.delta for point in points), default=0.0)
     for one in case.runs.rare:

@@ -18,9 +18,10 @@ from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import Chosen, Hidden
 from dpaudit.tracing.runs.places import Place
 
-# Names of parameters of a library's mechanism: its input value, and the bounds of its output.
+# Names of parameters of a library's mechanism: the value to which it adds noise, and the bounds of
+# its output.
 VALUE, BOUNDS = "value", ("lower", "upper")
-# Stands for an unknown scale or cost in arrays, whose rows with NaN would never be equal.
+# Stands for an unknown scale or cost in an array. Rows with NaN would never be equal.
 _UNKNOWN = -1.0
 
 
@@ -31,10 +32,11 @@ class Call:
     line: the line that draws.
     added: the line that adds the noise to a value, or compares it.
     primitive, law: names of the function that draws, and of the law of the noise.
-    operands: the hidden value in both runs, as text.
+    operands: the value that the noise hides on d1, and on d2, as text.
     callers: lines from which the call was reached, innermost first.
     hidden: the noise of the call, one list for each pair of runs.
-    runs: the same noise as pieces, equal pieces merged, one list for each pair of runs.
+    runs: the same noise as pieces (random numbers), equal pieces merged, one list for each pair of
+        runs.
     """
 
     line: SourceLine
@@ -48,13 +50,15 @@ class Call:
 
     @property
     def worst(self) -> list[Piece]:
-        """The pieces of the pair of runs in which the call costs most."""
+        """The pieces of noise (random numbers) of the call in the pair of runs in which they cost
+        most."""
         return max(filter(None, self.runs), key=cost_together)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The input of a detector: coupled runs, and the claim with which they are compared.
+    """The input of a detector of findings: coupled runs (runs on d1 and d2 with the same noise),
+    and the claim with which their costs are compared.
 
     claim: privacy claim for one run; None if nothing is claimed.
     changed: the amounts by which the record that differs changes a sum; None if unknown.
@@ -76,7 +80,7 @@ class Case:
 
 
 def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> Case:
-    """Return the case of coupled runs, without findings."""
+    """Return the `Case` of coupled runs, without findings."""
     calls = list(calls_of(runs))
     total, exceeds = _total(calls, runs, claim)
     sites = [*sorted(map(as_site, calls), key=rank), *coin_sites(runs)]
@@ -86,7 +90,8 @@ def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> 
 def _total(
     calls: Sequence[Call], runs: Runs, claim: PrivacyClaim | None
 ) -> tuple[str | None, bool]:
-    """Return the cost of all sites together, in words, and whether it exceeds the claim."""
+    """Return (cost, exceeds) of all calls and coins together: the cost in words, such as "ε = 2",
+    or None if it is unknown; and whether it exceeds the claim."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # noise that only one input draws has no known cost
     if runs.selected or runs.rare or unexplained(runs):
@@ -116,15 +121,16 @@ def _total(
 
 
 def coins_as_noise(runs: Runs) -> list[Piece]:
-    """Return each coin as a piece of Laplace noise with the same ε; an infinite ε if unknown."""
+    """Return, for each coin of coupled runs, a piece of Laplace noise with the same ε; an infinite
+    ε if it is unknown."""
     costs = [math.inf if one.cost is None else one.cost for one in coin_sites(runs)]
     return [Piece("laplace", (1.0, 1.0), one, released=False) for one in costs]
 
 
 def unexplained(runs: Runs) -> list[str]:
-    """Return the names of the parts of the output that differ although noise was added to equal
-    values. A pair of runs without noise is left out if coins explain the difference in some pair:
-    they may explain it here, too."""
+    """Return the names of the parts of the output, such as `output[1]`, that differ in a pair of
+    runs although noise was added to equal values. A pair of runs without noise is left out if coins
+    explain the difference in some other pair: they may explain it here, too."""
     has_coins = runs.laws is not None or any(pair.absorbed is not None for pair in runs.coupled)
     found: list[str] = []
     for pair in runs.coupled:
@@ -135,19 +141,20 @@ def unexplained(runs: Runs) -> list[str]:
 
 
 def cost_together(pieces: Sequence[Piece]) -> float:
-    """Return the cost of pieces by composition; infinite if unknown."""
+    """Return the composed cost of pieces of noise, in ε or μ; infinite if it is unknown."""
     total = together(pieces) if len({one.unit for one in pieces}) == 1 else None
     return math.inf if total is None else total
 
 
 def calls_of(runs: Runs) -> Iterator[Call]:
-    """Yield the calls that draw noise which is added to a value or compared with one."""
+    """Yield a `Call` for each call that draws noise which is added to a value or compared with
+    one."""
     # The key is (file, line, code, primitive), since a line may have several calls.
     found: dict[tuple[str, int, str, str], Call] = {}
     for number_, pair in enumerate(runs.coupled):
         for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
             if one.law == "uniform" and one.kind == "add" and not any(one.shifts):
-                continue  # the noise is a part of a calculation whose effect `by_effect` has found
+                continue  # a part of a calculation whose effect on the output is counted already
             key = one.draw.file, one.draw.line, one.draw.code, one.primitive
             if key not in found:
                 lines = shown(one.draw), shown(one.added)
@@ -169,15 +176,15 @@ def calls_of(runs: Runs) -> Iterator[Call]:
 
 
 def _turned(one: Hidden) -> Hidden:
-    """Return noise of a pair of runs that began with d2, with the values of d1 in first place."""
+    """Return the noise of a pair of runs that began with d2, with the values of d1 put first."""
     return one._replace(
         operands=one.operands[::-1], scales=one.scales[::-1], parameters=one.parameters[::-1]
     )
 
 
 def _pieces(every: Sequence[Hidden]) -> list[Piece]:
-    """Return the pieces of noise of a call in one pair of runs, equal pieces merged. A piece with
-    several uses counts once, with its costliest use."""
+    """Return the noise of a call in one pair of runs as pieces (random numbers), equal pieces
+    merged. A piece that is added or compared several times counts once, at its highest cost."""
     if not every:
         return []
     columns = [
@@ -242,13 +249,13 @@ def _known(scale: float) -> float:
 
 
 def cost_of(one: Piece) -> float:
-    """Return the cost of a piece; -1 if unknown."""
+    """Return the cost of a piece of noise, in ε or μ; -1 if it is unknown."""
     value = one.value
     return -1.0 if value is None else value
 
 
 def as_site(one: Call) -> Site:
-    """Return a call as a row of the table."""
+    """Return a call that draws noise as a row of the table in a report."""
     worst = one.worst
     costliest = max(worst, key=cost_of)
     shifts = [max((piece.shift for piece in pieces), default=0.0) for pieces in one.runs if pieces]
@@ -273,15 +280,16 @@ def as_site(one: Call) -> Site:
 
 
 def rank(site: Site) -> tuple[bool, float, str, int]:
-    """Return the sort key of a row: rows with unknown cost first, then the costliest."""
+    """Return the sort key of a row of the table in a report: rows with unknown cost come first,
+    then the rows with the highest cost."""
     return site.total is not None, -(site.total or 0.0), site.line.file, site.line.line
 
 
 def coin_sites(runs: Runs) -> Iterator[Site]:
-    """Yield a row of the table for each coin, or other discrete choice, that explains a difference
-    of the outputs or whose probabilities differ between the inputs."""
-    # For each line: its place, the primitive, the callers, and the ε in each pair of runs; None if
-    # the ε is unknown.
+    """Yield a row of the table in a report for each coin, or other discrete choice, that explains a
+    difference of the outputs or whose probabilities differ between the inputs."""
+    # For each line: its place, the function that draws, the callers, and the ε in each pair of runs
+    # (None if it is unknown).
     found: dict[tuple[str, int], tuple[Place, str, tuple[Place, ...], list[float | None]]] = {}
     for pair in runs.coupled:
         costs: dict[tuple[str, int], float | None] = {}
@@ -305,7 +313,12 @@ def coin_sites(runs: Runs) -> Iterator[Site]:
 def choice_site(
     place: Place, primitive: str, callers: Iterable[Place], cost: float | None, *, varies: bool
 ) -> Site:
-    """Return a coin, or another discrete choice, as a row of the table. cost: its ε, or None."""
+    """Return a coin, or another discrete choice, as a row of the table in a report.
+
+    primitive: name of the function that makes the choice.
+    cost: its ε in nats; None if unknown.
+    varies: whether the cost differs between pairs of runs.
+    """
     line = shown(place)
     return Site(
         line=line, added=line, primitive=primitive, law="choice", scales=None,

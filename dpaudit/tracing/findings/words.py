@@ -61,7 +61,7 @@ def number(value: float) -> str:
 class Changes(NamedTuple):
     """The amounts by which the record that differs between the inputs changes sums of columns.
 
-    sizes: absolute change of the sum of each column with numbers, without 0 and 1.
+    sizes: set of the absolute changes of the sums of columns with numbers, without 0 and 1.
     is_replaced: whether a record is replaced; otherwise it is added or removed.
     """
 
@@ -101,23 +101,28 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
             yield name, float(value)
 
 
-# Last words of a remedy with more noise. FOR_LINE is used if other lines leak, too.
+# Last words of a remedy that enlarges noise: if the line is the only leak, and if other lines leak,
+# too.
 FOR_PAIR, FOR_LINE = "would do for this pair", "would do for this line"
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
-# Words for a change that is a whole record, if the record is added, and if it is replaced.
+# Words for a change by a whole record, if the record is added or removed, and if it is replaced.
 WHOLE = ("the size of the record that differs", "the difference of the two records")
 
 
 def is_whole_record(piece: Piece, changed: Changes) -> bool:
-    """Return whether the shift of a piece equals a change in `changed`, so that a number of the
-    record that differs was added up without a bound."""
+    """Return whether the value behind a piece of noise changes by the same amount as the sum of a
+    column: the record that differs was then added up without a bound."""
     sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
     return piece.cost is None and any(sizes)
 
 
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
-    """Return the beginning of a remedy: the range to which records must be clipped for the present
-    scale to satisfy the claim; "" if unknown."""
+    """Return the first words of a remedy: the range to which records must be clipped, so that the
+    noise with its present scale satisfies the claim; "" if unknown.
+
+    piece: the noise.
+    changed: the amounts by which the record that differs changes sums.
+    """
     times = None if claim is None else _enlargement([piece], claim)
     most = math.nan if times is None else piece.shift / times
     most = math.floor(most * (1 + _ROUNDING)) if piece.law == "discrete" else most
@@ -155,8 +160,12 @@ def enlarged(
 def _enlargement(
     pieces: Sequence[Piece], claim: PrivacyClaim, others: Sequence[Piece] = ()
 ) -> float | None:
-    """Return the smallest factor for the scale of pieces that satisfies the claim, by bisection;
-    None if no factor does, or if it is unknown. others: noise whose scale is not changed."""
+    """Return the smallest factor by which the scale of noise must grow to satisfy the claim, found
+    by bisection; None if no factor does, or if it is unknown.
+
+    pieces: the noise whose scale grows.
+    others: noise whose scale stays.
+    """
     if others and (
         len({one.unit for one in (*pieces, *others)}) > 1
         or any(one.value is None for one in others)
@@ -187,8 +196,8 @@ def _enlargement(
 
 
 def same_parts(claim: PrivacyClaim | None) -> str:
-    """Return the remedy, in words, for an output whose keys, or whose number of values, depend on
-    the data."""
+    """Return a remedy in words, for an output whose keys, or whose number of values, depend on the
+    data."""
     below = "leave out noisy counts below a threshold"
     has_delta = claim is not None and all(point.delta for point in claim.points())
     more = f", or {below}" if has_delta else f"; or claim a δ above 0, and {below}"
