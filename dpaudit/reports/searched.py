@@ -113,7 +113,8 @@ def witness_of(result: AuditResult) -> int | None:
 
 
 def command(result: AuditResult) -> str | None:
-    """Return the command line that audits the witness alone; None if flags cannot express it."""
+    """Return the command line that audits the witness alone; None if flags cannot express it. The
+    witness is the simplest pair of inputs that refutes the claim."""
     number, settings = witness_of(result), _settings(result)
     if number is None or result.searched is None or settings is None:
         return None
@@ -158,7 +159,8 @@ def _flag(name: str, value: Any) -> list[str | None]:
 
 
 def snippet(result: AuditResult) -> str | None:
-    """Return Python code that audits the witness alone; None if there is no witness."""
+    """Return Python code that audits the witness alone; None if there is no witness. The witness is
+    the simplest pair of inputs that refutes the claim."""
     number = witness_of(result)
     if number is None or result.searched is None:
         return None

@@ -36,7 +36,8 @@ _HEADSTART = 3.0
 # Maximum number of draws for which evaluations are cheap; the smallest step is then _STEP / 4.
 _COSTLY_DRAWS = 20_000
 # A long step of a scan ends _CAUTION / √draws standard deviations before the expected bound, since
-# p jumps: by up to half of its value with tens of draws, by little with thousands of draws.
+# the p-value jumps: by up to half of its value with tens of draws, by little with thousands of
+# draws.
 _CAUTION = 15.0
 # Lower bounds for ε are at most this, in nats.
 _LARGEST_EPSILON = 50.0
