@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
     Outcomes = dict[Entry, Any]
-    # A coin or choice, the outcome to give it, and the name of the primitive that made it.
+    # A coin or choice, the outcome that replaces its own, and the name of the function that makes
+    # it (`coin` for a coin).
     Flip = tuple[Entry, Any, str]
 
 
 class Decision(NamedTuple):
-    """A coin, or a choice of few outcomes, in one run.
+    """A coin (a comparison of a uniform number with a threshold), or a choice of few outcomes, in
+    one run.
 
     entry: The moment of the coin or choice, and its index in an array of coins or choices.
     outcomes: (value, probability) for each possible outcome.
@@ -59,7 +61,8 @@ class Decision(NamedTuple):
 
 
 def decisions(recorder: Recorder) -> list[Decision] | None:
-    """Return the coins and choices of a run, in order; None if the run draws other noise."""
+    """Return the coins (comparisons of uniform numbers with thresholds) and the choices of few
+    outcomes of a run, in order; None if the run draws other noise."""
     found: list[Decision] = []
     # The range in which each uniform number lies, given its earlier comparisons.
     ranges: dict[int, tuple[float, float]] = {}
@@ -91,12 +94,12 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
 def _coins(
     one: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
 ) -> Iterator[Decision]:
-    """Yield the coins of a comparison, with their probabilities given the earlier comparisons of
-    the same uniform numbers.
+    """Yield the coins of one comparison of uniform numbers with thresholds. The probability of a
+    coin is conditional on the earlier comparisons of its uniform number.
 
     ranges: The range in which each uniform number lies, as a share of its full range. The coins
         narrow it.
-    listed: The numbers of a discrete law, whose outcomes count as choices already.
+    listed: The drawn numbers of discrete laws, which count as choices already.
     """
     values, shape = np.ravel(one.values).tolist(), np.shape(one.values)
     ids, cuts = (np.ravel(np.broadcast_to(each, shape)).tolist() for each in (one.ids, one.cut))
@@ -112,12 +115,13 @@ def _coins(
         yield Decision((one.moment, place), outcomes, bool(value), "coin")
 
 
-# Limits for each input: the number of branches that are run, of which the most likely are run
-# first, and the total number of coins and choices on them.
+# Limits for each input: the number of branches (combinations of outcomes) that are run, the most
+# likely ones first, and the total number of coins and choices on them.
 _MOST, _CHOICES = 128, 3_000
 # Give up if 32 branches have a total probability below 0.2, or if there are over 10⁶ branches.
 _EARLY, _LITTLE, _BEYOND = 32, 0.2, 1e6
-# Least number of runs with other seeds, which show whether any other noise changes the output.
+# Least number of runs of branches with other seeds: their outputs show whether other noise changes
+# the output.
 _CHECKING = 32
 # Largest total probability of the branches that are not run: a rounding error.
 _REST = 1e-9
@@ -150,8 +154,9 @@ class Laws(NamedTuple):
 
 
 def laws_of(coupler: Coupler) -> Laws | None:
-    """Return the laws of the output on both inputs, from one run of each branch. Return None if
-    other noise changes the output, or if there are too many branches."""
+    """Return the exact laws of the output on both inputs, from one run of each branch (combination
+    of outcomes of coins and choices). Return None if other noise changes the output, or if there
+    are too many branches."""
     if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     steps: dict[Spot, tuple[Decision, tuple[Spot, ...]]] = {}
@@ -174,8 +179,9 @@ def laws_of(coupler: Coupler) -> Laws | None:
 
 def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, float] | None:
     """Return the probability of each output of an input; None if other noise changes the output, or
-    if there are too many branches.
+    if there are too many branches (combinations of outcomes of coins and choices).
 
+    which: The index of the input: 0 or 1.
     steps: A mapping that gets, for each spot (instruction), (decision, callers) of its coin or
         choice with the most unequal odds.
     """
@@ -219,7 +225,8 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
 
 
 def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the largest absolute log-ratio, in nats, of the two probabilities of an outcome."""
+    """Return the largest absolute log-ratio, in nats, of the two probabilities of an outcome.
+    first, second: The probability of each outcome on either input."""
     found = 0.0
     for one, other in zip(first, second):
         if one != other:
@@ -228,8 +235,9 @@ def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _number_of_branches(branch: Sequence[Decision]) -> float:
-    """Return a lower bound on the number of branches, from the choices of one branch: the inverse
-    probability of the most likely outcomes."""
+    """Return a lower bound on the number of branches (combinations of outcomes of coins and
+    choices): 1 / (largest possible probability of a branch). branch: The coins and choices of one
+    branch."""
     return math.prod(1 / max(chance for _, chance in each.outcomes) for each in branch)
 
 
@@ -249,8 +257,8 @@ def _key(value: Any) -> Any:
 
 
 def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
-    """Return the laws with outputs merged that differ only by the rounding of floats: their
-    probabilities are added."""
+    """Return the laws (probability of each output) after outputs that differ only by the rounding
+    of floats are merged: their probabilities are added."""
     numbers = {
         value
         for law in laws
@@ -273,8 +281,8 @@ def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
     return found
 
 
-# Up to 64 flips are all tried one by one. If there are more, flips found by bisection are tried,
-# and the first 16.
+# A flip replaces the outcome of one coin by another outcome. Up to 64 flips are all tried. If there
+# are more, the flip that bisection finds and the first 16 are tried.
 _SINGLE, _FIRST = 64, 16
 
 
@@ -296,18 +304,19 @@ class Absorbed(NamedTuple):
 
 
 class Flips:
-    """Searches coins whose flip in a second run makes both outputs of a pair equal. The coins that
-    explained an earlier pair are tried first."""
+    """Searches for a coin (a comparison of a uniform number with a threshold) that explains the
+    different outputs of a pair of runs: if it is flipped in the second run, both outputs are equal.
+    The coins that explained an earlier pair are tried first."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
-        # The coin that alone decides how a part of the output differs, by the name of the part;
-        # None if there is no such coin.
+        # By name of a part of the output: the only coin that decides how the part differs between
+        # the runs; None if there is no such coin.
         self._single: dict[str, Entry | None] = {}
 
     def absorbed(self, coupler: Coupler, first: Run, second: Run) -> Absorbed | None:
-        """Return the coin that makes both outputs equal when it is flipped in the second run; None
-        if no such coin is found."""
+        """Return the coin (a comparison of a uniform number with a threshold) that makes both
+        outputs equal when it is flipped in the second run; None if no such coin is found."""
 
         def flipped(flips: Iterable[Flip]) -> Run:
             return coupler.run(1, {entry: value for entry, value, _ in flips}, reference=first)
@@ -344,9 +353,10 @@ class Flips:
         yield from every[:_FIRST]
 
     def _cost(self, coupler: Coupler, first: Run, second: Run) -> float | None:
-        """Return the cost of the coin that alone decides how a part of the output differs between
-        the inputs, as in a poll by randomized response: the log-ratio of its probabilities in nats.
-        Return None if there is no such coin, or if coins are tossed on several lines."""
+        """Return the cost in nats of the only coin that decides how a part of the output differs
+        between the inputs, as in a poll by randomized response: the log-ratio of its two
+        probabilities. Return None if there is no such coin, or if coins are tossed on several
+        lines."""
         every = {one.entry: one for one in decisions(first.recorder) or ()}
         name = next(iter(_differing(first, second)), None)
         if name is None or len({one.spot for one in every.values()}) != 1:
@@ -359,9 +369,13 @@ class Flips:
 
 
 def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> Entry | None:
-    """Return the only coin that changes how a part of the output differs between the inputs, found
-    by bisection; None if several coins change it. Other coins may change the part by the same
-    amount for both inputs."""
+    """Return the only coin whose flip changes how a part of the output differs between the inputs,
+    found by bisection; None if several coins do. Flips of other coins may change the part by the
+    same amount on both inputs.
+
+    every: The coins and choices of the first run.
+    name: The name of the part, such as `output[1]`.
+    """
 
     def gap(flipped: Iterable[Decision]) -> Any:
         outcomes = {one.entry: one.value for one in every}
@@ -379,9 +393,10 @@ def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> En
 
 
 def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
-    """Return an item on which a result depends, found by bisection.
+    """Return a coin on which a result depends, found by bisection.
 
-    changes: A function that returns whether the result changes if these items are flipped.
+    every: All coins.
+    changes: A function that returns whether the result changes if the given coins are flipped.
     """
     # Sort by instruction, so that a half flips one coin of each person, not both: two flips in one
     # part of the output may cancel out.

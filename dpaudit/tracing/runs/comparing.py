@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .running import Run
 
 
-# Laws of draws that may pick records of the dataset.
+# Laws whose drawn numbers may be indexes of records of the dataset.
 _PICKING = ("choice", "sample", "permutation", "integers", "binomial")
 
 
@@ -49,9 +49,10 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Return the alignment of two runs: for each spot at which the numbers of uses differ, the
-    index in the first run of each use of the second run. The index is None for a use of the second
-    run without a counterpart."""
+    """Return the alignment of two runs: for each spot (instruction) at which the runs differ in
+    their number of uses (additions or comparisons of noise), a list with one item for each use of
+    the second run. The item is the index of its counterpart among the uses of the first run, or
+    None without a counterpart."""
     one, other = _moments(first.recorder), _moments(second.recorder)
     found = {}
     for spot in one.keys() & other.keys():
@@ -77,7 +78,8 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
 
 
 def _moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return the moments of the uses of a run, grouped by kind and spot."""
+    """Return the moments of the uses (additions or comparisons of noise) of a run, as lists by
+    (kind, spot): the kind of use and the instruction."""
     found: dict[Any, list[Moment]] = {}
     for one in recorder.uses:
         found.setdefault(one.moment[:2], []).append(one.moment)
@@ -94,7 +96,7 @@ def _key(use: Use) -> Any:
 
 def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
     """Return the differences between two runs. The second run repeats the noised values of the
-    first run."""
+    first run. alignment: As `alignment_of` returns it."""
     pairs = matched(first.recorder, second.recorder, alignment)
     shown = significant(first)
     return Comparison(
@@ -158,7 +160,8 @@ def _lists(both: tuple[Any, Any]) -> tuple[list[float], list[float]]:
 
 
 def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
-    """Return the name of each part of the output that differs, with both values as text."""
+    """Return (value in the first run, value in the second run) as texts, by name of each part of
+    the output that differs, such as `output[1]`."""
     found = {}
     for name in {**first.parts, **second.parts}:
         one, other = (run.parts.get(name, Missing) for run in (first, second))
@@ -213,7 +216,8 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
 
 
 def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
-    """Return the noise of a use, with its operands in both runs.
+    """Return the noise of a use (an addition or comparison of noise), with the numbers that it
+    hides in both runs.
 
     run: The first run.
     one: The use in the first run.
@@ -225,8 +229,8 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
     root = _root(recorder, one)
-    # Operands and scales are divided by `unit`. They are then the same as before the noised value
-    # was scaled.
+    # The noised value may have been multiplied after the noise was added. Division by `unit` gives
+    # the operands and scales before that.
     unit = _unit(one, root)
     first_scales, second_scales = (
         np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
@@ -263,8 +267,9 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:
-    """Return the use before a comparison: its operand does not include the threshold. Return other
-    uses unchanged."""
+    """Return, for a comparison of a noised value, the addition of noise that came before it, whose
+    operand does not include the threshold. Return an addition unchanged. recorder: The records of
+    the run."""
     is_sum = use.kind != "compare" or use.previous is None
     return use if is_sum else recorder.uses[use.previous or 0]
 
@@ -276,10 +281,11 @@ def _root(recorder: Recorder, use: Use) -> Use:
 
 
 def _unit(one: Use, root: Use) -> Any:
-    """Return the factors by which a noised value was scaled after the noise was added.
+    """Return the factors by which noised values were multiplied after the noise was added, one for
+    each piece of noise.
 
-    one: The latest use of the noise.
-    root: The use that added the noise.
+    one: The latest addition or comparison of the noise.
+    root: The first one, which added the noise.
     """
     factor, before = np.ravel(one.factor), np.ravel(root.factor)
     if len(before) != len(factor):
@@ -288,8 +294,8 @@ def _unit(one: Use, root: Use) -> Any:
 
 
 def _distances(one: Any, other: Any) -> Any:
-    """Return the distances between the entries of two arrays; infinity where only one of the two
-    entries is NaN or infinite."""
+    """Return the absolute differences between the entries of two arrays; infinity where one entry
+    is NaN or infinite and the other is not equal to it."""
     with np.errstate(all="ignore"):
         found = np.abs(one - other)
     is_same = (one == other) | (np.isnan(one) & np.isnan(other))
@@ -305,14 +311,15 @@ def _ravelled(operand: Any) -> Any:
     return np.ravel(np.asarray(operand, dtype=float))
 
 
-# A noised value counts as released if the output shows it up to this rounding error, in scales of
-# the noise.
+# A noised value counts as released if a number of the output differs from it by at most this
+# rounding error, in scales of the noise.
 _ROUNDED = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
-    """Return an array of truth values: whether the output shows each noised value of a use, or of
-    the earlier uses of the same noise. The output may round the values slightly."""
+    """Return a Boolean array: whether the output shows each noised value of a use (an addition or
+    comparison of noise), or of the earlier uses of the same noise. The output may round the values
+    slightly."""
     recorder, numbers = run.recorder, _numbers(run)
     found = np.zeros(np.size(use.value), dtype=bool)
     at: Use | None = use
@@ -326,8 +333,8 @@ def are_released(run: Run, use: Use) -> Any:
 
 
 def significant(run: Run) -> set[int]:
-    """Return the `id` of each use that counts: the last use of a noised value, and the earlier uses
-    whose values the output shows."""
+    """Return the `id` of each use (addition or comparison of noise) that is compared between runs:
+    the last use of each noised value, and the earlier uses whose values the output shows."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {one.previous for one in uses if one.previous is not None}
     among = {
@@ -360,7 +367,7 @@ def _numbers(run: Run) -> Any:
 
 
 def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
-    """Return an array of truth values: whether each value is within the tolerance of any number.
+    """Return a Boolean array: whether each value differs from some number by at most the tolerance.
 
     numbers: A sorted array.
     """
@@ -380,11 +387,12 @@ _CLOSE = 1e-9
 
 
 def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
-    """Return (line of the draw, line of one use, line of another use) for each noise that hides two
-    values, if one value changes by more than the other between the runs.
+    """Return (line of the draw, line of one use, line of another use) for noise that is added to,
+    or compared with, two values that change by different amounts between the runs.
 
     run: The first run.
-    pairs: The uses of the first run, each with its counterpart in the second run.
+    pairs: The uses (additions or comparisons of noise) of the first run, each with its counterpart
+        in the second run.
     """
     first = run.recorder
     compared = {id(first.uses[one]) for one in first.compared if one is not None}
@@ -426,8 +434,13 @@ def _shows_both(run: Run, before: Use, one: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield the spots (instructions) at which a noised value is combined with data again, so that
-    its shift between the runs changes."""
+    """Yield the spots (instructions) at which a noised value is combined with data again: the
+    distance between the runs of the number behind the noise changes there.
+
+    first, second: The records of both runs.
+    pairs: The uses (additions or comparisons of noise) of the first run, each with its counterpart
+        in the second run.
+    """
     for one, other in pairs:
         if one.previous is None or other.previous is None:
             continue
@@ -446,9 +459,9 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 
 def _steps(one: Use, other: Use) -> Any:
-    """Return the change of the noise that would give two uses the same noised value: the difference
-    of their operands, divided by the factor of the noise; 0 where this is not finite. Return None
-    if the uses have different shapes."""
+    """Return the change of the noise after which the additions (or comparisons) of both runs have
+    the same noised value: the difference of their operands, divided by the factor of the noise; 0
+    where this is not finite. Return None if the operands have different shapes."""
     if np.shape(one.operand) != np.shape(other.operand):
         return None
     with np.errstate(all="ignore"):
@@ -458,8 +471,9 @@ def _steps(one: Use, other: Use) -> Any:
 
 
 def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
-    """Return the last point at which the control flow of two runs differs; None if it does not
-    differ. Only the last execution of each line counts, unless both runs execute the same lines."""
+    """Return the last point at which the executed lines of two runs differ; None if they do not
+    differ. Only the last execution of each line counts, unless both runs execute the same set of
+    lines."""
     if first.lines == second.lines:
         return None
     one, other = _without_repeats(first.lines), _without_repeats(second.lines)
@@ -468,7 +482,8 @@ def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
 
 
 def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
-    """Return the first point at which two runs differ; None if their first lines differ."""
+    """Return the first point at which the executed lines of two runs differ; None if their first
+    lines differ."""
     shared = min(len(one), len(other))
     place = next((place for place in range(shared) if one[place] != other[place]), shared)
     following = [_maybe(lines[place]) if place < len(lines) else None for lines in (one, other)]
@@ -476,8 +491,10 @@ def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
 
 
 def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> ControlFlow | None:
-    """Return the point before the last lines that only one run executes; None if no common line
-    precedes them.
+    """Return the point in front of the last lines that only one run executes; None if no common
+    line precedes them.
+
+    one, other: The executed lines of both runs.
 
     only: The lines that only one run executes.
     """

@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from .places import Spot
 
 
-# Number of times that a pair is run again with noised values severed: a severed value may uncover
-# another spot at which a noised value meets data.
+# Number of times that a pair is run again with noised values severed (replaced by plain numbers): a
+# severed value may uncover another instruction that combines a noised value with data.
 _SEVERED = 3
-# Number of pairs of runs that confirm that severed noised values hide no data, and the first seed.
+# Number of pairs of runs that confirm that other noise hides the data if noised values are severed
+# (replaced by plain numbers), and the seed of the first pair.
 _CONFIRMING, _CONFIRMING_SEED = 24, 2_000
-# A branch of at least this probability occurs often enough in the runs that count values
-# (`selected`); values on less likely branches are listed in `Runs.rare`.
+# A branch (the code after one outcome of a coin) of at least this probability occurs often enough
+# in the runs that count values (`selected`). Values on less likely branches are listed in
+# `Runs.rare`.
 _OFTEN = 0.1
 
 
@@ -125,15 +127,15 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
 
 
 def beginning(subject: Subject, dataset: Any, seed: int) -> Run:
-    """Return the first run on a dataset. If it imports modules, make it once more: the primitives
-    of these modules are replaced only in the next run."""
+    """Return the first run on a dataset. If it imports modules, make it once more: the functions of
+    these modules that draw noise are replaced only in the next run."""
     modules = len(sys.modules)
     first = run(subject, dataset, seed)
     return first if len(sys.modules) == modules else run(subject, dataset, seed)
 
 
 class _Pairs:
-    """Couples pairs of runs of one mechanism.
+    """Makes pairs of runs of one mechanism on two inputs with the same noise.
 
     If a noised value is combined with data again, such as in a sum of squares around a noised mean,
     its noise seems to hide these data, too. Such a pair is run once more with the noised value
@@ -158,7 +160,11 @@ class _Pairs:
 
     def couple(self, coupler: Coupler, first: Run, forward: bool) -> Coupled:
         """Make the second run of a pair. Return the pair, with the noise and coins that explain how
-        the second run differs from the first run."""
+        the second run differs from the first run.
+
+        coupler: Runs the inputs; its first input is the input of the first run.
+        forward: Whether the first run is on d1.
+        """
         second = coupler.run(1, reference=first, has_lines=True)
         alignment = alignment_of(first, second)
         if alignment:
@@ -188,13 +194,14 @@ class _Pairs:
 
     @property
     def adaptive(self) -> list[Coupled] | None:
-        """The adaptive pairs, in which noised values are severed; None if no value was severed, or
-        if the outputs of an adaptive pair differ."""
+        """The adaptive pairs of runs, in which noised values are severed (replaced by plain
+        numbers); None if no value was severed, or if the outputs of an adaptive pair differ."""
         return self._adaptive if self._severed and not self._is_refuted else None
 
     def add_adaptive(self, coupler: Coupler, pair: Coupled) -> None:
-        """Add a pair to the adaptive pairs. Run it again before if a noised value must be severed:
-        if noise hides two values, or if its scale depends on the data."""
+        """Add a pair of runs to the adaptive pairs. Before that, run it again with noised values
+        severed (replaced by plain numbers), if noise hides two values or its scale depends on the
+        data."""
         if self._is_refuted:
             return
         comparison = pair.comparison
@@ -209,8 +216,8 @@ class _Pairs:
         self._adaptive.append(pair)
 
     def confirm_adaptive(self) -> None:
-        """Run 24 more adaptive pairs with other noise: the outputs of a few pairs may be equal by
-        chance."""
+        """Run 24 more adaptive pairs (with noised values severed) with other noise, since the
+        outputs of a few pairs may be equal by chance."""
         for seed in range(_CONFIRMING if self._severed else 0):
             if self._is_refuted:
                 return
@@ -225,9 +232,12 @@ class _Pairs:
 
 
 def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> Comparison:
-    """Return a comparison of two runs with added noise that is known by its effect on the output.
-    If the code compares this noise with a threshold, such as 1/2 in an inverse distribution
-    function, the comparison does not pick records."""
+    """Return a comparison of two runs to which noise is added that is known by its effect on the
+    output. If the code compares this noise with a threshold, such as 1/2 in an inverse distribution
+    function, this does not count as a random choice of records.
+
+    hidden: The added noise.
+    """
     own = {piece for one in hidden for piece in one.pieces}
     choices = [one for one in first.recorder.choices if not own.issuperset(np.ravel(one.ids))]
     return comparison._replace(
@@ -238,8 +248,13 @@ def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> C
 def _on_branches(
     pairs: _Pairs, coupled: list[Coupled], every: list[Run]
 ) -> tuple[list[Coupled], list[OnRareBranch]]:
-    """Return the pairs of runs on frequent branches, and the values that only one input gives on
-    rare branches. Both lists are empty if the outputs of some pair differ already."""
+    """Return (pairs of runs on frequent branches, values that only one input gives on rare
+    branches). A branch is the code after one outcome of a coin. Both lists are empty if the outputs
+    of some pair differ already.
+
+    coupled: The pairs of runs so far.
+    every: The first run of each pair.
+    """
     if not every or any(one.bare or one.noised or one.absorbed for one in coupled):
         return [], []
 
@@ -257,7 +272,8 @@ def _uncalled(firsts: list[Run]) -> list[str]:
 
 
 def _is_repeated(use: Use, again: Recorder) -> bool:
-    """Return whether the noise of a use hides the same operand in another run on the same input."""
+    """Return whether the noise of a use (an addition or comparison of noise) hides the same number
+    in another run on the same input. again: The records of the other run."""
     other = again.by_moment.get(use.moment)
     if not isinstance(other, Use) or np.shape(other.operand) != np.shape(use.operand):
         return False
@@ -279,8 +295,8 @@ def _keeps_state(coupler: Coupler, first: Run) -> bool:
 
 
 def _constant(firsts: list[Run]) -> list[tuple[Place, str, str]]:
-    """Return (line, function, seed) for each seed that a generator gets in all runs on d1, though
-    the runs have different noise."""
+    """Return (line, function, seed) for each seed that a generator gets in all runs on d1, although
+    the runs should have different noise. firsts: The runs on d1."""
     if len(firsts) < 2:
         return []
     every = [

@@ -23,7 +23,7 @@ class Hidden(NamedTuple):
     shifts: The distances between the operands of the two runs.
     scales: The scales of the noise in the first run and the scales in the second run.
     released: Whether the output shows each noised value.
-    pieces: The numbers by which the recorder knows the pieces.
+    pieces: The number of each piece in the records of the run.
     parameters: The arguments of the primitive, by name, in the first run and in the second run.
     cost: The absolute log-ratio, in nats, of the densities of the output in the two runs, for
         uniform noise of kind `effect`; else None.
@@ -88,8 +88,8 @@ class Comparison(NamedTuple):
     control_flow: The point at which the control flow differs; None if it does not differ.
     uneven: (line, primitive, number in the first run, number in the second run) for each primitive
         that draws different numbers of values in the two runs.
-    twice: (line of the draw, line of one use, line of another use) for each noise that hides two
-        values, if one value changes by more than the other between the runs.
+    twice: (line of the draw, line of one use, line of another use) for noise that is added to, or
+        compared with, two values that change by different amounts between the runs.
     moved: The spots (instructions) at which a noised value is combined with data again; empty in
         the results of `couple`.
     unused: (line, primitive) for each draw whose numbers are never added or compared.

@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# Largest number of pieces of noise (drawn numbers) of a run in which a uniform number is sought.
+# A uniform number is sought only in runs with at most this number of pieces of noise (drawn
+# numbers).
 _PIECES = 32
-# Shift, in widths of the range, to another value of a uniform number. It is no simple fraction, so
-# that a symmetry of the program, such as a sign or a period, does not undo it.
+# To see its effect, a uniform number is moved by this amount, in widths of its range. It is no
+# simple fraction, so that a symmetry of the program, such as a sign or a period, does not undo it.
 _ELSEWHERE = 0.382
-# Noise is sought by its effect only if at most this number of parts of the output differ.
+# Noise is sought by its effect only if at most this number of parts (entries) of the output differ.
 _PARTS = 8
-# Grid, in widths of the range, between whose points bisection seeks a uniform number, and the steps
-# of the bisection. An inverse distribution function is steep at the ends of the range, and may have
-# a kink, so that methods with derivatives may fail.
+# Bisection seeks a uniform number between two neighbouring points of this grid, in widths of its
+# range. `_HALVES` is the number of steps. An inverse distribution function is steep at the ends of
+# the range, and may have a kink, so that methods with derivatives may fail.
 _BETWEEN = (1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6)
 _HALVES = 45
 # To differentiate the output by a uniform number, the number is moved by this share of its distance
@@ -100,7 +101,7 @@ class _Piece(NamedTuple):
 
     @property
     def elsewhere(self) -> float:
-        """Another value that the draw can have."""
+        """Another value that the drawn number can have."""
         if self.ends is not None:
             low, width = self.ends[0], self.ends[1] - self.ends[0]
             return low + ((self.value - low) / width + _ELSEWHERE) % 1 * width
@@ -119,11 +120,12 @@ def _hidden(
     number: float,
     at: Callable[[float, int], Run],
 ) -> Hidden:
-    """Return a uniform number as noise, with its shift between the runs.
+    """Return a uniform number as noise that hides a part of the output, with its cost.
 
-    name: The name of the part of the output that the number hides.
+    name: The name of the part, such as `output[1]`.
+    one: The uniform number in the first run.
     number: The uniform number with which the second input gives the output of the first.
-    at: A function that runs an input with a given uniform number.
+    at: A function from a uniform number and the index of an input to the run with this number.
     """
     draw = one.draw
     slopes = _slope(at, name, one.value, 0, one), _slope(at, name, number, 1, one)
@@ -148,7 +150,7 @@ def _hidden(
 
 
 def _pieces(second: Run) -> Iterator[_Piece]:
-    """Yield the pieces of noise of a run that are floats; integers are skipped."""
+    """Yield the pieces of noise (drawn numbers) of a run that are floats; integers are skipped."""
     for draw in second.recorder.draws:
         if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
             shape = np.shape(draw.values)
@@ -167,6 +169,8 @@ def _bracketed(
     """Return the uniform number with which the second input gives the output of the first run,
     found by bisection; None if no grid interval brackets it.
 
+    at: A function from a uniform number and the index of an input to the run with this number.
+    name: The name of the part of the output that is compared.
     ends: The ends of the range of the uniform number.
     """
     start, width = ends[0], ends[1] - ends[0]
@@ -253,15 +257,16 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
 
 
 def _shown(one: Run, number: int) -> set[Spot]:
-    """Return the spots (instructions) at which a piece of noise is added to or compared with a
-    number, and the output shows the result."""
+    """Return the spots (instructions) of a run at which a piece of noise (drawn number) is added to
+    or compared with a number, if the output shows the result. number: The number of the piece."""
     uses = [use for use in one.recorder.uses if number in np.ravel(use.ids)]
     return {
         use.moment[1] for use in uses if are_released(one, use)[np.ravel(use.ids) == number].any()
     }
 
 
-# Number of compared pieces of noise (drawn numbers in a comparison) that are set to rare values.
+# Largest number of pieces of noise (drawn numbers) that are set to rare values, of the pieces that
+# the run compares with other numbers.
 _DECIDING_PIECES = 32
 # Quantiles of noise of scale 1 for the probabilities 10⁻⁴ and 1 - 10⁻⁴, by law.
 _RARE = {
@@ -300,8 +305,9 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield overrides that set compared noise to rare values: its quantiles for the probabilities
-    10⁻⁴ and 1 - 10⁻⁴. For each quantile, each drawn number is set alone, then all together."""
+    """Yield overrides (value by entry: moment of the draw and index) that set the noise in
+    comparisons of a run to rare values: its quantiles for the probabilities 10⁻⁴ and 1 - 10⁻⁴. For
+    each quantile, each drawn number is set alone, then all together."""
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -310,9 +316,9 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 
 def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
-    """Yield (entry, quantiles) for each drawn number that the run compares. The entry is the moment
-    of its draw and its index in the draw. The quantiles of its law have the probabilities 10⁻⁴ and
-    1 - 10⁻⁴."""
+    """Yield (entry, quantiles) for each drawn number that a run compares with another number. The
+    entry is the moment of its draw and its index in the draw. The two quantiles of its law have the
+    probabilities 10⁻⁴ and 1 - 10⁻⁴."""
     compared = {
         piece
         for use in recorder.uses

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     Free = tuple[list[Run], list[Run]]
 
 
-# Number of runs with independent noise that each input gets at first, and the seed of the first.
+# Number of runs with independent noise that are made first on each input, and the seed of the first
+# of these runs.
 _FREE, _FREE_SEED = 24, 1_000
-# Limits of the runs that count how often a value occurs: runs of each input, and seconds in all.
+# Limits of the runs that count how often a value occurs: runs on each input, and seconds in all.
 _RUNS, _SECONDS = 1_500, 5.0
-# Counting stops after this number of occurrences, and is checked after every 50 runs of each input.
+# Counting stops after 100 occurrences of a value. This is checked after every 50 runs on each
+# input.
 _ENOUGH, _STEP = 100, 50
 # Least number of runs of each input if the law of some noise is unknown: the counts are then the
 # only evidence.
@@ -79,8 +81,8 @@ class Selected(NamedTuple):
 
 
 class FreeRuns:
-    """Runs of both inputs with independent noise, made at the first request. They show which parts
-    (entries) of the output have noise."""
+    """Runs on both inputs with independent noise, which are made at the first request. They show
+    which parts (entries) of the output have noise."""
 
     def __init__(self, coupler: Coupler) -> None:
         self._coupler = coupler._replace(seed=_FREE_SEED, alignment=None)
@@ -124,15 +126,17 @@ class FreeRuns:
         return not is_decided(self._coupler, both_runs, valued)
 
     def is_never(self, which: int, name: str) -> bool:
-        """Return whether a name is missing from all runs of an input: as the name of a part of the
-        output, and as a text in the output."""
+        """Return whether a name occurs in no run on an input, neither as the name of a part of the
+        output, such as `output['a']`, nor as a text in the output. which: The index of the
+        input."""
         return not any(name in marks(each) for each in self.both()[which])
 
 
 def selected(
     pairs: Sequence[Coupled], runs: FreeRuns, claim: Sequence[tuple[float, float]] = ()
 ) -> list[Selected]:
-    """Return the values that only one input gives in all runs with independent noise.
+    """Return the values of the output that one input gives, and the other input gives in none of
+    the runs with independent noise.
 
     pairs: Pairs of runs with the same noise. Their differing parts with noise are examined.
     runs: Runs with independent noise, which grow until the values have been counted.
@@ -169,8 +173,8 @@ def _refutes(one: Selected, point: tuple[float, float]) -> bool:
 
 
 def _counted(one: Selected, free: Free, many: int) -> Selected | None:
-    """Return a value with its number of occurrences in the first `many` runs; None if the other
-    input gives the value, too."""
+    """Return a value with its number of occurrences in the first `many` runs on its input; None if
+    the other input gives the value, too. free: Runs on d1, and runs on d2."""
     own, others = (
         [text_of(run, one.part) for run in runs[:many]] for runs in _turned(free, one.which)
     )
@@ -178,8 +182,9 @@ def _counted(one: Selected, free: Free, many: int) -> Selected | None:
 
 
 def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
-    """Yield the values, not counted yet, that one input gives in a pair and the other input does
-    not give in any of the runs with independent noise."""
+    """Yield the values of the output that one input gives in a pair of runs, and the other input
+    gives in none of the runs with independent noise (`free`). Their occurrences are not counted
+    yet."""
     seen = set()
     for pair in sorted(pairs, key=_is_known, reverse=True):
         comparison = pair.comparison
@@ -222,8 +227,9 @@ def text_of(one: Run, part: str) -> str | None:
 
 
 def _is_known(pair: Coupled) -> bool:
-    """Return whether noise cannot cause the difference of the outputs of a pair: all noise has a
-    known law and is equal in both runs, and no coin or random choice occurred."""
+    """Return whether all noise of a pair of runs is understood, so that it cannot cause the
+    difference of the outputs: all noise has a known law and is equal in both runs, and there is no
+    coin or random choice."""
     one, raises = pair.comparison, pair.noised == ["raises"]
     is_hiding = all(each.kind != "effect" and each.law in _HIDING for each in one.hidden)
     # A run that raises makes fewer draws.
@@ -231,8 +237,8 @@ def _is_known(pair: Coupled) -> bool:
     return bool(one.hidden) and is_hiding and is_even and not (one.picks or one.chosen)
 
 
-# Discrete laws whose outcome is the drawn number. The outcome of any other discrete law is an index
-# in a list of options.
+# Discrete laws whose outcomes are numbers. The outcomes of any other discrete law are indexes in a
+# list of options.
 _NUMBERS = ("integers", "binomial")
 _HOLDS = {True: "holds", False: "does not hold"}
 # Limits of the search for rare branches: the number of branches, of which the rarest are tried
@@ -287,8 +293,8 @@ def on_rare_branches(
     couple: Callable[[Run, bool], Coupled],
     runs: FreeRuns,
 ) -> Iterator[tuple[OnRareBranch, Coupled]]:
-    """Yield (value, pair) for values that only one input gives on a rare branch (the code after an
-    unlikely outcome of a coin). The pair of runs shows the value. Stop after one second.
+    """Yield (value, pair of runs that shows it) for values that only one input gives on a rare
+    branch (the code after an unlikely outcome of a coin). Stop after one second.
 
     firsts: A run of d1 and a run of d2, with the coupler's seed.
     couple: A function that takes a run and whether it is a run of d1, and returns the pair of this
@@ -340,8 +346,8 @@ def _on_rare_branch(branch: _Branch, found: tuple[str, int, str], pair: Coupled)
 
 
 def _branches(recorder: Recorder) -> Iterator[_Branch]:
-    """Yield the outcomes of coins and choices that did not occur in a run. An outcome that several
-    executions of a line share is yielded once. Arrays of coins are left out. So are coins whose
+    """Yield the outcomes of coins and choices that did not occur in a run. If several executions of
+    a line have the same outcome, it is yielded once. Arrays of coins are left out, and coins whose
     uniform number the run also uses elsewhere, since that use may contradict a forced outcome."""
     left: dict[tuple[Spot, Any], float] = {}
     found: dict[tuple[Spot, Any], _Branch] = {}
@@ -371,8 +377,8 @@ def _branches(recorder: Recorder) -> Iterator[_Branch]:
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
-    """Return a function that returns whether a coin is a single comparison of uniform numbers that
-    have no other use in the run."""
+    """Return a function from a coin of a run to whether it can be forced to another outcome: it is
+    a single comparison, and its uniform numbers are used nowhere else in the run."""
 
     def pieces(ids: Any) -> Iterator[int]:
         for number in np.ravel(ids).tolist():
@@ -395,9 +401,11 @@ def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
 def _of_one_alone(
     coupler: Coupler, pair: Coupled, overrides: dict[Entry, Any], runs: FreeRuns
 ) -> tuple[str, int, str] | None:
-    """Return (part, which, value) if input `which` gives the value in this part of the output in
-    every run on a branch, and the other input never gives it; None if there is no such part.
+    """Return (part, which, value) for a part of the output, such as `output[1]`, if the input with
+    index `which` gives this value in every run on a branch, and the other input never gives it.
+    Return None if there is no such part.
 
+    pair: The pair of runs whose differing parts are examined.
     overrides: The outcome of the coin that leads to the branch.
     """
     seeds = range(_SEED, _SEED + _RUNS_OF_A_BRANCH)
@@ -413,12 +421,12 @@ def _of_one_alone(
     return None
 
 
-# Largest number of comparisons whose result is forced, and the value, in scales of the noise, to
-# which their noise is set to force them.
+# The result of a comparison is forced by setting its noise to ±10⁶ scales (_FAR). Runs with more
+# than 16 comparisons of noised values (_MOST) are not examined.
 _MOST, _FAR = 16, 1e6
-# Number of rounds in which further comparisons are sought.
+# Number of rounds of forced runs in which further comparisons are sought.
 _ROUNDS = 8
-# First seed of the runs with other noise, and number of these runs.
+# Seed of the first run with other noise, and number of these runs, in which a part must occur.
 _OTHERS, _OTHER_RUNS = 5_000, 12
 _TAILED = ("laplace", "normal", "logistic", "discrete")
 
@@ -443,7 +451,7 @@ class _Compared(NamedTuple):
 
     @property
     def side(self) -> int:
-        """The sign of the noise that makes the noised value larger: 1 or -1."""
+        """The sign (1 or -1) of noise that increases the noised value."""
         return 1 if self.factor > 0 else -1
 
 
@@ -497,8 +505,15 @@ def _far_out(
     ours: Sequence[_Compared],
     sign: int,
 ) -> dict[str, None]:
-    """Return the parts of the output on the first input when all its comparisons are forced to one
-    side. Forced comparisons may lead to further comparisons, which are forced, too."""
+    """Return the parts of the output (as keys) on the first input, if all its comparisons of noised
+    values are forced to one result. Forced comparisons may lead to further comparisons, which are
+    forced, too.
+
+    pushed: A function from the index of an input, and (comparison, sign) pairs, to the run with
+        these comparisons forced.
+    ours: The comparisons of the first input.
+    sign: 1 for noised values above their thresholds, -1 below.
+    """
     every = {one.entry: one for one in ours}
     for _ in range(_ROUNDS):
         forced = pushed(0, [(one, sign) for one in every.values()])
@@ -511,7 +526,8 @@ def _far_out(
 
 
 def marks(one: Run) -> dict[str, None]:
-    """Return the names of the parts (entries) of an output, and the texts in the output."""
+    """Return a mapping whose keys are the names of the parts (entries) of an output, and the texts
+    in the output."""
     found: dict[str, None] = {}
     for value in one.parts.values():
         if isinstance(value, (str, bytes)):
@@ -535,8 +551,8 @@ def _leak(one: _Compared, part: str, sign: int) -> ThresholdLeak:
 
 
 def _compared(one: Run) -> Iterator[_Compared | None]:
-    """Yield a `_Compared` for each comparison of a noised value in a run, and for each entry of a
-    compared array; None for a comparison whose noise has an unknown law or scale."""
+    """Yield a `_Compared` for each comparison of a noised value in a run, one for each entry of an
+    array; None for a comparison whose noise has an unknown law or scale."""
     recorder, pieces = one.recorder, one.recorder.pieces
     for use in recorder.uses:
         if use.kind != "compare":
