@@ -37,13 +37,14 @@ if TYPE_CHECKING:
 
 
 _MISSING = object()
-# Limits of the search for generators in the user's objects: depth of attributes, and objects.
+# Limits of the search for random generators in the user's objects: depth of attributes, and number
+# of objects.
 _DEPTH, _MOST = 4, 20_000
 _PLAIN = (int, float, complex, str, bytes, type(None), type, np.ndarray, np.generic)
-# Exact types that hold no generator.
+# Exact types whose values hold no random generator.
 _INERT = frozenset((int, float, complex, str, bytes, bool, type(None), np.ndarray))
 _GENERATORS = frozenset((np.random.Generator, np.random.RandomState))
-# Exact types that hold other objects.
+# Exact types whose values hold other objects.
 _HOLDERS = frozenset((FunctionType, list, tuple, dict))
 
 
@@ -51,11 +52,12 @@ _LIBRARIES = (numpy_random, python_random, torch, jax, dp_libraries)
 
 
 class Primitives:
-    """The replacements of primitives (functions that draw noise). The replacements for libraries
-    are made once for all runs; the replacements for the user's own primitives are made for each
-    run.
+    """Makes the functions that replace primitives (functions that draw noise) during a run. The
+    replacements for libraries are made once for all runs; the replacements for the user's own
+    primitives are made for each run.
 
-    own: Functions that take the recorder and yield the replacements of a user's primitive.
+    own: One function for each primitive of the user. It takes the recorder of a run, and yields
+        replacements.
     """
 
     def __init__(self, own: Sequence[Own] = ()) -> None:
@@ -66,7 +68,8 @@ class Primitives:
         self._made: list[Replacements] = []
 
     def replacements(self, recorder: Recorder) -> list[Replacements]:
-        """Return the replacements for the loaded libraries and for the user's functions."""
+        """Return the new attributes of modules and classes, with which a recorder sees the draws of
+        the loaded libraries and of the user's primitives."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             made = (one for library in _LIBRARIES for one in library.replacements(self._now))
@@ -78,7 +81,8 @@ class Primitives:
 
 
 class _Now:
-    """A proxy for the recorder of the current run, used by replacements that serve many runs."""
+    """A proxy for the recorder of the current run (`itself`), for functions that replace primitives
+    in many runs."""
 
     __slots__ = ("itself",)
 
@@ -87,8 +91,8 @@ class _Now:
 
 
 class _Kind(type):
-    """Metaclass of the stand-ins for `float` and `int`, for which `isinstance` and `issubclass`
-    answer as they do for the true class."""
+    """Metaclass of the classes that replace `float` and `int` in the user's code. With it,
+    `isinstance` and `issubclass` give the same results as for `float` and `int`."""
 
     true: type[Any] = object
     traced: tuple[type[Any], ...] = ()
@@ -141,9 +145,9 @@ _kept = threading.local()
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Restore the states of the global random generators at the end. If calls are nested in a
-    thread, only the outermost call restores the states: to restore them after each run costs a
-    quarter of the time."""
+    """Restore the states of the global random generators at the end of the context. If contexts are
+    nested in a thread, only the outermost one restores the states: to restore them after each run
+    would take a quarter of the time of a trace."""
     if getattr(_kept, "is_so", False):
         yield
         return
@@ -175,11 +179,12 @@ def replaced(
     seed: int,
     primitives: Primitives,
 ) -> Iterator[None]:
-    """Let a recorder see the draws of this thread; undo all changes at the end.
+    """Inside the context, let a recorder see the draws of noise in this thread, from generators
+    that are seeded anew. Undo all changes at the end.
 
     followed: The files of the user's code.
     parts: The user's objects, which may hold generators.
-    seed: The seed from which all generators are seeded.
+    seed: The number from which the seeds of all generators are derived.
     primitives: The replacements of functions that draw noise.
     """
     with generators_kept(), jax.eager():
@@ -248,9 +253,13 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
 def _replace(
     every: Sequence[Replacements], undo: _Undo
 ) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
-    """Set attributes of modules and classes to their replacements, and add the undoing functions to
-    `undo`. Return (known, kept). known: replacement by the `id` of the replaced function. kept:
-    for each module, a mapping from names to the original functions, and one to the replacements."""
+    """Set attributes of modules and classes to new values, and add functions to `undo` that restore
+    them. Return (known, kept).
+
+    every: The new values of each module and class.
+    known: The replacement of each function of a module, by the `id` of the function.
+    kept: For each module, (original functions by name, replacements by name).
+    """
     known: dict[int, Any] = {}
     kept: list[tuple[Any, Any]] = []
     for owner, values in every:
@@ -305,7 +314,8 @@ def _take_back(before: frozenset[str], last: tuple[int, Any], kept: list[tuple[A
 
 
 class _References:
-    """Replaces the primitives and generators that the user's code refers to."""
+    """Replaces the primitives (functions that draw noise) and random generators to which modules
+    and objects of the user refer."""
 
     def __init__(
         self,
@@ -326,7 +336,8 @@ class _References:
         self._wrapped: dict[int, Any] = {}
 
     def look_into(self, scope: dict[str, Any]) -> None:
-        """Replace the primitives and generators in a module's namespace, and in objects there."""
+        """Replace the primitives (functions that draw noise) and random generators in the namespace
+        of a module, and in the objects there."""
         for name, value in list(scope.items()):
             kind = type(value)
             if kind in _INERT:
@@ -338,7 +349,8 @@ class _References:
                 self.look_at(value, 1)
 
     def look_at(self, value: Any, depth: int) -> None:
-        """Replace the primitives and generators that an object holds, or give them a seed.
+        """Replace the primitives (functions that draw noise) and random generators that an object
+        holds. Generators that cannot be replaced get a seed.
 
         depth: The number of attribute accesses from the user's objects to this object.
         """
@@ -436,7 +448,8 @@ class _References:
         return isinstance(file, str) and self._followed.owns(file)
 
     def _new(self, value: Any) -> Any:
-        """Return the replacement of a primitive or of a NumPy generator; None for other values."""
+        """Return the replacement of a primitive (a function that draws noise) or of a NumPy
+        generator; None for other values."""
         known = self._known.get(id(value), _MISSING)
         if known is not _MISSING:
             return known

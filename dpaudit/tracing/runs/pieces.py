@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
 # Largest number of pieces of noise (drawn numbers) in a run. A run with more is stopped.
 _MOST_PIECES = 200_000
-# Number of pieces of an array whose laws are compared.
+# Only the laws of the first 1,000 pieces of an array are compared, since there may be very many.
 _VARIOUS = 1_000
 
 
@@ -65,24 +65,26 @@ class Pieces:
         return self._scales
 
     def laws_of(self, ids: Any) -> set[str]:
-        """Return the set of the laws of the pieces with these numbers."""
+        """Return the names of the laws of some pieces of noise. ids: The numbers of the pieces."""
         return {self.laws[int(number)] for number in np.unique(ids)[:_VARIOUS]}
 
     def law_of(self, noise: Noise) -> str:
-        """Return the law of the first piece in an array of noise."""
+        """Return the name of the law of the first piece of noise in an array; `unknown` for an
+        empty array."""
         ids = noise.ids
         if type(ids) is int:
             return self.laws[ids]
         return self.laws[first_of(ids)] if np.size(ids) else UNKNOWN
 
     def parts_of(self, number: int) -> tuple[int, ...]:
-        """Return the numbers of the pieces that a sum consists of. For a drawn number, return only
-        its own number."""
+        """Return the numbers of the drawn numbers that a piece of noise consists of: several for a
+        sum, only `number` itself for a drawn number."""
         return self.parts.get(number, (number,))
 
     def draw_of(self, number: int) -> Draw | None:
-        """Return the draw that a piece belongs to; None if there is none. For a sum of pieces,
-        return the draw of its first piece."""
+        """Return the draw (call of a function that draws noise) that made a piece of noise; None if
+        there is none. For a sum of drawn numbers, return the draw of the first one. number: The
+        number of the piece."""
         number = self.parts_of(number)[0]
         if self._draws and self._draws[-1].first <= number:
             return self._draws[-1]
@@ -90,9 +92,10 @@ class Pieces:
         return self._draws[place] if place >= 0 else None
 
     def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
-        """Return the noise of a + sign · b for two numbers with noise; None if the noise cancels
-        out.
+        """Return the noise of the number `x + sign · y`; None if the noise cancels out.
 
+        a, b: The noise of x, and the noise of y.
+        sign: 1 or -1.
         shape: The shape of the result.
         """
         ids_a, ids_b = np.broadcast_to(a.ids, shape), np.broadcast_to(b.ids, shape)
@@ -116,7 +119,8 @@ class Pieces:
         return Noise(int(ids[()]), float(factor[()]), operand, use)
 
     def _pair(self, a: int, factor_a: float, b: int, factor_b: float) -> int:
-        """Add a piece that is the sum of two scaled pieces, and return its number."""
+        """Add a piece of noise, the sum `factor_a · a + factor_b · b` of two pieces, and return its
+        number. a, b: The numbers of the two pieces."""
         scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
         laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN
         if laws == ("normal", "normal"):
@@ -140,24 +144,25 @@ def first_of(values: Any) -> Any:
 
 
 def shifted(noise: Noise, more: Any) -> Noise:
-    """Return the noise of a number after a plain number is added: its operand grows by `more`."""
+    """Return the noise of a number to which the plain number `more` was added: the operand (the
+    number that the noise hides) grows by `more`."""
     return noise._replace(operand=more if noise.operand is None else noise.operand + more)
 
 
 def multiplied(noise: Noise, factor: Any) -> Noise:
-    """Return the noise of a number after a multiplication: its factor and its operand are
-    multiplied."""
+    """Return the noise of a number that was multiplied by a plain factor: the factor of the noise,
+    and the operand (the number that it hides), are multiplied."""
     operand = None if noise.operand is None else noise.operand * factor
     return noise._replace(factor=noise.factor * factor, operand=operand)
 
 
-# Each comparison, and the equivalent comparison with both sides exchanged.
+# For each comparison, the equivalent comparison after both sides are exchanged.
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
-    """Return whether a comparison is the most frequent case: the last draw, a single uniform number
-    from [0, 1), is compared with a plain number."""
+    """Return whether a comparison is of the most frequent kind: the last draw of noise, a single
+    uniform number from [0, 1), is compared with a plain number. This kind has a fast path."""
     return (
         last.first == noise.ids
         and last.law == "uniform"
@@ -172,8 +177,8 @@ def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
 
 
 def are_uniform(pieces: Pieces, noise: Noise) -> bool:
-    """Return whether noise is uniform: uniform numbers times a factor, or uniform integers with
-    factor 1 and plain bounds."""
+    """Return whether noise is uniform: it consists of uniform numbers times a factor, or of uniform
+    integers with factor 1 and plain bounds. pieces: The pieces of noise of the run."""
     law = pieces.law_of(noise)
     if law != "integers":
         return law == "uniform"
@@ -186,7 +191,8 @@ def are_uniform(pieces: Pieces, noise: Noise) -> bool:
 
 
 def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
-    """Return the share of the range of uniform numbers that lies below a threshold, from 0 to 1.
+    """Return the share of the range of uniform noise that lies below a threshold, from 0 to 1; an
+    array for an array of thresholds.
 
     name: The name of the comparison, such as `lt`. It decides whether an integer equal to the
         threshold counts.
@@ -202,7 +208,8 @@ def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
 
 
 def _range(pieces: Pieces, noise: Noise) -> tuple[Any, Any]:
-    """Return the lower end and the width of the range of uniform numbers."""
+    """Return (lower end, width) of the range of uniform noise, after multiplication by its
+    factor."""
     number, factor = first_of(noise.ids), first_of(noise.factor)
     draw, width = pieces.draw_of(number), pieces.scales[number] * factor
     assert draw is not None

@@ -25,7 +25,7 @@ _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 
-# Stands in a `Spot` for the offset of an instruction, if the spot is a whole function.
+# Offset in a `Spot` that stands for a whole function, not for one of its instructions.
 _WHOLE = -1
 # Largest number of callers that are recorded for a line.
 _DEEPEST = 5
@@ -57,13 +57,13 @@ class Place(NamedTuple):
 
 
 class Followed:
-    """Decides which code is the user's: files outside of installed packages, and the given files
-    and packages.
+    """Decides which code counts as the user's: files outside of installed packages, and the given
+    files and packages.
 
     files: The paths of files that count as the user's although they may be installed.
     packages: The names or paths of packages, folders and files that also count as the user's.
-    home: The code that stands for noise that no line of the user draws, such as the factory of a
-        library's mechanism.
+    home: The code to which noise is attributed that no line of the user draws, such as the factory
+        of a library's mechanism.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Followed:
         self._folders = tuple(folder for one in packages for folder in _folders(one))
         # Whether each file is the user's. Cached, since every draw asks for the same few files.
         self.known: dict[str, bool] = {}
-        # Number of loaded modules when `_modules` was computed.
+        # Number of loaded modules when `_modules` was computed: it is computed again if it changes.
         self._loaded = 0
         self._modules: list[ModuleType] = []
         self._spots: dict[tuple[int, int], Spot] = {}
@@ -122,7 +122,8 @@ def check_followed(packages: Sequence[str]) -> None:
 
 
 def _folders(name: str) -> list[str]:
-    """Return a list of the folder or file of a package or path; an empty list if there is none."""
+    """Return a list with the path of a package, folder or file; an empty list if there is none.
+    name: Its name or path."""
     path = Path(name)
     if path.exists():
         full = str(path.resolve())
@@ -141,8 +142,8 @@ def _folders(name: str) -> list[str]:
 
 
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
-    """Return the innermost frame of the user's code among a frame and its callers, up to the call
-    of the mechanism; None if there is none."""
+    """Return the innermost frame that runs the user's code, among a frame and its callers up to the
+    call of the mechanism; None if there is none. followed: The files of the user's code."""
     known = followed.known
     while frame is not None:
         file = frame.f_code.co_filename
@@ -158,8 +159,8 @@ def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
 
 
 def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
-    """Return the spots (instructions) in the user's code from which a frame was called, innermost
-    first."""
+    """Return the spots (instructions) in the user's code from which a frame was called, at most 5,
+    innermost first. followed: The files of the user's code."""
     found: list[Spot] = []
     frame = None if frame is None else own_frame(frame.f_back, followed)
     while frame is not None and len(found) < _DEEPEST:
@@ -169,7 +170,8 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
 
 
 def place_of(spot: Spot) -> Place:
-    """Return the line of a spot (instruction), with the expression that the spot executes."""
+    """Return the line of code that contains a spot (instruction), with the text of the expression
+    that the spot executes."""
     code, instruction = spot
     if instruction == _WHOLE:
         return Place(code.co_filename, code.co_firstlineno, f"{code.co_name}(…)", code.co_name)
@@ -184,7 +186,8 @@ def place_of(spot: Spot) -> Place:
 
 
 def places_of(spots: Iterable[Spot]) -> tuple[Place, ...]:
-    """Return the lines of spots (instructions). Equal spots give one line."""
+    """Return the lines of code that contain some spots (instructions). Repeated spots are left
+    out."""
     return tuple(map(place_of, dict.fromkeys(spots)))
 
 
@@ -212,15 +215,15 @@ def _line(code: CodeType, instruction: int) -> int:
     return found
 
 
-# Limits of the search for modules: items of a container, and depth of nested containers, closures
-# and wrapped functions.
+# Limits of the search for modules in the user's objects: number of items of a container, and depth
+# of nested containers, closures and wrapped functions.
 _MOST_ITEMS, _DEEPEST_HOLDER = 100, 2
 
 
 def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
-    """Return the user's modules in which the objects are defined, and all of the user's modules
-    that these modules name or import, directly or indirectly. A run changes only these modules of
-    a large program.
+    """Return the user's modules in which the objects are defined, and all of the user's modules to
+    which these modules refer, directly or indirectly. A run replaces functions in these modules
+    only, since a program may have very many modules.
 
     owns: A function that returns whether a file is the user's.
     """
@@ -243,8 +246,9 @@ def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleT
 
 
 def _held(value: Any, depth: int) -> Iterator[tuple[Any, int]]:
-    """Yield (value, depth) for the modules in which a value is defined, and the values that it
-    holds."""
+    """Yield (object, depth) for the modules in which a value is defined, and for the values that it
+    holds, such as the items of a list or the variables of a closure. depth: The number of nested
+    values around it."""
     below: Iterable[Any] = ()
     if isinstance(value, functools.partial):
         below = (value.func, *value.args, *value.keywords.values())
@@ -270,8 +274,10 @@ def _content(cell: Any) -> Any:
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Yield the names that may be of modules in the code of a function, or of the methods of a
-    class: each name itself, and within the package of the code and within its parent."""
+    """Yield possible names of modules to which the code of a function, or of the methods of a
+    class,
+    refers: each name in the code, alone, within the package of the code, and within the parent of
+    this package."""
     if isinstance(value, type):
         for one in list(vars(value).values()):
             yield from () if isinstance(one, type) else _names(one)
@@ -311,8 +317,8 @@ class Lines(list):  # type: ignore[type-arg]  # of lines
 
 
 def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function wrapped so that it runs without the tracer of lines. The tracer would be
-    called for each frame inside the function, which is slow."""
+    """Return a wrapper of a function that turns off the tracer of executed lines during the call.
+    Otherwise Python would call the tracer for each frame inside the function, which is slow."""
 
     def call(*args: Any, **named: Any) -> Any:
         tracer = sys.gettrace()
@@ -329,7 +335,8 @@ def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def watched(followed: Followed) -> Iterator[Lines]:
-    """Yield a list, and add each line of the user's code that this thread executes to it."""
+    """Yield a list. Inside the context, each line of the user's code that this thread executes is
+    added to the list. followed: The files of the user's code."""
     lines = Lines()
     monitoring: Any = getattr(sys, "monitoring", None)
     tool = None if monitoring is None else _free_tool(monitoring)

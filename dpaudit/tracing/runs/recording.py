@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 
 class Moments:
-    """Assigns moments to the events of a run. A moment is (kind, spot, count): the kind of event,
-    the instruction of the user's code, and the number of earlier events of this kind there.
+    """Assigns moments to the events (draws, uses and coins) of a run. A moment is (kind, spot,
+    count): the kind of event, the instruction of the user's code, and the number of earlier events
+    of this kind there.
 
     followed: The files of the user's code.
     check: A function that is called at each moment, and may raise TooLong; or None.
@@ -57,15 +58,17 @@ class Moments:
         return self._followed.home if frame is None else self._followed.spot(frame)
 
     def callers(self, spot: Spot) -> tuple[Spot, ...]:
-        """Return the spots in the user's code from which the latest spot was called. The callers of
-        each spot are computed at its first event only."""
+        """Return the spots (instructions) in the user's code from which `spot`, the spot of the
+        latest event, was called, innermost first. They are computed at the first event of each spot
+        only."""
         known = self._known_callers.get(spot)
         if known is None:
             known = self._known_callers[spot] = callers(self._frame, self._followed)
         return known
 
     def next(self, kind: str, spot: Spot) -> Moment:
-        """Return the moment of the next event of a kind at a spot, and count the event."""
+        """Return the moment (kind, spot, count) of the next event of a kind at a spot (an
+        instruction), and count the event."""
         place = kind, spot
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
@@ -95,7 +98,8 @@ class Recorder:
         self.pieces = Pieces(self.draws)
         self.uses: list[Use] = []
         self.choices: list[Choice] = []
-        # Indexes of the uses whose noised values were compared with another noised value.
+        # Indexes of the uses (additions or comparisons of noise) whose noised values were compared
+        # with another noised value.
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
@@ -183,8 +187,8 @@ class Recorder:
         scale: Any,
         parameters: Mapping[str, Any] | None,
     ) -> Any:
-        """Record a draw of a single float. This is the fast path, since a run may have very many
-        such draws."""
+        """Record a draw of a single float, and return the float, which carries its noise. This is
+        the fast path of `drawn`, since a run may have very many such draws."""
         first = len(self.pieces.laws)
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
@@ -201,7 +205,8 @@ class Recorder:
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
         """Record a draw that picks items, and return the indexes of the picked items as plain
-        numbers. In a second run, these are the indexes of the first run."""
+        numbers. In a second run, these are the indexes of the first run. The parameters are the
+        parameters of `drawn`; `index` has the indexes of this run."""
         spot = self._moments.spot()
         if spot is None:
             return index
@@ -224,8 +229,10 @@ class Recorder:
         """Record the output of a library's mechanism, which adds noise to its argument, and return
         the output as a plain number.
 
+        primitive: The name of the mechanism, for the user.
         value: The output of the mechanism.
         operand: The argument to which the mechanism adds noise.
+        law, scale, parameters: As in `drawn`.
         """
         spot = self._moments.spot()
         if spot is None:
@@ -261,8 +268,9 @@ class Recorder:
     # The numbers that carry noise call these methods.
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:
-        """Return a sum, difference, product or quotient, which carries its noise if its law is
-        known."""
+        """Return a sum, difference, product or quotient of two numbers, at least one of which
+        carries noise. The result carries noise if the law of its noise is known. name: `add`,
+        `sub`, `mul` or `truediv`."""
         natural = OPERATIONS[name](plain(left), plain(right))
         if not isinstance(natural, (int, float, np.number, np.ndarray)):
             return natural
@@ -293,8 +301,8 @@ class Recorder:
 
     def _scaled(self, name: str, left: Any, right: Any, natural: Any) -> Any:
         a, b = carried(left), carried(right)
-        # A product or quotient of two noised numbers, and a constant divided by noise, have no law
-        # of a known family.
+        # The law of a product or quotient of two numbers with noise, and of a constant divided by
+        # noise, belongs to no known family.
         if (a is not None and b is not None) or (a is None and name == "truediv"):
             return natural
         found, other = (a, plain(right)) if a is not None else (b, plain(left))
@@ -314,8 +322,9 @@ class Recorder:
         return self._used(spot, noise, natural, "add")
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
-        """Return the result of a comparison, and record it: as a coin if plain numbers are compared
-        with uniform noise, else as a use."""
+        """Return the result of a comparison of two numbers, at least one of which carries noise,
+        and record the comparison: as a coin if a plain number is compared with uniform noise, else
+        as a use. name: The name of the comparison, such as `lt`."""
         a, b = carried(left), carried(right)
         one, two = plain(left), plain(right)
         natural = OPERATIONS[name](one, two)
@@ -360,7 +369,8 @@ class Recorder:
         values: Any,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> None:
-        """Record a draw of `size` pieces of noise (drawn numbers)."""
+        """Record a draw of `size` pieces of noise (drawn numbers). The other parameters are the
+        parameters of `drawn`."""
         callers, first = self._moments.callers(moment[1]), len(self.pieces.laws)
         given = dict(parameters or {})
         draw = Draw(moment, primitive, law, scale, given, values, first, outcomes, callers)
@@ -395,9 +405,10 @@ class Recorder:
         return values
 
     def _used(self, spot: Spot, noise: Noise, natural: Any, kind: str) -> Any:
-        """Record a use of noise, and return the noised value. A second run returns the noised value
-        of the first run.
+        """Record a use (an addition or comparison) of noise, and return the noised value. In a
+        second run, this is the noised value of the first run.
 
+        spot: The instruction that adds or compares.
         natural: The noised value of this run.
         kind: `add` or `compare`.
         """

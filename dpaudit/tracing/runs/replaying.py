@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     # A moment, and the index in the array of values that is drawn or compared at this moment.
     Entry = tuple[Moment, int]
 
-# Names of laws: of noise of no known distribution, and of noise that a library draws and adds in
-# code that cannot be followed.
+# Names of two laws: for noise whose distribution is unknown, and for noise that a library draws and
+# adds in code that a trace cannot see.
 UNKNOWN, OPAQUE = "unknown", "opaque"
 
 
 class TooLong(BaseException):
-    """Ends a run that draws too much noise, or that takes too long."""
+    """Raised to end a run that draws too much noise, or that takes too long."""
 
 
 class Draw(NamedTuple):
@@ -131,9 +131,10 @@ class Repetition:
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
-        """Return the noise that replaces drawn values: overrides, else the noise of the reference,
-        else the drawn values.
+        """Return the values that a draw gets: overrides, else the values in the reference run, else
+        the drawn values.
 
+        moment: The moment of the draw.
         first: The number of the first piece of noise of the draw.
         """
         values = self._again(moment, values)
@@ -148,9 +149,10 @@ class Repetition:
         return values
 
     def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
-        """Return the outcome of a coin or choice: an override, else the outcome in the reference,
-        else the outcome in this run.
+        """Return the outcome of a coin or choice: an override, else the outcome in the reference
+        run, else the outcome in this run.
 
+        moment: The moment of the coin or choice.
         values: The outcome in this run.
         ids: The numbers of the pieces of noise that decide the outcome.
         """
@@ -159,9 +161,10 @@ class Repetition:
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
-        """Return the noised value of the reference at a moment, or the noised value of this run if
-        the reference has none.
+        """Return the noised value (operand + noise) that the reference run has at a moment, or the
+        noised value of this run if the reference has none.
 
+        noise: The noise in this run.
         natural: The noised value of this run.
         """
         kind, spot, number = moment
@@ -190,10 +193,10 @@ class Repetition:
         return natural
 
     def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether an override replaces some of the noise at a moment. The noise then differs
-        from the noise of the reference.
+        """Return whether an override replaces some of the noise of a noised value, so that the
+        value of the reference run must not be repeated.
 
-        before: The record of the reference at this moment, or None.
+        before: The record of the value in the reference; None if there is none.
         ids: The numbers of the pieces of noise (drawn numbers) in this run.
         """
         if not self._freed:
@@ -203,9 +206,9 @@ class Repetition:
         return is_other or not self._replaced.isdisjoint(known)
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
-        """Return the output of a library function whose noise cannot be seen. The output of the
-        reference replaces it if both are plain values, such as numbers or lists of texts, or in any
-        case if `is_whole`."""
+        """Return the output that a library function, whose noise cannot be seen, gets in this run.
+        It is the output in the reference run if both outputs are plain values, such as numbers or
+        lists of texts, and in any case if `is_whole`; else `value`, the output in this run."""
         before = self._before.get(moment)
         if isinstance(before, Draw) and before.law == OPAQUE:
             if is_whole:
@@ -215,8 +218,8 @@ class Repetition:
         return value
 
     def _again(self, moment: Moment, values: Any) -> Any:
-        """Return the values of the reference. If the reference has fewer values, the values of this
-        run follow."""
+        """Return the values that the reference run has at a moment, or `values`, the values of this
+        run, if it has none. If the reference has fewer values, the values of this run follow."""
         before = self._before.get(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values
@@ -247,8 +250,8 @@ class Repetition:
 
 
 def _like(value: Any, natural: Any) -> Any:
-    """Return a value converted to the type of `natural`, unless it is a fraction and `natural` is
-    an integer."""
+    """Return a value converted to the type of `natural`. A float that is no integer stays a float
+    if `natural` is an integer."""
     if isinstance(natural, np.ndarray):
         return np.array(value, copy=True)
     if isinstance(natural, (np.generic, bool, int, float)):

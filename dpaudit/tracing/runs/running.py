@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Reason why a trace stops before all runs are made.
 OVER = "the time was over"
-# Number of new objects after which Python collects garbage during a run.
+# During a run, Python collects garbage after this number of new objects.
 _OBJECTS = 50_000
 # Exceptions of the user's code that count as the output of a run.
 _FAILURES = (Exception, SystemExit)
@@ -231,7 +231,8 @@ def same_output(one: Run, other: Run) -> bool:
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Make Python collect garbage less often: a run makes many objects and keeps nearly all."""
+    """Inside the context, make Python collect garbage less often: a run makes many objects and
+    keeps nearly all of them."""
     before = gc.get_threshold()
     if before[0]:
         gc.set_threshold(max(before[0], _OBJECTS), *before[1:])
@@ -252,7 +253,7 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
 
 
 def end_run(frame: FrameType | None) -> None:
-    """Raise TooLong if a frame, or one of its callers, is the call of a mechanism."""
+    """Raise TooLong if a frame, or one of its callers, is the call of a mechanism in a run."""
     while frame is not None:
         if frame.f_code is _called.__code__:
             raise TooLong(OVER)
@@ -277,7 +278,7 @@ def _raised_at(failure: BaseException, followed: Followed) -> Line | None:
 
 # Largest number of parts (entries) of an output that are kept.
 _MOST = 200_000
-# Relative difference of floats that counts as rounding.
+# Two floats are equal up to rounding if their relative difference is at most this number.
 _CLOSE = 1e-9
 _DEPTH = 12
 # Largest number of entries, and of characters, of a value that is shown to the user.

@@ -41,7 +41,7 @@ class Noise(NamedTuple):
 
 
 def carried(value: Any) -> Carried | None:
-    """Return the recorder and the noise of a number; None for a plain number."""
+    """Return (recorder, noise) of a number that carries noise; None for a plain number."""
     return value._carried if isinstance(value, _TRACED) else None
 
 
@@ -68,8 +68,8 @@ def _python_number(value: Any) -> Any:
 
 
 def traced(value: Any, recorder: Any, noise: Noise) -> Any:
-    """Return a number or array that carries noise; a truth value, and an integer beyond 64 bits,
-    unchanged."""
+    """Return a copy of a number or array that carries the given noise. Return a Boolean, or an
+    integer that needs more than 64 bits, unchanged."""
     if type(value) is float:
         number = TracedFloat(value)
         number._carried = (recorder, noise)
@@ -122,7 +122,8 @@ _UFUNCS: dict[Any, str] = {
 
 @unwatched
 def operate(name: str, left: Any, right: Any) -> Any:
-    """Apply an operation to two numbers, at least one of which carries noise."""
+    """Apply an operation to two numbers, at least one of which carries noise. Return the result,
+    which keeps the noise if possible. name: The name of the operation, such as `add` or `lt`."""
     found = carried(left) or carried(right)
     if found is None or not found[0].is_open:
         return OPERATIONS[name](plain(left), plain(right))
@@ -144,7 +145,13 @@ def _method(name: str, *, is_reflected: bool = False) -> Any:
 
 
 def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Apply a universal function of NumPy to numbers, some of which carry noise."""
+    """Apply a universal function of NumPy, such as `np.add`, to numbers of which some carry noise.
+    Return the result, which keeps the noise after a sum, difference, product, quotient or
+    comparison.
+
+    method: The name of its method, such as `__call__`.
+    options: Its keyword arguments.
+    """
     name, out = _UFUNCS.get(ufunc), options.pop("out", None)
     if ufunc is np.negative and method == "__call__":
         name, inputs = "mul", (*inputs, -1)
@@ -184,7 +191,8 @@ class _Scalar:
         return self
 
     def item(self) -> Any:
-        """Return the number itself, so that it keeps its noise."""
+        """Return the number itself, not a plain number as NumPy does, so that it keeps its
+        noise."""
         return self
 
     def tolist(self) -> Any:
@@ -274,8 +282,8 @@ class TracedArray(np.ndarray):
         return _applied(ufunc, method, inputs, options)
 
     def _of(self, change: Callable[[Any], Any]) -> Any:
-        """Return the array after a change of shape or an index, applied to the numbers and to their
-        noise."""
+        """Apply a function that indexes or reshapes an array, both to the numbers and to their
+        noise. Return the resulting array, which carries noise."""
         value = change(np.asarray(self))
         if self._carried is None:
             return value
@@ -328,8 +336,8 @@ class TracedArray(np.ndarray):
 
 
 def _keeping(name: str) -> Any:
-    """Return a method of traced arrays that calls the method of this name of `np.ndarray` and keeps
-    the noise. The method only moves or copies entries."""
+    """Return a method for arrays that carry noise. It calls the method `name` of `np.ndarray`,
+    which only moves or copies entries, and keeps their noise."""
 
     def method(self: Any, *options: Any, **more: Any) -> Any:
         return self._of(lambda array: getattr(array, name)(*options, **more))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Replacement(NamedTuple):
-    """A new value for an attribute during a run. owner: the module or class with the attribute."""
+    """A new value that an attribute of a module or class (`owner`) has during a run."""
 
     owner: Any
     name: str
@@ -24,15 +24,16 @@ class Replacement(NamedTuple):
 
 
 class Replacements(NamedTuple):
-    """New values for attributes of one module or class. values: attribute name -> value."""
+    """New values that attributes of one module or class (`owner`) have during a run. values: new
+    value by name of the attribute."""
 
     owner: Any
     values: dict[str, Any]
 
 
 def grouped(every: Iterable[Replacement]) -> list[Replacements]:
-    """Return replacements, grouped by owner. The second replacement of an attribute is put in a
-    later group."""
+    """Return the new values of attributes, grouped by module or class. If an attribute has a second
+    new value, it is put into a later group of the same owner."""
     found: list[Replacements] = []
     latest: dict[int, Replacements] = {}
     for owner, name, value in every:
@@ -45,8 +46,8 @@ def grouped(every: Iterable[Replacement]) -> list[Replacements]:
 
 
 def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
-    """Return a replacement of a method that draws noise. It calls the method with plain arguments,
-    pauses the recording of draws meanwhile, and returns `record(result, *arguments)`."""
+    """Return a method that replaces the method `real`, which draws noise. It calls `real` with
+    plain numbers while the recording of draws pauses, and returns `record(result, *arguments)`."""
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
         args, named = bare(args), {key: bare(one) for key, one in named.items()}
@@ -63,7 +64,8 @@ def chosen(
     """Record the result of a mechanism with few outcomes, and return it. In a second run, return
     the result of the first run.
 
-    label: name of the primitive.
+    label: name of the mechanism in reports.
+    outcomes: possible results.
     law: probability of each outcome.
     """
     place = next((place for place, one in enumerate(outcomes) if one is result or one == result), 0)
@@ -73,8 +75,8 @@ def chosen(
 
 
 def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
-    """Return [(0, probability of False), (1, probability of True)] if all items to pick from are
-    booleans; else None. law: probability of each item."""
+    """Return [(0, probability of False), (1, probability of True)] for a random pick from items, if
+    all items are Booleans; else None. law: probability of each item."""
     if not len(things) or not all(isinstance(one, (bool, np.bool_)) for one in things):
         return None
     true = float(sum(p for one, p in zip(things, law) if one))

@@ -34,11 +34,12 @@ def _is_number(value: Any) -> bool:
 def _of_module(
     home: str, name: str, methods: tuple[str, ...]
 ) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """Yield (class, method name, function) for the methods of a class that exist; nothing if the
-    module is not loaded.
+    """Yield (class, method name, function) for each of some methods that a class of a library has;
+    nothing if the module of the class is not loaded.
 
     home: name of the module.
     name: name of the class.
+    methods: names of the methods.
     """
     kind = getattr(sys.modules.get(home), name, None)
     for method in methods:
@@ -89,7 +90,7 @@ def _randomise(recorder: Recorder, real: Any) -> Any:
 
 
 def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
-    """Return the law of the noise of a diffprivlib mechanism, and its scale.
+    """Return (law, scale) of the noise that a diffprivlib mechanism adds.
 
     The law is "unknown" if it depends on the value, as for a mechanism that resamples until the
     output is within bounds. A mechanism that truncates or folds the noised value afterwards has the
@@ -113,8 +114,8 @@ def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
 
 
 def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[float]] | None:
-    """Return the outcomes of a discrete diffprivlib mechanism and their probabilities; None for a
-    mechanism of another kind.
+    """Return (outcomes, probabilities) of a discrete diffprivlib mechanism; None for a mechanism of
+    another kind.
 
     name: name of the class.
     value: argument of the mechanism.
@@ -142,7 +143,7 @@ def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[floa
 
 # Constructors of measurements that add noise to numbers.
 _NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_noise")
-# Constructors of measurements that draw exactly as the measurement given to them.
+# Constructors that convert the privacy guarantee of a measurement, and draw as this measurement.
 _SAME = (
     "make_approximate",
     "make_fix_delta",
@@ -215,8 +216,8 @@ def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg
 
 
 def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
-    """Return the name of a measurement's constructor and its arguments by name; (None, {}) if the
-    version of OpenDP does not describe them."""
+    """Return (name, arguments by name) of the constructor that made an OpenDP measurement; (None,
+    {}) if the version of OpenDP does not describe them."""
     said = getattr(measurement, "__opendp_dict__", None) or {}
     given = said.get("__kwargs__") or {}
     needed = {
@@ -235,10 +236,10 @@ def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
 def _response(
     name: str | None, given: dict[str, Any], arg: Any
 ) -> tuple[list[Any], list[float]] | None:
-    """Return the outcomes of randomized response and their probabilities; None for a measurement of
-    another kind.
+    """Return (outcomes, probabilities) of an OpenDP measurement that is randomized response; None
+    for a measurement of another kind.
 
-    name, given: constructor and its arguments.
+    name, given: name of its constructor, and the arguments of the constructor by name.
     arg: argument of the measurement.
     """
     if name not in ("make_randomized_response", "make_randomized_response_bool"):
@@ -252,9 +253,9 @@ def _response(
 
 
 def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
-    """Return whether an OpenDP measurement adds noise to its argument: whether its constructor is
-    in `_NOISE`, and the argument and the result are two numbers, or two lists of numbers of equal
-    length."""
+    """Return whether an OpenDP measurement adds noise to its argument. This is so if its
+    constructor is in `_NOISE`, and the argument and the result are two numbers, or two lists of
+    numbers of equal length. name: name of the constructor."""
     if name not in _NOISE:
         return False
     if isinstance(arg, list) != isinstance(result, list):
@@ -268,10 +269,10 @@ def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
 def _measured_law(
     name: str | None, given: dict[str, Any], measurement: Any, result: Any
 ) -> tuple[str, float | None]:
-    """Return the law of the noise of an OpenDP measurement, and its scale; ("unknown", None) if
-    unknown.
+    """Return (law, scale) of the noise that an OpenDP measurement adds; ("unknown", None) if they
+    are unknown.
 
-    name, given: constructor and its arguments.
+    name, given: name of its constructor, and the arguments of the constructor by name.
     result: output of the measurement, whose type shows whether the noise is discrete.
     """
     measure = str(getattr(measurement, "output_measure", ""))
@@ -289,7 +290,8 @@ def _measured_law(
 # PyDP. Its algorithms for whole datasets are recorded as opaque.
 
 _NOISED = "pydp.algorithms.numerical_mechanisms"
-# (module, class, methods): the methods compute an output from data that the trace cannot see.
+# (module, class, methods): methods that compute an output from data inside an object, which a trace
+# cannot see.
 _OPAQUE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pydp.algorithms._algorithm", "MetaAlgorithm", ("quick_result", "result")),
     (
@@ -344,8 +346,8 @@ def _sample(
 
 
 def _number(mechanism: Any, name: str) -> float | None:
-    """Return the number in an attribute, or the number that it returns if it is a method; None if
-    there is no number."""
+    """Return the number in the attribute `name` of a mechanism or, if the attribute is a method,
+    the number that it returns; None if there is no number."""
     value = getattr(mechanism, name, None)
     if callable(value):
         value = value()

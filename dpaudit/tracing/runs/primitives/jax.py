@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-# Name of a function of `jax.random` -> its law, the names of its parameters after the key, and its
-# scale: a number, or None if the parameters give it.
+# For functions of `jax.random`: (law, names of the parameters after the key, scale). The scale is a
+# number, or None if the parameters give it.
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], float | None]] = {
     "normal": ("normal", ("shape", "dtype"), 1.0),
     "laplace": ("laplace", ("shape", "dtype"), 1.0),
@@ -37,18 +37,18 @@ _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], float | None]] = {
     "randint": ("integers", ("shape", "minval", "maxval", "dtype"), None),
     "bernoulli": ("binomial", ("p", "shape"), None),
 }
-# Samplers whose noise is not followed.
+# Samplers of `jax.random` whose noise a trace does not follow.
 _OPAQUE = (
     *("beta", "binomial", "categorical", "choice", "dirichlet", "gamma", "geometric", "logistic"),
     *("lognormal", "multivariate_normal", "pareto", "permutation", "poisson", "rademacher"),
     *("rayleigh", "t", "truncated_normal", "weibull_min"),
 )
-# Name of a primitive of `jax.lax` -> the traced operation.
+# For primitive operations of `jax.lax`: name of the operation on traced numbers.
 _OPERATIONS = {
     **{f"{name}_p": name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
     "div_p": "truediv",
 }
-# Primitives that change only the shape or the type of the numbers.
+# Primitive operations of `jax.lax` that change only the shape or the type of the numbers.
 _FORMS = ("convert_element_type_p", "copy_p", "reshape_p", "squeeze_p")
 # Largest number of integers that are listed with their probabilities.
 _FEW = 64
@@ -77,7 +77,8 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
 
 
 class _Table:
-    """The arrays of the present run that carry noise, with their traced numbers.
+    """The JAX arrays of the present run that carry noise, with their traced numbers (NumPy arrays
+    that carry noise).
 
     recorder: the proxy for the recorder of the present run.
     """
@@ -88,13 +89,14 @@ class _Table:
         self._run: Any = None
 
     def numbers(self, array: Any) -> Any:
-        """Return the traced numbers of an array; None if it carries no noise."""
+        """Return the traced numbers of a JAX array; None if it carries no noise."""
         if self._run is not self.recorder.itself:
             self._run, self._known = self.recorder.itself, {}
         return self._known.get(id(array), (None, None))[1]
 
     def array(self, numbers: Any, like: Any) -> Any:
-        """Return traced numbers as an array of JAX, and remember their noise."""
+        """Return traced numbers as a JAX array, and store their noise. like: a JAX array with the
+        type of the result."""
         made = sys.modules["jax"].numpy.asarray(np.asarray(plain(numbers)), dtype=like.dtype)
         if carried(numbers) is not None:
             self.numbers(made)
@@ -107,7 +109,8 @@ def _is_compiled(value: Any) -> bool:
 
 
 def _real(recorder: Recorder, sampler: Any, *args: Any, **named: Any) -> Any:
-    """Call a sampler, which is compiled, since it takes long otherwise."""
+    """Return the result of a sampler of JAX. The sampler is compiled, since it would take long
+    otherwise."""
     with sys.modules["jax"].disable_jit(False):
         return recorder.real(sampler, *args, **named)
 
@@ -161,7 +164,9 @@ def _sampler(table: _Table, name: str, real: Any) -> Any:
 
 
 def _parameters(law: str, given: Any) -> tuple[dict[str, Any], list[tuple[Any, float]] | None]:
-    """Return the parameters of a law, and (outcome, probability) for each of a few outcomes."""
+    """Return (parameters, outcomes) of a draw: the parameters of its law by name, and (outcome,
+    probability) for each outcome, or None if there are many outcomes. given: arguments of the
+    sampler by name."""
     if law in ("uniform", "integers"):
         low, high = (np.asarray(given[name])[()] for name in ("minval", "maxval"))
         if law == "integers" and not np.ndim(low) and 0 < high - low <= _FEW:
@@ -175,7 +180,12 @@ def _parameters(law: str, given: Any) -> tuple[dict[str, Any], list[tuple[Any, f
 
 
 def _bound(table: _Table, name: str, real: Any) -> Any:
-    """Return the method `bind` of a primitive, which keeps the noise of its arguments."""
+    """Return a replacement of the method `bind`, which applies a primitive operation of JAX. The
+    result keeps the noise of the arguments.
+
+    name: name of the operation.
+    real: the replaced method.
+    """
     recorder = table.recorder
 
     @unwatched

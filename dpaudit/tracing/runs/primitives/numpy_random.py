@@ -23,7 +23,7 @@ _FEW = 64
 
 
 class _Spec(NamedTuple):
-    """A primitive.
+    """A function of NumPy that draws noise.
 
     law: name of the law that it draws from.
     names: names of its parameters, in order.
@@ -99,10 +99,13 @@ _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 def _called(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Call a primitive, record its draw, and return the numbers, which carry their noise.
+    """Call a function of NumPy that draws noise, record its draw, and return the drawn numbers,
+    which carry their noise.
 
-    label: name of the primitive in reports.
+    label: name of the function in reports.
     name: its name in NumPy.
+    real: the function.
+    args, named: its arguments.
     """
     if args or named:
         args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
@@ -140,18 +143,18 @@ def _called(
 
 
 def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the range of a random integer as {"low": …, "high": …}, where `high` is exclusive.
-    given: arguments of the primitive by name."""
+    """Return the range of random integers as {"low": …, "high": …}, where `high` is exclusive.
+    given: arguments of the function that draws, by name."""
     low, high = given.get("low"), given.get("high")
     start, stop = (0, low) if high is None else (low, high)
     return {"low": int(start or 0), "high": int(stop or 0) + bool(given.get("endpoint", False))}
 
 
 def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return (outcome, probability) for each outcome of a discrete law; None if there are too many,
-    or for another law.
+    """Return (outcome, probability) for each outcome of a discrete law; None for another law, or if
+    there are more than 64 outcomes.
 
-    name: name of the primitive.
+    name: name of the function of NumPy that draws.
     given: its arguments by name.
     """
     if name in ("integers", "randint"):
@@ -174,8 +177,8 @@ def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | 
 def _picked(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Permute or pick items, and return the result. The places of the items are recorded as the
-    draw."""
+    """Call a function of NumPy that permutes or picks items, and return the result. The indexes of
+    the items are recorded as the draw. The parameters are the parameters of `_called`."""
     if name == "choice":
         names = ("a", "size", "replace", "p", "axis", "shuffle")
         given = {**dict(zip(names, args)), **named}
@@ -227,7 +230,8 @@ _NAMES = (*_SPECS, *_POSITIONAL_ONE, *_PICKS, *_VECTORS)
 
 
 def _watched(kind: type[Any]) -> Any:
-    """Return a subclass of a generator class, whose draws are recorded. kind: this class."""
+    """Return a subclass of a class of random generators. The draws of its generators are recorded.
+    kind: the class, np.random.Generator or np.random.RandomState."""
 
     def method(name: str) -> Any:
         def draw(self: Any, *args: Any, **named: Any) -> Any:
@@ -290,8 +294,8 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
         return seed(*args, **named)
 
     class Kind(type):
-        """Metaclass by which `isinstance(value, np.random.RandomState)` stays true for generators
-        made before the replacement. Libraries make this check."""
+        """Metaclass with which `isinstance(value, np.random.RandomState)` stays true for generators
+        that were made before the replacement of this class. Libraries make this check."""
 
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, np.random.mtrand.RandomState)
@@ -310,7 +314,7 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     yield from _of_scipy(recorder)
 
 
-# Name of a distribution of scipy.stats -> its law. Frozen distributions have the same name.
+# For distributions of scipy.stats: name of the law. Frozen distributions have the same names.
 _LAWS = {
     "laplace": "laplace",
     "norm": "normal",

@@ -32,20 +32,21 @@ if TYPE_CHECKING:
 
 
 GROUP = "dpaudit.primitives"
-# Name of an argument that is the scale -> the law that the name implies.
+# For names of arguments that are the scale: the law that the name implies.
 _SCALES = {"scale": "unknown", "b": "laplace", "sigma": "normal"}
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def named(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a function that the user named. The recorder then counts its calls,
-    so that a function that is never called can be reported."""
+    """Yield the replacements of a primitive (a function that draws noise) that the user named. The
+    recorder counts its calls, so that a function that is never called can be reported."""
     recorder.calls.setdefault(_label(function), 0)
     yield from replacements(function, recorder)
 
 
 def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a function in all loaded modules, or of a method in its class."""
+    """Yield the replacements of a primitive (a function that draws noise): in all loaded modules
+    for a function, in its class for a method."""
     if isinstance(function, MethodType):
         bound = function.__self__
         owner: Any = bound if isinstance(bound, type) else type(bound)
@@ -70,8 +71,8 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
 
 
 def announced(recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of the primitives that loaded libraries name by entry points. An entry
-    point that cannot be loaded is ignored."""
+    """Yield the replacements of the primitives (functions that draw noise) that loaded libraries
+    name by entry points. An entry point that cannot be loaded is ignored."""
     for entry in _entry_points():
         if entry.value.partition(":")[0].strip() in sys.modules:
             try:
@@ -159,7 +160,7 @@ def _has_name(function: Any) -> bool:
 def _given(
     function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the arguments of a call by parameter name, in order."""
+    """Return the arguments of a call of a function by parameter name, in order."""
     try:
         return inspect.signature(function).bind(*args, **named).arguments
     except (TypeError, ValueError):  # a compiled function has no signature

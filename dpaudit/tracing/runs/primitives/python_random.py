@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from ..recording import Recorder
 
-    # The parameter names of a primitive, in order, and a function that takes the arguments by name
-    # and returns keyword arguments for `Recorder.drawn`: law, scale, location and so on.
+    # For a function that draws noise: the names of its parameters, in order, and a function from
+    # its arguments by name to keyword arguments of `Recorder.drawn` (law, scale, location, ...).
     _Spec = tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-# Name of a function -> its law, the names of its first parameters, and the scale: the name of a
+# For functions of PyTorch: (law, names of the first parameters, scale). The scale is the name of a
 # parameter, a number, or None.
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], Any]] = {
     "randn": ("normal", (), 1.0),
@@ -49,7 +49,7 @@ _DEFAULTS = {
 _LOCATIONS = ("mean", "median")
 # Largest number of outcomes of a discrete law that are listed with their probabilities.
 _FEW = 64
-# Name of a class of torch.distributions -> its law, and its attributes for location and scale.
+# For classes of torch.distributions: law, and the attributes for location and scale.
 _DISTRIBUTIONS = {
     "Laplace": ("laplace", "loc", "scale"),
     "Normal": ("normal", "loc", "scale"),
@@ -58,14 +58,15 @@ _DISTRIBUTIONS = {
     "Exponential": ("exponential", None, "rate"),
     "Uniform": ("uniform", None, None),
 }
-# Name of a PyTorch operation on two tensors, or a tensor and a number -> the traced operation.
+# For PyTorch operations on two tensors, or a tensor and a number: name of the operation on traced
+# numbers.
 _OPERATIONS = {
     **{name: name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
     "div": "truediv",
     "true_divide": "truediv",
 }
 _REFLECTED = {"__rsub__": "sub", "__rdiv__": "truediv", "__rtruediv__": "truediv"}
-# Methods that rearrange or select the numbers of a tensor -> the same operation on an array.
+# For methods that rearrange or select the numbers of a tensor: the same operation on an array.
 _FORMS: dict[str, Callable[..., Any]] = {
     "clone": lambda array, *_, **__: array,
     "contiguous": lambda array, *_, **__: array,
@@ -84,7 +85,7 @@ _FORMS: dict[str, Callable[..., Any]] = {
 _CASTS = ("double", "float", "to")
 
 
-# Methods that return the numbers of a tensor as Python or NumPy objects -> the same operation on
+# For methods that return the numbers of a tensor as Python or NumPy objects: the same operation on
 # traced numbers.
 _READ: dict[str, Callable[[Any], Any]] = {
     "item": lambda numbers: numbers.item(),
@@ -160,11 +161,13 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
 def _drawn(
     recorder: Recorder, label: str, tensor: Any, name: str, spec: Any, args: Any, named: Any
 ) -> Any:
-    """Record the draw of a sampler, and return a tensor that carries its noise.
+    """Record the draw of a sampler of PyTorch, and return a tensor that carries its noise.
 
-    label: name of the primitive in reports.
+    label: name of the sampler in reports.
     tensor: the drawn numbers.
-    spec: an entry of `_FUNCTIONS` or `_METHODS`.
+    name: name of the sampler in PyTorch.
+    spec: its entry of `_FUNCTIONS` or `_METHODS`.
+    args, named: its arguments.
     """
     law, names, scale_of = spec
     if name == "randint" and (len(args) == 2 or ("low" not in named and len(args) < 2)):
@@ -199,8 +202,8 @@ def _drawn(
 
 
 def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return (outcome, probability) for each outcome of a discrete law; None if there are too many,
-    or for another law. said: parameters of the law by name."""
+    """Return (outcome, probability) for each outcome of a discrete law; None for another law, or if
+    there are more than 64 outcomes. said: parameters of the law by name."""
     if law == "integers" and 0 < said["high"] - said["low"] <= _FEW:
         return [(one, 1 / (said["high"] - said["low"])) for one in range(said["low"], said["high"])]
     chances = np.unique(said.get("p", ()))
@@ -210,7 +213,12 @@ def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | No
 
 
 def _picked(recorder: Recorder, name: str, tensor: Any, args: Any, named: Any) -> Any:
-    """Record the places of picked items, and return them as a plain tensor."""
+    """Record the indexes of picked items as a draw, and return them as a plain tensor.
+
+    name: name of the function of PyTorch that picked them.
+    tensor: the indexes.
+    args, named: its arguments.
+    """
     torch: Any = sys.modules["torch"]
     index = _array(tensor)
     if name == "randperm":
@@ -264,7 +272,8 @@ def _of_distribution(
 
 
 def _bare(given: Any) -> Any:
-    """Return arguments with plain numbers and tensors, which carry no noise."""
+    """Return the arguments of a function with plain numbers and tensors in place of numbers and
+    tensors that carry noise."""
     if isinstance(given, dict):
         return {name: _bare(one) for name, one in given.items()}
     if type(given) in (tuple, list):
@@ -326,10 +335,11 @@ def _tensor_type() -> Any:
 
 
 def _operated(name: str, args: Any, named: Any) -> Any:
-    """Apply an operation to tensors that carry noise, and return the result with its noise;
-    NotImplemented for an operation through which noise is not followed.
+    """Apply an operation of PyTorch to tensors that carry noise, and return the result with its
+    noise. Return NotImplemented if a trace does not follow noise through the operation.
 
-    name: name of the PyTorch operation.
+    name: name of the operation.
+    args, named: its arguments.
     """
     numbers = getattr(args[0], "_numbers", None)
     if name in _READ and not named and len(args) == 1 and numbers is not None:
@@ -362,10 +372,12 @@ def _operated(name: str, args: Any, named: Any) -> Any:
 
 
 def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
-    """Return the result of an operation as a tensor that carries noise. An operation in place
-    changes its first argument and returns it.
+    """Return the result of a PyTorch operation as a tensor that carries noise. An operation in
+    place changes its first argument and returns it.
 
     numbers: traced numbers of the result.
+    name: name of the operation.
+    args: its arguments.
     """
     if not is_in_place:
         return _tensor(numbers, _natural(name, args, {}))
@@ -379,13 +391,14 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
 
 
 def _natural(name: str, args: Any, named: Any) -> Any:
-    """Return the result of an operation on plain tensors, which shows the type and shape."""
+    """Return the result of a PyTorch operation on plain tensors, which has the type and shape of
+    the result with noise."""
     return getattr(sys.modules["torch"].Tensor, name)(*_bare(args), **_bare(named))
 
 
 def _numbers(value: Any) -> Any:
-    """Return the numbers of a tensor, traced if they carry noise, or a number as it is; None for
-    other values."""
+    """Return the numbers of a tensor as an array, which carries the noise of the tensor if it has
+    noise. Return a number as it is, and None for other values."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, _tensor_type()) and value._numbers is not None:
         return value._numbers
