@@ -226,7 +226,7 @@ def _group(given: Settings) -> Any:
 
 
 def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
-    """Return the parameters of a claim with its functions resolved.
+    """Return the parameters of a claim with its import paths of functions replaced.
 
     An adversary becomes the path of its file, which every worker loads itself. A trade-off function
     becomes a Python function.
@@ -354,8 +354,8 @@ def _read(option: Option, value: Any, base: Folder) -> Any:
 
 
 def _whole(key: str, value: Any) -> Any:
-    """Return the integer that a number stands for. 1e6 is allowed, which YAML and JSON read as a
-    float."""
+    """Return the value of an option as an integer, also for a float without decimals: YAML and JSON
+    read 1e6 as a float. key: name of the option, for messages."""
     if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
         raise refusal((key,), f"={value!r} must be a whole number")
     return int(value)
@@ -404,7 +404,7 @@ def _files(name: str, base: pathlib.Path | None) -> Iterator[pathlib.Path]:
 
 
 def _of_module(name: str) -> Iterator[pathlib.Path]:
-    """Yield the possible files of a module, without importing it."""
+    """Yield the paths at which the file of a module may be, without importing the module."""
     first, *rest = name.split(".")
     make_importable(os.getcwd())
     spec = None

@@ -67,7 +67,8 @@ class _Mending:
     mended: set[str] = field(default_factory=set)
 
     def build(self, base: pathlib.Path) -> None:
-        """Build the audit and collect all errors."""
+        """Build the audit: correct each error and try again until there is none. The errors are
+        added to `problems`. base: folder in which relative files are looked for."""
         self._fill_in()
         for _ in range(_MOST):
             try:
@@ -95,8 +96,8 @@ class _Mending:
         return self.spec is not None and not self.mended & _TARGET
 
     def _follows(self, error: PlacedError) -> bool:
-        """Return whether a correction may have caused an error, as in a claim that lacks a
-        parameter which was removed from it."""
+        """Return whether an earlier correction may have caused an error, such as a missing
+        parameter of a claim from which a wrong parameter was removed."""
         is_general = error.path in ((), ("claim",)) and self._named(error) is None
         return is_general and "claim" in self.mended
 

@@ -40,7 +40,8 @@ def missing(path: Path, why: str) -> PlacedError:
 
 
 def refusal(path: Path, why: str, code: str = "option-invalid") -> PlacedError:
-    """Return a ConfigurationError whose message starts with the last key of the path."""
+    """Return a ConfigurationError as a PlacedError. The message starts with the last key of the
+    path, and goes on with `why`."""
     return problem(path, Name(path[-1]), why, code=code)
 
 

@@ -170,7 +170,8 @@ def _wrong(key: str, value: Any) -> PlacedError:
 
 
 def _what_is_wrong(key: str, entry: Any) -> str:
-    """Return a description of the error in an entry of a list; "" if the entry is not a mapping."""
+    """Return a description of the error in an entry of a list of mappings, such as `pairs`; "" if
+    the entry is not a mapping. key: key of the list."""
     if not isinstance(entry, Mapping):
         return ""
     for needed in ("d1", "d2") if key == "pairs" else ():

@@ -61,8 +61,8 @@ def opened(file: Path) -> BinaryIO:
     """Return a binary stream of a regular file, or of the contents of a pipe, such as `<(...)` of a
     shell.
 
-    Raises DatasetError for another kind of file, and for a pipe without a writer or an end;
-    OSError.
+    Raises DatasetError for another kind of file, and for a pipe without a writer or an end; OSError
+    for a file that cannot be opened.
     """
     mode = file.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
@@ -275,7 +275,8 @@ _NUMBERS: tuple[Callable[[str], Any], ...] = (partial(number, kind=int), number)
 
 
 def _typed(texts: Sequence[str]) -> list[Any]:
-    """Return the cells of a column as values of the narrowest type that fits all of them."""
+    """Return the cells of a column as values of the first type that fits all cells: integer, float,
+    Boolean, text. Empty cells become None."""
     return _read(texts, (*_NUMBERS, lambda text: _TRUTH[text.lower()]))
 
 

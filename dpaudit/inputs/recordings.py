@@ -226,7 +226,8 @@ def _check_names(file: Path, table: Columns) -> None:
 
 
 def _named(file: Path, found: Raw | Columns) -> Columns:
-    """Return the columns of a file by name. Raises DatasetError for a file without column names."""
+    """Return the content of a file as columns by name. Raises DatasetError for a file without
+    column names."""
     if isinstance(found, dict):
         return found
     if isinstance(found, list) and all(isinstance(row, dict) for row in found):

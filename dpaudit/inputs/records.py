@@ -32,7 +32,8 @@ _SIZED = (list, tuple, dict)
 
 
 def records_of(dataset: Any) -> list[Hashable] | None:
-    """Return the records of a dataset as comparable values; None if it has no records."""
+    """Return the records of a dataset as hashable values that are equal for equal records; None if
+    it has no records."""
     if isinstance(dataset, np.ndarray):
         return [comparable(row) for row in dataset.tolist()] if dataset.ndim else None
     if isinstance(dataset, list | tuple):
@@ -98,7 +99,7 @@ def is_scalar(value: Any) -> bool:
 
 
 def is_set(dataset: Any) -> bool:
-    """Return whether the records of a dataset have no order."""
+    """Return whether the records of a dataset have no order, as in a set."""
     return isinstance(dataset, set | frozenset)
 
 

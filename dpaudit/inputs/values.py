@@ -54,7 +54,8 @@ class Reference:
     def value(self, *, calls: bool) -> Any:
         """Return the imported object. Raises TargetError, and DatasetError if a call fails.
 
-        calls: whether a function is called, even if `called` is False.
+        calls: whether an imported function is called, and its result returned, even if `called` is
+            False.
         """
         found = resolve(self.path)
         if not self.called and not (calls and callable(found)):
@@ -72,9 +73,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inline:
-    """An array or a data frame that is made where it is needed.
+    """The content of an array or a data frame, which is made where it is needed.
 
-    This may be another process, whose Python may have a library that this process lacks.
+    It may be needed in another process, whose Python may have a library that this process lacks.
 
     form: `array`, `numpy`, `pandas` or `polars`.
     data: lists, or a mapping of columns.
@@ -139,7 +140,8 @@ def _read(value: Any, text: Callable[[str], Any]) -> Any:
 
 
 def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any:
-    """Return a value with its references imported and its arrays and frames made.
+    """Return a value in which each `Reference` is replaced by the imported object, and each
+    `Inline` by its array or data frame.
 
     calls: whether imported functions are called.
     elsewhere: whether data frames become `Rows`, from which the process of the mechanism makes
@@ -159,7 +161,7 @@ def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any
 
 
 def references(value: Any) -> Iterator[Reference]:
-    """Yield the references in a value."""
+    """Yield each `Reference` (an import path) in a value."""
     yield from (part for part in _lazy(value) if isinstance(part, Reference))
 
 

@@ -214,7 +214,8 @@ def _too_deep(line: int | None) -> YamlError:
 
 
 def construct(node: Any) -> Any:
-    """Return the value of a composed document. Raises YamlError."""
+    """Return the value of a YAML document. node: the root of its graph, as `compose` returns it.
+    Raises YamlError."""
     if node is None:
         return None
     with _loading("") as loader:
@@ -284,7 +285,11 @@ def _children(node: Any) -> list[Any]:
 
 
 def _check_repeated(nodes: list[Any], size: int) -> None:
-    """Raise YamlError if aliases make a document much larger. nodes: all nodes, the root first."""
+    """Raise YamlError if a document is much larger with its aliases written out.
+
+    nodes: all nodes, the root first.
+    size: values and characters of the document with its aliases written out.
+    """
     repeated = size - sum(map(_own_size, nodes))
     if repeated > _MOST_REPEATED:
         raise _refused(

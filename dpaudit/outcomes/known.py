@@ -201,7 +201,7 @@ def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """Known outcomes, among which `places` finds others.
+    """A set of known outcomes. `places` returns the index of each outcome of a table among them.
 
     keys: (known,), the keys of the known outcomes, rising.
     entries: finds outcomes by small integers, which is faster; None: outcomes are found by keys.
@@ -354,7 +354,8 @@ class Entries:
 
 
 def _columns(table: Table) -> list[Column]:
-    """Return the columns that determine the key of an outcome; signs of zero have no column."""
+    """Return the columns of a table that determine the keys (64-bit hashes) of its outcomes. The
+    signs of zeros, which keys also depend on, have no column."""
     return [*table.all_columns, *(column for path, column in table.forms if path.is_in_keys)]
 
 

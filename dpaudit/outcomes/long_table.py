@@ -110,7 +110,8 @@ class LongTable(Outcomes):
         return self.numbers[self.offsets[place] : self.offsets[place + 1]]
 
     def _forms(self) -> list[Path]:
-        """Return the paths of representations in which otherwise equal entries differ."""
+        """Return the paths of representations (properties that == does not compare, such as a type)
+        in which entries differ that are equal otherwise."""
         counts, paths = np.diff(self.offsets), self.vocabulary.paths
         forms = [
             path for path, many in zip(paths, counts, strict=True) if path.step == "form" and many
@@ -118,7 +119,8 @@ class LongTable(Outcomes):
         return [path for path in forms[:WIDEST] if not self._is_common(path)]
 
     def _is_common(self, path: Path) -> bool:
-        """Return whether all values at the parent of a path have the same representation."""
+        """Return whether all values have the same representation. path: path of the representation,
+        such as `type of output[0]`; its parent is the path of the values."""
         place = self.vocabulary.index[path.name]
         inside = slice(self.offsets[place], self.offsets[place + 1])
         codes, numbers = self.codes[inside], self.numbers[inside]

@@ -59,7 +59,7 @@ class Reader:
         types: bool = True,
         text_orders: bool = True,
     ) -> None:
-        """Start without entries.
+        """Make a reader that has no entries yet.
 
         size: number of outcomes.
         reader_of: returns the function that reads the values of a type at a path.
@@ -130,7 +130,8 @@ class Reader:
             self.add(path, at(rows, place), of_mixed(there))
 
     def read_array(self, path: Path, rows: Rows, array: NDArray[Any]) -> None:
-        """Read an array with one value per row: inner dimensions as lists, fields as dicts."""
+        """Add the entries of an array whose first dimension has one value for each outcome in
+        `rows`. Further dimensions are read as lists, and fields as dicts."""
         kind = array.dtype.kind
         if array.dtype.names:
             self.constant(path, rows, DICT)
@@ -281,7 +282,8 @@ def checked_length(output: Any) -> int:
 
 
 def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
-    """Return (entries, parts): the known number of entries of a value, and parts still to count.
+    """Return (entries, parts): the number of entries of a value as far as it is known, and the
+    parts of the value whose entries are still to be counted.
 
     Texts and arrays have a known number of entries and no parts; for containers it is the reverse.
     """

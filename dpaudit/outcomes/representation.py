@@ -75,11 +75,13 @@ _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
 class InOrder(dict[Any, Any]):
-    """A dict from another process whose order of keys no set of these keys has in that process."""
+    """A dict from another process. In that process, no set of its keys has the order of the keys of
+    the dict, so that the order reveals something."""
 
 
 class AsInASet(dict[Any, Any]):
-    """A dict from another process whose order of keys a set of these keys may have there."""
+    """A dict from another process. In that process, a set of its keys may have the order of the
+    keys of the dict, so that the order reveals nothing."""
 
 
 @lru_cache(maxsize=1024)
@@ -216,7 +218,8 @@ def types_of(form: Column, column: Column) -> Column:
 
 
 def types_differ(types: Column, column: Column) -> bool:
-    """Return whether entries of one kind, such as numbers or lists, have several types.
+    """Return whether entries of one kind, such as numbers or lists, have different types, such as
+    int and float.
 
     types: the column of unusual types.
     """

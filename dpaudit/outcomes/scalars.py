@@ -52,7 +52,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One value as an entry, with its properties and its representation.
+    """One value as an entry (a number or a label), with its properties and its representation.
 
     entry: the entry: a number, or a label.
     beside: name of a property, such as `timestamp` -> entry.

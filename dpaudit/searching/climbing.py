@@ -44,7 +44,7 @@ _MODERATE = 1e15
 
 
 class Pair(NamedTuple):
-    """Two datasets in plain Python."""
+    """The two inputs of a pair, in plain Python."""
 
     d1: Any
     d2: Any
@@ -56,7 +56,7 @@ def key(value: Any) -> str:
 
 
 def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
-    """Return (place in d1, place in d2) for each record that both lists have.
+    """Return (index in d1, index in d2) for each record that both datasets have.
 
     Equal records at the front of both lists come first, then equal records elsewhere, then equal
     records at the back. The result is empty for datasets that are not lists.
@@ -79,7 +79,7 @@ def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
 
 
 def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
-    """Return the places in d1, and the places in d2, of the records that only that list has."""
+    """Return (indexes in d1, indexes in d2) of the records that only one of the two lists has."""
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return [], []
     common = matched(d1, d2)
@@ -91,12 +91,12 @@ def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
 
 
 def without(dataset: list[Any], *places: int) -> list[Any]:
-    """Return a list without the records at the given places."""
+    """Return a list without the records at the given indexes."""
     return [record for place, record in enumerate(dataset) if place not in places]
 
 
 def changed(dataset: list[Any], record: Any, *places: int) -> list[Any]:
-    """Return a list in which one record stands at each of the given places."""
+    """Return a list in which `record` replaces the records at the given indexes."""
     return [record if place in places else old for place, old in enumerate(dataset)]
 
 
@@ -178,8 +178,8 @@ class Pool:
 
 
 def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
-    """Yield numbers above and below a value. The step starts at the range of the known values and
-    is halved each time."""
+    """Yield numbers above and below a value. Their distance from it starts at the range of the
+    known values, and is halved each time. Yield nothing for a value that is not a number."""
     if not is_number(value):
         return
     span = max([1, *(abs(one - value) for one in known if is_number(one) and abs(one) < _MODERATE)])
@@ -241,8 +241,8 @@ def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
 
 
 def other_values(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
-    """Yield pairs of single values: both values changed by the same difference, or one value
-    replaced.
+    """Yield pairs made from a pair of single values: both values are changed by the same
+    difference, or one value is replaced.
 
     others: function that returns the replacements of a value.
     """
@@ -253,8 +253,8 @@ def other_values(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator
 
 
 def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
-    """Yield pairs of lists in which a record that only one list has is replaced. If each list has
-    such records, also yield pairs in which both of these records change alike.
+    """Yield pairs of lists, made by replacing a record that only one list has. If each list has
+    such a record, also yield pairs in which both of these records change alike.
 
     others: function that returns the replacements of a record.
     """

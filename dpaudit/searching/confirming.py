@@ -167,7 +167,8 @@ class Confirming:
         return tried
 
     def _has_wrong_type(self, one: Contender) -> bool:
-        """Return whether the pair only shows that the mechanism rejects a type of values.
+        """Return whether a contender (a proposed pair) only shows that the mechanism rejects a type
+        of values.
 
         True if exactly one input always raises a TypeError or AttributeError, and this input
         contains a type that neither the other input nor a usual input of the space contains.
@@ -179,7 +180,8 @@ class Confirming:
         return not _types_in(wrong) <= _types_in(other) | self._usual_types
 
     def always_raises(self, dataset: Any) -> bool | None:
-        """Return whether each of a few draws for a dataset raises; None if no draw can be made."""
+        """Return whether the mechanism raises an exception in each of a few draws for a dataset;
+        None if no draw can be made."""
         one = self.inputs.of(dataset)
         for given in filter(None, (one, one and self.inputs.alone(one))):
             try:
@@ -254,8 +256,8 @@ class Confirming:
 
 
 def _types_in(value: Any) -> frozenset[tuple[str, str]]:
-    """Return (column, type) for the values in a dataset. The types are null, text, number, list and
-    table."""
+    """Return the set of (column, type) of the values in a dataset. The types are null, text,
+    number, list and table."""
     return frozenset(_types(value, ""))
 
 

@@ -48,7 +48,8 @@ Plain = Any
 
 
 class Unreadable(UsageError):
-    """An output to which a norm does not apply."""
+    """Raised for an output that has no numbers, or no records, of which a norm could measure the
+    distance."""
 
     code = "answer-without-distance"
 
@@ -110,7 +111,7 @@ def plain_records(output: Any, name: str) -> tuple[Hashable, ...]:
 
 
 def as_rows(records: tuple[Hashable, ...]) -> list[Any]:
-    """Return records in the notation of users: rows as mappings, sequences as lists."""
+    """Return hashable records as users write them: rows as mappings, sequences as lists."""
     return list(map(_row, records))
 
 
@@ -257,15 +258,17 @@ class Answers:
         self._calls = 0
 
     def __len__(self) -> int:
-        """Return the number of calls of the function. A `Watch` reads it to see that the search
-        proceeds."""
+        """Return the number of calls of the function so far. A `Watch` reads this number to see
+        that the search proceeds."""
         return self._calls
 
     def of(self, dataset: Any) -> Any:
-        """Return the output for a dataset in plain Python, or `Raised`.
+        """Return the output of the function for a dataset, in plain Python; a `Raised` if the
+        function raises.
 
-        Raises DatasetError for a dataset that cannot take the form, and UsageError for outputs that
-        cannot be read, or that differ between two calls.
+        Raises DatasetError for a dataset that cannot be converted to the data type that the
+        function takes, and UsageError for outputs that cannot be read, or that differ between two
+        calls.
         """
         named = key(dataset)
         if named in self._kept:
@@ -278,7 +281,7 @@ class Answers:
         return answer
 
     def check(self, dataset: Any) -> None:
-        """Raise UsageError if the function now returns another output for the dataset than
+        """Call the function again for a dataset. Raise UsageError if it returns another output than
         before."""
         self._check_same(dataset, self.of(dataset))
 

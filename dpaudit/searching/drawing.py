@@ -68,14 +68,15 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
 
 
 def _mixed(seed: int, number: int) -> int:
-    """Return the seed of run `number`. The seeds of different runs are unrelated."""
+    """Return the seed for the run of Hypothesis with this number, made from the seed of the search.
+    The seeds of different runs are unrelated."""
     digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 class _Exceeds(Exception):
-    """Signals to Hypothesis that the score of a value exceeds the limit, so that it shrinks the
-    value."""
+    """Raised when the score of a value exceeds the limit. Hypothesis takes the exception for the
+    failure of a test, and shrinks the value."""
 
 
 def look_at_random(
@@ -142,7 +143,11 @@ def look_at_random(
 def _run(
     call: Callable[[Any], None], strategy: Any, seed: int, *, examples: int, **settings: Any
 ) -> None:
-    """Call a function with random values, as Hypothesis calls a test."""
+    """Let Hypothesis call a function with random values, as it calls a test.
+
+    examples: number of values.
+    settings: further settings of Hypothesis.
+    """
     import hypothesis
 
     given: Any = hypothesis.given(strategy)
@@ -161,7 +166,7 @@ def _run(
 
 @contextmanager
 def _without_constants_of_modules() -> Iterator[None]:
-    """Keep Hypothesis from drawing constants that occur in the loaded modules.
+    """Inside the context, keep Hypothesis from drawing constants that occur in the loaded modules.
 
     With these constants, a seed would give other values in a test session than in a terminal.
     """

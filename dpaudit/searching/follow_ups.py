@@ -39,7 +39,7 @@ def around(
     A variation makes the same change to both inputs, or replaces the record that differs. For
     answers of queries, it moves other entries, or moves entries in the opposite direction.
 
-    values: records, or entries, to put in; at least one.
+    values: records, or entries of answers, that replace or join others; at least one.
     """
     changed = _moved if relation.is_of_answers else _changed
     fruitless = 0
@@ -60,7 +60,10 @@ def parts(dataset: Any) -> list[Any]:
 
 
 def _changed(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return both inputs after one random change of records."""
+    """Return (d1, d2), the inputs of a pair after one random change of their records.
+
+    values: records that replace or join others.
+    """
     new = _any(values, rng)
     d1, d2 = pair.d1, pair.d2
     if not (isinstance(d1, list) and isinstance(d2, list)):
@@ -78,7 +81,11 @@ def _changed(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) ->
 
 
 def _moved(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return two lists of answers after one random change of one entry or of all entries."""
+    """Return (d1, d2), the inputs of a pair after one random change of one entry or of all entries.
+    The inputs are lists of query answers.
+
+    values: entries that replace others.
+    """
     d1, d2 = pair.d1, pair.d2
     is_list = isinstance(d1, list) and isinstance(d2, list)
     if not (is_list and len(d1) == len(d2) > 0 and all(map(is_number, [*d1, *d2]))):

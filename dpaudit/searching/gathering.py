@@ -120,7 +120,8 @@ class Gathering:
         return list(islice(self._contenders(outside), _BEYOND))
 
     def _by_traces(self) -> Iterator[Proposal]:
-        """Yield the pairs that traces suggest, if the mechanism can be traced."""
+        """Yield the pairs with the largest scores by coupled runs (runs with the same noise);
+        nothing if the mechanism cannot be traced."""
         spec, settings = self._spec, self._settings
         scores = min(_SCORES, self._budget.draws // _DRAWS_OF_A_SCORE)
         # Mechanisms that take answers mostly compare them. A trace overrates the leak of a
@@ -159,10 +160,11 @@ class Gathering:
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
     ) -> list[Contender]:
-        """Return pairs in which only one input raises.
+        """Return contenders (pairs to try) of which only one input raises.
 
-        They lie between pairs whose inputs both raise and pairs whose inputs both give outputs.
-        raises: function that returns whether a dataset always raises.
+        They are found by bisection between the pairs of `ranked` whose inputs both raise, and the
+        pairs whose inputs both give outputs.
+        raises: function that returns whether the mechanism always raises for a dataset.
         """
         raising = [one.proposal for one in ranked if one.d1.only_raises and one.d2.only_raises]
         quiet = [one.proposal for one in ranked if one.draws and not one.d1.raised]
@@ -175,7 +177,7 @@ class Gathering:
         return list(islice(self._contenders(source), _RAISING_PAIRS))
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
-        """Yield a contender for each proposal whose pair is new."""
+        """Yield a contender (a pair to try) for each proposed pair that was not proposed before."""
         fruitless = 0
         for proposal in self._possible(source):
             d1, d2 = self._inputs.of(proposal.d1), self._inputs.of(proposal.d2)
@@ -191,7 +193,8 @@ class Gathering:
                 yield Contender(proposal, d1, d2, len(self._proposed))
 
     def _possible(self, source: Iterable[Proposal]) -> Iterator[Proposal]:
-        """Yield proposals. Without Hypothesis, the random ones are missing."""
+        """Yield the given proposals. They end before the first random one, and `note` says so, if
+        Hypothesis is not installed."""
         try:
             yield from source
         except MissingLibrary as error:

@@ -92,7 +92,7 @@ def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Prop
 
 
 class _Unseen:
-    """Makes proposals of pairs of neighbours, each pair once."""
+    """Makes a `Proposal` of each pair of neighbours that was not proposed before."""
 
     def __init__(self, relation: Relation, inside_only: bool) -> None:
         self.relation, self._inside_only = relation, inside_only

@@ -339,7 +339,8 @@ def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
 
 @contextmanager
 def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
-    """Yield a function whose only argument is the dataset. Raises TargetError."""
+    """Inside the context, provide the function of a target, with the dataset as its only argument.
+    Raises TargetError."""
     if isinstance(target, IsolatedTarget):
         with closing(IsolatedFunction(target)) as elsewhere:
             _check_calling(elsewhere.calling, target)
@@ -397,8 +398,12 @@ class _Search:
         self.raised, self.notes = 0, list[str]()
 
     def run(self, seed: int, *, inside_only: bool) -> None:
-        """Compare the pairs of the catalogue, lists of every length, pairs from climbing, and
-        random pairs."""
+        """Compare the pairs of the catalogue (all pairs that are not random), lists of every
+        length, pairs from hill climbing, and random pairs.
+
+        seed: seed of the random pairs.
+        inside_only: whether to leave out inputs outside the space.
+        """
         relation, pool = self._relation, Pool(self._relation)
         try:
             for one in catalogue(relation, inside_only=inside_only):
@@ -544,7 +549,8 @@ class _Search:
         return Witness(pair.d1, pair.d2, outputs, distance, kind or "raises", words, inside)
 
     def refuse(self, name: str) -> None:
-        """Raise the exception for a search in which no pair could be compared."""
+        """Raise the exception for a search in which no pair could be compared. name: name of the
+        function, for the message."""
         if self._raised_first is None and self.notes:
             raise UsageError(
                 Name("time"),
@@ -570,7 +576,8 @@ def _records(pair: Pair) -> int:
 
 
 def _written(answer: Any) -> Any:
-    """Return an answer as a result shows it. An exception becomes its message."""
+    """Return the answer of a function as a result shows it. An exception becomes its type and
+    message."""
     if isinstance(answer, Raised):
         return answer.words
     return as_rows(answer) if isinstance(answer, tuple) else answer

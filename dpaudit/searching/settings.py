@@ -43,7 +43,7 @@ class SearchSettings:
 
     @property
     def relation(self) -> Relation:
-        """The neighbouring relation on the space."""
+        """The neighbouring relation between inputs of the space."""
         return relation_on(self.space, self.adjacency)
 
     def describe(self) -> str:
@@ -58,7 +58,8 @@ class SearchSettings:
         return NeighbouringPair(self.formed(d1), self.formed(d2), self.adjacency, label)
 
     def formed(self, dataset: Any) -> Any:
-        """Return a dataset in the form that the mechanism takes. Raises DatasetError."""
+        """Return a dataset converted to the data type that the mechanism takes. Raises
+        DatasetError."""
         return formed(dataset, self.form, self.space, elsewhere=self.elsewhere)
 
 

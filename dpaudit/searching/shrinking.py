@@ -127,8 +127,8 @@ def _without_common(now: Pair, gone: Sequence[tuple[int, int]]) -> Pair:
 
 
 def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without a record that only one dataset has. The other dataset may lose a record
-    as well, also one that both have."""
+    """Yield pairs without one of the records that only one dataset has. In some of them, the other
+    dataset also loses a record."""
     first, second = unmatched(*now)
     common = matched(*now)
     for place in first:
@@ -143,8 +143,8 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
 
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs with at most one common record in which all records equal an edge inside the
-    space.
+    """Yield pairs with at most one common record, in which all records are equal to an edge (a
+    value at which bugs are likely) inside the space.
 
     A sum of records at an edge exceeds a limit with fewer records.
     """
@@ -159,8 +159,8 @@ def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs in which common records are simpler: first all equal records together, then
-    single records."""
+    """Yield pairs in which records that both datasets have are simpler: first all equal records
+    together, then single records. space: space of the records."""
     equal: dict[str, list[tuple[int, int]]] = {}
     for ours, theirs in matched(*now):
         equal.setdefault(key(now.d1[ours]), []).append((ours, theirs))

@@ -16,7 +16,7 @@ _MANY = 6
 
 
 def as_python(value: Any) -> str:
-    """Return a value of plain Python as an expression.
+    """Return a value of plain Python as the text of a Python expression.
 
     >>> as_python([{"age": float("nan")}, -0.0])
     '[{"age": float("nan")}, -0.0]'
@@ -108,7 +108,8 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def _importing(target: ImportedTarget | CallableTarget) -> tuple[list[str], str]:
-    """Return the lines that import a function, and a call of it with {} in place of the dataset."""
+    """Return (import lines, call): the lines that import a function, and the text of a call with {}
+    in place of the dataset."""
     data = "{}" if target.data_arg is None else f"{target.data_arg}={{}}"
     given = "".join(f", {name}={_escaped(value)}" for name, value in target.params.items())
     if isinstance(target, CallableTarget):

@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class MissingLibrary(UsageError):
-    """A library of an optional extra is missing."""
+    """Raised if an optional library is needed and not installed."""
 
     code = "package-missing"
 
@@ -59,7 +59,8 @@ class Space(ABC):
         return cls()
 
     def words(self) -> str:
-        """Return the space as one line, from which `parse_space` makes an equal space."""
+        """Return the line that describes the space, as a user writes it. `parse_space` makes an
+        equal space from it."""
         return self.word
 
     @abstractmethod
@@ -237,7 +238,7 @@ class Line(ABC):
 
     @abstractmethod
     def space(self) -> Space:
-        """Read a whole space."""
+        """Read the description of a whole space from the line, and return the space."""
 
     @property
     def next(self) -> Token | None:
@@ -259,12 +260,17 @@ class Line(ABC):
         return is_there
 
     def take(self, text: str, expected: str | None = None) -> None:
-        """Read this word or mark. expected: its description in the error message."""
+        """Read this word or mark, which must come next. expected: its description in the error
+        message."""
         if not self.skip(text):
             raise self.wrong(expected or repr(text), (text,))
 
     def token(self, expected: str, *kinds: str) -> Token:
-        """Read a token. kinds: allowed kinds of token; without any, every kind is allowed."""
+        """Read the next token and return it.
+
+        expected: its description in the error message.
+        kinds: allowed kinds of token; without any, every kind is allowed.
+        """
         token = self.next
         if token is None or (kinds and token.kind not in kinds):
             raise self.wrong(expected)
@@ -284,7 +290,7 @@ class Line(ABC):
                 self.take(",", f"',' or {closing!r}")
 
     def size(self) -> int | None:
-        """Read a number of records; return None if the next token is not one."""
+        """Read a number of records and return it; None if the next token is not a number."""
         if self.next is None or not self.next.text.isdecimal():
             return None
         return int(self.token("").text)
@@ -326,6 +332,7 @@ _RESERVED = frozenset({"true", "false", "null", "none", "nan", "inf", "infinity"
 
 
 def quoted(text: str) -> str:
-    """Return a text as it is written on a line: in quotes unless it is a plain word."""
+    """Return a text as a user writes it on the line of a space: in quotes unless it is a plain
+    word."""
     is_word = _WORD.fullmatch(text) and text.lower() not in _RESERVED
     return text if is_word else json.dumps(text, ensure_ascii=False)

@@ -15,7 +15,7 @@ SECONDS = 10.0
 
 
 class Ended(Exception):
-    """A limit of a search was reached."""
+    """Raised when a limit of a search is reached."""
 
 
 class Limit:
@@ -44,8 +44,8 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
     """Return the value of a call. Raises DatasetError if the call raises, or if it takes too long.
 
     words: description of the call, for messages.
-    progress: function that returns how much the call has done so far. The time limit starts again
-    after each progress.
+    progress: function that returns a number that grows as the call proceeds. The time limit starts
+    again each time the number has grown.
     """
     values: list[Any] = []
     raised: list[BaseException] = []

@@ -234,16 +234,16 @@ class Inputs:
         return fresh
 
     def alone(self, one: Input) -> Input:
-        """Return an `Input` for the same dataset for which the mechanism is called once for each
-        draw."""
+        """Return a new `Input` for the dataset of another one, for which the mechanism is called
+        once for each draw."""
         if one.number not in self._alone:
             self._alone[one.number] = Input(one.number, one.dataset, is_alone=True)
         return self._alone[one.number]
 
 
 class Drawing:
-    """Makes draws for single inputs. A context manager that restores the generators it has
-    seeded."""
+    """Makes the draws of a search for one input at a time. It is a context manager: at the end, it
+    closes the mechanism and restores the states of the random generators."""
 
     def __init__(self, spec: AuditSpec) -> None:
         """Load the mechanism. Raises the exceptions of `load_mechanism`."""
@@ -271,7 +271,8 @@ class Drawing:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Names of the variables of the mechanism that its calls have changed: it keeps state."""
+        """Names of the variables of the mechanism that its calls have changed; empty if the
+        mechanism keeps no state between calls."""
         return tuple(changed(self._state, kept_state(*self._mechanism.parts)))
 
     def __enter__(self) -> Self:
@@ -288,7 +289,7 @@ class Drawing:
         self._stack.close()
 
     def fill(self, one: Input, draws: int) -> None:
-        """Draw for an input until it has `draws` draws. Raises MechanismError."""
+        """Make draws for an input until it has `draws` draws in all. Raises MechanismError."""
         missing = draws - one.draws
         if missing <= 0:
             return

@@ -79,8 +79,8 @@ class Piece:
 
     @property
     def value(self) -> float | None:
-        """The cost of one piece: μ for normal noise, otherwise the largest log-ratio in nats; None
-        if unknown."""
+        """The cost of one piece of noise: μ for normal noise, otherwise the largest log-ratio of
+        the densities on d1 and d2, in nats; None if unknown."""
         scale = max(self.scales)
         if self.cost is not None:
             return self.cost

@@ -153,8 +153,8 @@ def _trace_and_leave(
 
 
 def _received(reading: int, deadline: float) -> Any:
-    """Return the trace that the forked copy sent; `_LATE` if it did not arrive before the deadline,
-    None if the copy sent no valid pickle."""
+    """Return the trace that a forked copy of this process sent; `_LATE` if it did not arrive before
+    the deadline, None if the copy sent no valid pickle. reading: file descriptor of the pipe."""
     pieces = []
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([reading], [], [], left)[0]:

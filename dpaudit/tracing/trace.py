@@ -382,7 +382,7 @@ class _Tracer(Worker):
 
     @property
     def patience_is_over(self) -> bool:
-        """Whether the present run has timed out."""
+        """Whether the run that the process makes now has reached its time-out."""
         return self._patience is not None and self._patience.left() <= 0
 
     def _runs(self, name: str, most: float, **arguments: Any) -> Any:

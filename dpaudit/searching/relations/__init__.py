@@ -27,5 +27,6 @@ _KINDS: Mapping[str, type[Relation]] = {
 
 
 def relation_on(space: Space, adjacency: Adjacency) -> Relation:
-    """Return the relation on a space that an adjacency describes."""
+    """Return the `Relation` (neighbours, and pairs worth a trial) that an adjacency describes, for
+    the inputs of a space."""
     return _KINDS[adjacency.kind](space, adjacency)

@@ -34,7 +34,8 @@ _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
 
 
 def no_room(space: Space) -> str:
-    """Return the reason why no record can be added to a list of a space; "" if one can be added."""
+    """Return the reason why no record can be added to any list of a space; "" if a record can be
+    added."""
     if not isinstance(space, Lists):
         return _NO_LIST
     if not space.most:
@@ -45,7 +46,7 @@ def no_room(space: Space) -> str:
 
 
 class AddRemove(Relation):
-    """One record is added or removed."""
+    """The relation in which one record is added or removed."""
 
     grows: ClassVar[bool] = True
 
@@ -177,7 +178,7 @@ def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
 
 
 class Replace(Relation):
-    """One record is replaced by another record."""
+    """The relation in which one record is replaced by another record."""
 
     keeps_size: ClassVar[bool] = True
     # Largest number of records that may differ.
@@ -246,7 +247,7 @@ class Replace(Relation):
 
 
 class Hamming(Replace):
-    """At most a given number of records are replaced, each in its place."""
+    """The relation in which at most a given number of records are replaced, each in its place."""
 
     def __init__(self, space: Space, adjacency: Adjacency) -> None:
         super().__init__(space, adjacency)
@@ -315,7 +316,7 @@ def _exchanged(space: Space) -> Pairs:
 
 
 class Imported(Relation):
-    """A user's own relation. Changes of all kinds are tried."""
+    """A relation that a user's own function defines. Changes of all kinds are tried."""
 
     grows: ClassVar[bool] = True
 

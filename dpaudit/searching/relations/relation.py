@@ -99,7 +99,7 @@ class Relation(ABC):
         return identity(d1) != identity(d2) and self._relates(d1, d2)
 
     def holds_inside(self, d1: Any, d2: Any) -> bool:
-        """Return whether two inputs lie in the space and are neighbours."""
+        """Return whether two inputs both lie in the space, differ, and are neighbours."""
         return self.are_inside(d1, d2) and self.holds(d1, d2)
 
     def are_inside(self, d1: Any, d2: Any) -> bool:
@@ -159,8 +159,8 @@ class Relation(ABC):
         return iter(())
 
     def lattice(self) -> list[Any]:
-        """Return a few datasets, the smallest first. Many of them are neighbours, so that the draws
-        for one dataset serve several pairs."""
+        """Return the lattice: a few datasets, the smallest first, which are all compared. Many of
+        them are neighbours, so that the draws for one dataset serve several pairs."""
         inner = self.inner
         if isinstance(inner, Own):
             given = inner.spread(_VALUES)
@@ -191,8 +191,8 @@ class Relation(ABC):
                 yield d1, d2, "neighbours in a small lattice"
 
     def _generated_pairs(self, given: Sequence[Any]) -> Pairs:
-        """Yield pairs for a space or a relation that is a user's own code: neighbours of the given
-        inputs, then pairs of two given inputs."""
+        """Yield (d1, d2, description) for pairs made from inputs that a user's code generated:
+        first an input and a changed copy, then two generated inputs."""
         if isinstance(self.inner, Own):
             lists = [one for one in given if isinstance(one, list)]
             records = [record for dataset in lists for record in dataset]
@@ -249,8 +249,8 @@ def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return records, cut or filled to a size that the space allows with `room` further records.
-    Return None if no size is allowed."""
+    """Return the first records of a list, or the list filled up with copies, so that the space has
+    lists of this size and of `room` more records. Return None if there is no such size."""
     most = space.most - room
     if most < space.least:
         return None

@@ -114,8 +114,8 @@ class Steps(Relation):
         return list(distinct(self._grid()))
 
     def _grid(self) -> Iterator[Any]:
-        """Yield the corners of a cube in the first one to three entries. Its width is the allowed
-        distance."""
+        """Yield the corners of a cube, as vectors. They differ in the first one to three entries,
+        each of which has two values at the allowed distance."""
         space = self.inner
         start = space.spread(1)[0] if isinstance(space, Lists) else space.usual()
         low = _lowest(space, start)
@@ -125,8 +125,8 @@ class Steps(Relation):
 
 
 def patterns(size: int) -> list[tuple[str, list[int], list[int]]]:
-    """Return (name, d1, d2) for the eight patterns of `size` entries. Each entry is 1 (above the
-    middle), 0 (at the middle) or −1 (below it)."""
+    """Return (name, d1, d2) for the eight patterns of query answers with `size` entries. Each entry
+    is 1 (above the middle), 0 (at the middle) or −1 (below it)."""
     half = size // 2
     rest, zero = size - 1, [0] * size
     return [

@@ -20,7 +20,7 @@ _MANY = 10
 
 
 class OneUser(Relation):
-    """All records of one user are added or removed."""
+    """The relation in which all records of one user are added or removed."""
 
     grows: ClassVar[bool] = True
 
@@ -83,8 +83,8 @@ class OneUser(Relation):
             yield [{**first, column: group} for group in twice for _ in range(users.per_group or 2)]
 
     def _group_columns(self) -> list[tuple[str, Space]]:
-        """Return (name, space) for the columns of groups: the column that the relation names, or
-        all columns with few different values."""
+        """Return (name, space of its values) for each column whose values form groups of records:
+        the column that the relation names, else all columns with few different values."""
         columns, users = self.item.by_column(), self.users
         if users.group:
             return [(users.group, columns[users.group])] if users.group in columns else []
@@ -168,7 +168,8 @@ def _has_columns(dataset: list[Any], users: Users) -> bool:
 
 
 def allowed(dataset: Any, users: Users) -> Any:
-    """Return a table without the rows by which a user exceeds the limits of the relation."""
+    """Return a table in which each user has at most the number of records that the relation allows;
+    later rows are left out. users: columns and limits of the relation."""
     if not (isinstance(dataset, list) and _has_columns(dataset, users)):
         return dataset
     counts: Counter[Hashable] = Counter()

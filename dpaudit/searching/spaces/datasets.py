@@ -113,7 +113,8 @@ class OrMissing(Space):
 
 @dataclass(frozen=True, slots=True)
 class Records(Space):
-    """Mappings with the same keys. Each key has the space of its values."""
+    """The space of records (mappings) with given columns (keys). Each column has a space of its
+    own."""
 
     columns: Mapping[str, Space]
 
@@ -223,7 +224,8 @@ class Lists(Space):
 
     @classmethod
     def read_vector(cls, line: Line) -> Self:
-        """Read a list of a fixed length, after the word `vector`."""
+        """Return the space of lists of a fixed length that a line describes, after the word
+        `vector`."""
         line.take("of", "'of', as in 'vector of 5 number'")
         size = line.size()
         if size is None:
@@ -232,7 +234,8 @@ class Lists(Space):
 
     @classmethod
     def read_table(cls, line: Line) -> Self:
-        """Read a list of records with columns, after the word `table`."""
+        """Return the space of lists of records with columns that a line describes, after the word
+        `table`."""
         sizes = _sizes(line) if line.skip("of") else (0, MOST)
         return cls(Records.read(line), *sizes)
 
@@ -322,7 +325,8 @@ class Lists(Space):
 
 
 def _sizes(line: Line) -> tuple[int, int]:
-    """Read the smallest and the largest number of records; return (0, 30) if the line has none."""
+    """Read the smallest and the largest number of records from a line, and return them; (0, 30) if
+    the line has no numbers."""
     least = line.size()
     if least is None:
         return 0, MOST

@@ -117,7 +117,8 @@ def written(value: Any) -> str:
 
 
 def _value(line: Line) -> Any:
-    """Read a category, which may consist of several words."""
+    """Read a category (a text, number or Boolean), which may consist of several words, and return
+    it."""
     words = []
     while line.next is not None and line.next.kind != "mark":
         words.append(line.token(""))
@@ -142,7 +143,7 @@ def _constant(word: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Texts(Space):
-    """Every text that can be encoded in UTF-8."""
+    """The space of all texts that can be encoded in UTF-8."""
 
     word: ClassVar[str] = "text"
 
@@ -195,7 +196,7 @@ def _cost(text: str) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Users(Space):
-    """The name of the user to whom a record belongs: a number or a text."""
+    """The space of the names of users: numbers and texts. Each record belongs to one user."""
 
     word: ClassVar[str] = "user"
 

@@ -29,8 +29,8 @@ _FEW_VALUES = 30
 
 @dataclass(frozen=True, slots=True)
 class _Bounded(Space):
-    """Numbers from `low` to `high`, both included. An infinite bound means that there is no
-    bound."""
+    """The space of the numbers from `low` to `high`, both included. An infinite bound means that
+    there is no bound."""
 
     low: Any = -math.inf
     high: Any = math.inf
@@ -83,7 +83,7 @@ class _Bounded(Space):
 
     @staticmethod
     def parsed(word: str) -> Any:
-        """Return the bound that a word stands for; None if it is not a number."""
+        """Return the bound that a word of a user stands for; None if it is not a number."""
         return as_number(word)
 
     @property
@@ -220,7 +220,7 @@ class Numbers(_Bounded):
 
 @dataclass(frozen=True, slots=True)
 class Integers(_Bounded):
-    """Integers of any size."""
+    """The space of integers, of any size, between two bounds."""
 
     word: ClassVar[str] = "integer"
     of: ClassVar[type[int] | type[float]] = int
@@ -285,7 +285,7 @@ class Integers(_Bounded):
 
 @dataclass(frozen=True, slots=True)
 class Booleans(Space):
-    """False and True."""
+    """The space of the two values False and True."""
 
     word: ClassVar[str] = "boolean"
 

@@ -80,7 +80,8 @@ class Own(Space):
             yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
 
     def generated(self, seed: int) -> Any:
-        """Return the input of a seed. Raises DatasetError if the generator fails."""
+        """Return the input that the user's function generates from a seed. Raises DatasetError if
+        the function fails."""
         if _is_strategy(self.made_by):
             return self._given(seed + 1)[seed]
         words = f"{self.words()} (seed {seed})"
@@ -139,8 +140,8 @@ def _fault(value: Any) -> str:
 
 
 def _mixed(records: list[Any]) -> str:
-    """Return the reason why records differ in type or columns; "" if they do not. Records may be
-    None."""
+    """Return a sentence that says how the records of a dataset differ in type or columns; "" if
+    they do not differ. Records that are None fit every type."""
     types = list(dict.fromkeys(_type(record) for record in records if record is not None))
     if len(types) > 1:
         return (

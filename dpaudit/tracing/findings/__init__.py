@@ -93,8 +93,8 @@ def _by_laws(case: Case, epsilon: float) -> Case:
 
 
 def _ordered(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings, causes first, without duplicates: one finding of each kind for each line, or
-    for each call if the kind is in `_OF_CALLS`."""
+    """Return findings, causes first, without duplicates: at most one finding of each kind for each
+    line of code; for each call, if the kind is in `_OF_CALLS`."""
     unique: dict[tuple[str, str, int, str], Finding] = {}
     for finding in sorted(found, key=lambda one: not one.is_cause):
         code = finding.line.code if finding.kind in _OF_CALLS else ""

@@ -196,8 +196,8 @@ def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def _other(one: Call) -> tuple[SourceLine, ...]:
-    """Return the further lines of a finding: the callers, and the line that adds the noise, without
-    the line that draws it."""
+    """Return the further lines of a finding about a call that draws noise: the lines from which the
+    call was reached, and the line that adds the noise, without the line that draws it."""
     lines = {(each.file, each.line): each for each in (*one.callers, one.added)}
     return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))
 
@@ -207,7 +207,8 @@ _FEW_UNEVEN = 3
 
 
 def constant_seeds(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each generator that gets the same seed in every run."""
+    """Yield a finding for each random generator that the mechanism gives the same seed in every
+    run."""
     for place, name, seed in case.runs.constant_seeds:
         words = f"`{name}` gets the seed {seed} in every run: the noise is known, and hides nothing"
         remedy = "take the generator as a parameter, or make it without a seed"

@@ -22,8 +22,8 @@ from dpaudit.tracing.runs.places import Place
 
 
 def of_choices(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each discrete choice whose probabilities on the two inputs differ by more
-    than the claim allows."""
+    """Yield a finding for each discrete random choice whose probabilities on the two inputs differ
+    by more than the claim allows."""
     runs, claim = case.runs, case.claim
     for pair in runs.coupled:
         for one in pair.comparison.chosen:
@@ -117,7 +117,8 @@ def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
 
 
 def _divergence(order: float, one: Floats, other: Floats) -> float:
-    """Return the Rényi divergence of two discrete laws, in nats. order: above 1."""
+    """Return the Rényi divergence of two discrete laws, in nats. order: above 1. one, other:
+    probability of each outcome."""
     if np.any((one > 0) & (other == 0)):
         return math.inf
     both = (one > 0) & (other > 0)
@@ -158,7 +159,7 @@ def of_outputs(case: Case) -> Iterator[Finding]:
 
 def of_thresholds(case: Case) -> Iterator[Finding]:
     """Yield a finding for each part of the output, such as a key, that only one input can have, if
-    it passes the threshold for release with a probability above the claimed δ."""
+    its noised value passes the threshold for release with a probability above the claimed δ."""
     claim = case.claim
     for pair in case.runs.coupled:
         for one in pair.threshold_leaks:

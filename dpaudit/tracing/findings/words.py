@@ -23,8 +23,8 @@ _ROUNDING = 1e-9
 
 
 def shown(place: Place) -> SourceLine:
-    """Return a place as a `SourceLine`. The file is relative to the working directory if it lies
-    inside it."""
+    """Return a line of code as a `SourceLine`. The path of its file is relative if the file lies in
+    the working directory."""
     here, file = Path(os.getcwd()), Path(place.file)
     inside = file.relative_to(here) if file.is_relative_to(here) else file
     return SourceLine(str(inside), place.line, place.code)
@@ -70,7 +70,8 @@ class Changes(NamedTuple):
 
 
 def changes(d1: Any, d2: Any) -> Changes | None:
-    """Return the `Changes` between two inputs that differ in one record; None for other inputs."""
+    """Return the amounts by which the record that differs between two inputs changes sums of
+    columns; None for inputs that do not differ in one record."""
     first, second = records_of(d1), records_of(d2)
     if first is None or second is None:
         return None

@@ -242,7 +242,7 @@ def _number_of_branches(branch: Sequence[Decision]) -> float:
 
 
 def output_of(one: Run) -> Any:
-    """Return the output of a run as a hashable value."""
+    """Return the output of a run as a hashable value. All exceptions count as one output."""
     if one.error is not None:
         return (("raises", ""),)
     return tuple((name, _key(value)) for name, value in one.parts.items())
@@ -291,7 +291,7 @@ class Absorbed(NamedTuple):
     is flipped in the second run.
 
     place: The line of the coin.
-    primitive: The name of the primitive that made the coin.
+    primitive: The name of the function that makes the choice, or `coin`.
     cost: The largest log-ratio, in nats, of the probabilities of an output on the two inputs; None
         if the output may depend on several coins.
     callers: The lines from which the coin was called, innermost first.
@@ -408,21 +408,24 @@ def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
 
 
 def _differing(one: Run, other: Run) -> Iterator[str]:
-    """Yield the names of the parts of an output that differ from the parts of another output."""
+    """Yield the names of the parts of an output, such as `output[1]`, that differ between two
+    runs."""
     for name, value in one.parts.items():
         if not same(value, other.parts.get(name, Missing)):
             yield name
 
 
 def _other(one: Decision) -> Any:
-    """Return the most likely other outcome of a coin or choice; its own outcome without another."""
+    """Return the most likely outcome of a coin or choice other than its outcome in the run; the
+    outcome in the run if no other one is possible."""
     rest = [each for each in one.outcomes if each[0] != one.value and each[1] > 0]
     return max(rest, key=lambda each: each[1], default=(one.value, 0.0))[0]
 
 
 def _alternatives(second: Run) -> Iterator[Flip]:
     """Yield (entry, outcome, primitive) for each outcome of a coin or choice that did not occur in
-    a run. An entry is the moment of the coin or choice, and its index in an array."""
+    a run. The entry is the moment of the coin or choice and its index in an array; primitive is the
+    name of the function that makes the choice, or `coin`."""
     for choice in second.recorder.choices:
         for place, value in enumerate(np.ravel(choice.values).tolist()):
             yield (choice.moment, place), not value, "coin"

@@ -121,7 +121,8 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
 
 
 def are_picked(recorder: Recorder) -> bool:
-    """Return whether a run draws from a law that may pick records, such as `choice`."""
+    """Return whether a run draws from a discrete law that may pick records of the dataset, such as
+    `choice`."""
     return any(draw.law in _PICKING for draw in recorder.draws)
 
 
@@ -171,7 +172,8 @@ def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
 
 
 def _have_ranges(first: Recorder, second: Recorder) -> bool:
-    """Return whether a uniform number has different ranges in the two runs."""
+    """Return whether some uniform number is drawn from different ranges in the two runs. first,
+    second: The records of the runs."""
     for draw in first.draws:
         after = second.by_moment.get(draw.moment) if draw.law == "uniform" else None
         if isinstance(after, Draw) and any(
@@ -183,8 +185,8 @@ def _have_ranges(first: Recorder, second: Recorder) -> bool:
 
 
 def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, int]]:
-    """Return (line, primitive, number in the first run, number in the second run) for each
-    primitive that draws different numbers of values in the two runs."""
+    """Return (line, primitive, count in the first run, count in the second run) for each primitive
+    (function that draws noise) that draws a different count of numbers in the two runs."""
     found = []
     counts: dict[Any, list[int]] = {}
     for which, recorder in enumerate((first, second)):
@@ -197,7 +199,8 @@ def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, in
 
 
 def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
-    """Return (line, primitive) for each draw whose numbers are never added or compared."""
+    """Return (line, name of the function) for each draw of noise whose numbers are never added or
+    compared."""
     used = np.zeros(len(recorder.pieces.laws), dtype=bool)
     for one in recorder.uses:
         used[np.ravel(one.ids)] = True
@@ -426,7 +429,9 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
 
 
 def _shows_both(run: Run, before: Use, one: Use) -> bool:
-    """Return whether the output shows two noised values that share a piece of noise."""
+    """Return whether the output of a run shows two noised values that contain the same piece of
+    noise. before, one: The uses (additions or comparisons of noise) with these values; one use may
+    contain both."""
     if before is one:
         numbers = np.ravel(one.ids)[are_released(run, one)]
         return len(np.unique(numbers)) < len(numbers)
@@ -524,7 +529,7 @@ def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Control
 
 
 def _without_repeats(lines: list[Line]) -> list[Line]:
-    """Return the distinct lines in the order of their last executions."""
+    """Return the different executed lines, in the order of their last executions."""
     last = {line: place for place, line in enumerate(lines)}
     return [line for place, line in enumerate(lines) if last[line] == place]
 

@@ -155,7 +155,8 @@ class _Pairs:
         self._is_refuted = False
 
     def turned(self, forward: bool) -> Coupler:
-        """Return the coupler for pairs of runs that begin with d1 (`forward`), or with d2."""
+        """Return the `Coupler` (it runs the mechanism on both inputs with the same noise) for pairs
+        of runs that begin with d1 (`forward`), or with d2."""
         return self.coupler if forward else self.coupler._replace(inputs=self.coupler.inputs[::-1])
 
     def couple(self, coupler: Coupler, first: Run, forward: bool) -> Coupled:

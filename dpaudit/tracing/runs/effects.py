@@ -46,8 +46,8 @@ _NEAR, _PRECISE = 1e-4, 1e6
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
-    """Return the uniform numbers that hide the difference of the outputs: for each differing part
-    (entry) of the output, the only piece of noise (drawn number) on which the part depends. Return
+    """Return, as noise, the uniform numbers that hide the difference of two outputs: for each part
+    (entry) that differs, the only piece of noise (drawn number) on which the part depends. Return
     an empty list if some part depends on other noise, or on several pieces."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
@@ -283,11 +283,12 @@ _RARE = {
 def is_decided(
     coupler: Coupler, both: tuple[Sequence[Run], Sequence[Run]], valued: Callable[[Run], Any]
 ) -> bool:
-    """Return whether rare noise makes each input give a value of the other input.
+    """Return whether rare noise decides a value: with it, each input gives a value that the other
+    input gave in its runs.
 
-    In a few runs, a value may be constant for each input, and so seem to have no noise, although
-    noise in a comparison decides it. So each input is run with this noise at its quantiles for the
-    probabilities 10⁻⁴ and 1 - 10⁻⁴.
+    In a few runs, a value may be constant on each input, and so seem to have no noise, although
+    noise in a comparison decides it. So each input is run again with this noise at its quantiles
+    for the probabilities 10⁻⁴ and 1 - 10⁻⁴.
 
     both: The runs of d1 and the runs of d2. The first run of each has the coupler's seed.
     valued: A function that returns the value in a run.

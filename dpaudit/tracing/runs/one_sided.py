@@ -89,7 +89,8 @@ class FreeRuns:
         self._runs: tuple[list[Run], list[Run]] | None = None
 
     def both(self) -> tuple[list[Run], list[Run]]:
-        """Return the runs made so far: a list for d1 and a list for d2, each of 24 runs or more."""
+        """Return (runs on d1, runs on d2) with independent noise, as lists of the runs made so far,
+        each of 24 runs or more."""
         if self._runs is None:
             seeds = range(_FREE_SEED, _FREE_SEED + _FREE)
             made = [[self._coupler.run(which, seed=seed) for seed in seeds] for which in (0, 1)]
@@ -97,8 +98,8 @@ class FreeRuns:
         return self._runs
 
     def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
-        """Yield the runs made so far, then add one run of each input and yield again. Stop after
-        5 seconds."""
+        """Yield (runs on d1, runs on d2) made so far, then add one run on each input and yield
+        again. Stop after 5 seconds."""
         own = self._coupler.hastened(_SECONDS)
         with suppress(TooLong):
             both = self.both()
@@ -211,7 +212,8 @@ def _turned(free: Free, which: int) -> Free:
 
 
 def texts_of(pair: Coupled, part: str) -> tuple[str | None, str | None]:
-    """Return the values, as text, of a part of the output for d1 and for d2 in a pair of runs."""
+    """Return (value on d1, value on d2), as texts, of a part of the output in a pair of runs. part:
+    The name of the part, such as `output[1]`, or "raises" for an exception."""
     if part == "raises":
         both = tuple(None if one is None else part for one in pair.comparison.errors)
     else:

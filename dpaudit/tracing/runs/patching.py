@@ -218,15 +218,15 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
     function that undoes one change."""
 
     def set_item(self, scope: dict[Any, Any], name: Any, value: Any) -> None:
-        """Set an item of a mapping, and add the function that restores it."""
+        """Set an item of a mapping, and add a function to this list that restores the old value."""
         old = scope.get(name, _MISSING)
         scope[name] = value
         restore: Any = (scope.pop, name) if old is _MISSING else (scope.__setitem__, name, old)
         self.append(functools.partial(*restore))
 
     def set_items(self, scope: dict[Any, Any], values: dict[Any, Any]) -> dict[Any, Any]:
-        """Set items of a mapping, and add the function that restores them. Return the old values by
-        name."""
+        """Set items of a mapping, and add functions to this list that restore the old values.
+        Return the old values by name."""
         before = {name: scope[name] for name in values if name in scope}
         self.append(functools.partial(scope.update, before))
         if len(before) < len(values):
@@ -235,15 +235,16 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
         return before
 
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of a class or object, and add the function that restores it."""
+        """Set an attribute of a class or object, and add a function to this list that restores the
+        old value."""
         old = vars(owner).get(name, _MISSING)
         setattr(owner, name, value)
         restore: Any = (delattr, owner, name) if old is _MISSING else (setattr, owner, name, old)
         self.append(functools.partial(*restore))
 
     def all(self) -> None:
-        """Undo all changes, the last one first. If a function raises in a user's object, the
-        remaining changes are undone still."""
+        """Undo all changes, the last one first. If a user's object raises an exception, the other
+        changes are undone nevertheless."""
         while self:
             with suppress(Exception):
                 while self:
@@ -296,11 +297,13 @@ def _names(last: tuple[int, Any]) -> frozenset[str]:
 
 
 def _take_back(before: frozenset[str], last: tuple[int, Any], kept: list[tuple[Any, Any]]) -> None:
-    """Undo replacements in modules that the run imported.
+    """Restore the original functions in modules that the run imported, since these modules may have
+    imported replacements by name.
 
     before: The names of the modules that were loaded before the run.
     last: The result of `_last_module()` before the run.
-    kept: Pairs of mappings: from names to the original functions, and to their replacements.
+    kept: For each module with replaced functions, (original functions by name, replacements by
+        name).
     """
     if _last_module() == last:
         return

@@ -113,7 +113,8 @@ class Recorder:
 
     @property
     def itself(self) -> Recorder:
-        """The recorder itself, also when it is read through the proxy for the current run."""
+        """The recorder itself. Read through the proxy for the current run, it is the recorder of
+        this run, not the proxy."""
         return self
 
     @property
@@ -123,7 +124,7 @@ class Recorder:
         return self._depth > 0 or not self.is_open or threading.get_ident() != self._thread
 
     def real(self, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        """Call a function while draws are not recorded."""
+        """Return the result of a function that is called while draws are not recorded."""
         self._depth += 1
         try:
             return function(*given, **named)
@@ -260,7 +261,8 @@ class Recorder:
         return value
 
     def seeded(self, primitive: str, seed: Any) -> None:
-        """Record that a generator got a seed."""
+        """Record that the user's code gave a seed to a random generator. primitive: The name of the
+        function that took the seed."""
         spot = self._moments.spot()
         if spot is not None:
             self.seeds.append((spot, primitive, seed))
@@ -383,8 +385,10 @@ class Recorder:
     def _tossed(
         self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, *, is_turned: bool
     ) -> Any:
-        """Record a coin or an array of coins, and return the outcomes.
+        """Record a coin (a comparison of a uniform number with a threshold) or an array of coins,
+        and return the outcomes as Booleans.
 
+        spot: The instruction that compares.
         name: The name of the comparison, such as `lt`, with the uniform number on the left.
         ids: The numbers of the compared pieces of noise.
         below: The share of the range that lies below the threshold, from 0 to 1.

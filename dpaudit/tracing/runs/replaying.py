@@ -33,7 +33,8 @@ class TooLong(BaseException):
 class Draw(NamedTuple):
     """One call of a primitive (a function that draws noise).
 
-    moment: The kind `draw`, the spot of the call, and the number of earlier draws there.
+    moment: The kind `draw`, the spot (instruction) of the call, and the number of earlier draws
+        there.
     primitive: The name of the primitive, for the user.
     law: The name of the distribution of the noise, such as `laplace`.
     scale: The scale of the noise: a number or an array; None if it is unknown.
@@ -63,7 +64,8 @@ class Use(NamedTuple):
     """An addition of noise to an operand, or a comparison of noise with it. The noised value is
     factor × noise + operand.
 
-    moment: The kind, the spot of the operation, and the number of earlier such uses there.
+    moment: The kind, the spot (instruction) of the operation, and the number of earlier operations
+        of this kind there.
     kind: `add` or `compare`.
     value: The noised value.
     callers: The spots from which the operation was called, innermost first.
@@ -86,7 +88,8 @@ class Use(NamedTuple):
 class Choice(NamedTuple):
     """A coin, or an array of coins: a comparison of uniform numbers with thresholds.
 
-    moment: The kind `choice`, the spot of the comparison, and the number of earlier coins there.
+    moment: The kind `choice`, the spot (instruction) of the comparison, and the number of earlier
+        coins there.
     probability: The probability of True, for each coin.
     values: The outcome of each coin.
     ids: The number of the piece of noise (drawn number) that each coin compares.
@@ -112,8 +115,9 @@ class Repetition:
 
     before: The records of the reference, by moment.
     overrides: Values that replace single draws or coins, by (moment, index in the array).
-    alignment: For a (kind, spot) at which the runs differ in their number of uses: the count in the
-        reference of each use of this run; None for a use without a counterpart.
+    alignment: For a (kind, spot) at which the runs differ in their number of uses (additions or
+        comparisons of noise): a list with the index of the counterpart in the reference for each
+        use of this run; None for a use without a counterpart.
     """
 
     def __init__(

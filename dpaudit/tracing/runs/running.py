@@ -78,9 +78,9 @@ class Coupler(NamedTuple):
     subject: The mechanism.
     inputs: The dataset of the first run, and the dataset of the second run.
     seed: The seed of the noise.
-    alignment: For a (kind, spot) at which the runs differ in their number of noised values: the
-        count in the first run of each noised value of the second run; None for a noised value
-        without a counterpart.
+    alignment: For a (kind, spot) at which the runs differ in their number of noised values: a list
+        with the index of the counterpart in the first run for each noised value of the second run;
+        None for a noised value without a counterpart.
     """
 
     subject: Subject
@@ -180,8 +180,10 @@ def run(
     alignment: Mapping[Any, Any] | None = None,
     has_lines: bool = True,
 ) -> Run:
-    """Run a mechanism once on a copy of a dataset, and return the run. `Coupler` and `Coupler.run`
-    describe the other arguments."""
+    """Run a mechanism once on a copy of a dataset, and return the run.
+
+    The other arguments are described by `Coupler` (alignment) and `Coupler.run`.
+    """
     repetition = None
     if reference is not None or overrides:
         before = {} if reference is None else reference.recorder.by_moment
@@ -221,7 +223,7 @@ def run(
 
 
 def same_output(one: Run, other: Run) -> bool:
-    """Return whether two runs have the same output, or both raise."""
+    """Return whether two runs have the same output up to the rounding of floats, or both raise."""
     return (
         (other.error is None) == (one.error is None)
         and other.parts.keys() == one.parts.keys()

@@ -26,7 +26,7 @@ _USUAL = frozenset((int, float, bool, type(None)))
 
 
 class Noise(NamedTuple):
-    """The noise in a traced number or array. The value is operand + factor × noise.
+    """The noise in a number or array that carries noise. Its value is operand + factor × noise.
 
     ids: The number of the piece of noise (drawn number), or an array of such numbers.
     factor: The factor of the noise: a number or an array.
@@ -176,7 +176,7 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
 
 
 class _Scalar:
-    """Methods of the traced floats and integers. They are copied into the classes instead of
+    """Methods of the floats and integers that carry noise. They are copied into their classes, not
     inherited, since NumPy reads the type of a number from its first base class."""
 
     _carried: Carried | None = None

@@ -252,8 +252,8 @@ RandomState = _watched(np.random.RandomState)
 
 
 def wrapped(value: Any, recorder: Recorder) -> Any:
-    """Return a generator whose draws are recorded and come from the stream of the given generator;
-    None for other objects, including instances of the user's subclasses."""
+    """Return a random generator that takes its draws from the stream of the given generator, and
+    records them; None if `value` is no generator of NumPy, or an instance of a user's subclass."""
     if type(value) is np.random.Generator:
         found = Generator(value.bit_generator)
     elif type(value) is np.random.RandomState:

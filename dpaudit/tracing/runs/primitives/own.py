@@ -103,8 +103,8 @@ def _owner(function: Any) -> type[Any] | None:
 
 
 def _in_class(function: Any, owner: type[Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a method, class method or static method in a class and its
-    bases."""
+    """Yield the replacements of a primitive that is a method, class method or static method, in a
+    class and its bases. owner: the class."""
     for kind in owner.__mro__:
         for name, value in list(vars(kind).items()):
             if value is function:

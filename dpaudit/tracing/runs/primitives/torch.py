@@ -296,8 +296,8 @@ def _array(value: Any) -> Any:
 
 
 def _tensor(values: Any, like: Any) -> Any:
-    """Return traced numbers as a tensor that carries their noise. like: a tensor with the type and
-    device of the result."""
+    """Return traced numbers (numbers that carry noise) as a tensor that carries the same noise.
+    like: a tensor with the type and device of the result."""
     torch: Any = sys.modules["torch"]
     bare = torch.as_tensor(np.array(plain(values)), dtype=like.dtype, device=like.device)
     if carried(values) is None:
@@ -314,7 +314,8 @@ def _tensor_type() -> Any:
     torch: Any = sys.modules["torch"]
 
     class Tensor(torch.Tensor):  # type: ignore[misc]  # PyTorch may not be installed
-        """A tensor that carries the noise of `_numbers`, a traced number or array."""
+        """A tensor that carries noise. `_numbers` has the same numbers as a number or array that
+        carries noise."""
 
         _numbers: Any = None
 
@@ -375,7 +376,7 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
     """Return the result of a PyTorch operation as a tensor that carries noise. An operation in
     place changes its first argument and returns it.
 
-    numbers: traced numbers of the result.
+    numbers: numbers of the result, which carry noise.
     name: name of the operation.
     args: its arguments.
     """
