@@ -249,8 +249,9 @@ def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return the first records of a list, or the list filled up with copies, so that the space has
-    lists of this size and of `room` more records. Return None if there is no such size."""
+    """Return the first records of a list, or the list filled up with copies of its last record, so
+    that the space has lists of this size and of `room` more records. Return None if there is no
+    such size."""
     most = space.most - room
     if most < space.least:
         return None

@@ -168,8 +168,8 @@ def _has_columns(dataset: list[Any], users: Users) -> bool:
 
 
 def allowed(dataset: Any, users: Users) -> Any:
-    """Return a table in which each user has at most the number of records that the relation allows;
-    later rows are left out. users: columns and limits of the relation."""
+    """Return a table without the rows by which a user exceeds a limit of the relation (number of
+    groups, number of records in a group). The first rows of each user are kept."""
     if not (isinstance(dataset, list) and _has_columns(dataset, users)):
         return dataset
     counts: Counter[Hashable] = Counter()

@@ -140,8 +140,8 @@ def _fault(value: Any) -> str:
 
 
 def _mixed(records: list[Any]) -> str:
-    """Return a sentence that says how the records of a dataset differ in type or columns; "" if
-    they do not differ. Records that are None fit every type."""
+    """Return, in words, how the records of a dataset differ in type or columns; "" if they do not
+    differ. Records that are None fit every type."""
     types = list(dict.fromkeys(_type(record) for record in records if record is not None))
     if len(types) > 1:
         return (
