@@ -179,8 +179,8 @@ def replaced(
     seed: int,
     primitives: Primitives,
 ) -> Iterator[None]:
-    """Inside the context, let a recorder see the draws of noise in this thread, from generators
-    that are seeded anew. Undo all changes at the end.
+    """Inside the context, let a recorder see the draws of noise in this thread, and give new seeds
+    to all random generators. Undo all changes at the end.
 
     followed: The files of the user's code.
     parts: The user's objects, which may hold generators.
