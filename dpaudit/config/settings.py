@@ -47,7 +47,11 @@ Values = Mapping[str, Any]
 
 
 def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[str, Any]]:
-    """Yield the settings of each audit of an entry, with defaults and with its matrix expanded.
+    """Yield the settings of each audit of an entry of a file. Defaults are filled in, and a matrix
+    gives one audit for each combination of its values.
+
+    content: value of the YAML document.
+    index: index of the entry.
 
     Raises a PlacedError.
     """
@@ -130,8 +134,8 @@ def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
 
 
 def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """Yield the settings of each combination of the matrix, in order, named as in
-    `name[epsilon=0.1]`.
+    """Yield the settings of one audit for each combination of the values in the key `matrix`, in
+    order. The audits have names such as `name[epsilon=0.1]`.
 
     Raises a PlacedError for an invalid matrix, an unknown reference or an unused axis.
     """

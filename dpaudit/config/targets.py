@@ -166,7 +166,8 @@ def _python(name: str, base: Folder, path: Path) -> str:
 
 
 def _program(name: str, base: Folder, key: str) -> str:
-    """Return the path of a program: a file if its name contains a folder, else its name on PATH."""
+    """Return the path of a program: of the file if `name` contains a folder, else of the program
+    that is found by this name on PATH. key: key of the setting, for messages."""
     if os.sep not in name:
         if shutil.which(name) is None:
             raise ConfigurationError(

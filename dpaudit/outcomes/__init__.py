@@ -89,7 +89,7 @@ __all__ = [
 
 
 def concatenate(tables: Sequence[Outcomes]) -> Outcomes:
-    """Return one table of the outcomes of several tables."""
+    """Return one table with the outcomes of several tables, one table after the other."""
     tables = [table for table in tables if table.size] or list(tables[:1]) or [from_raw([])]
     if len(tables) == 1:
         return tables[0]

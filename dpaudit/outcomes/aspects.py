@@ -53,9 +53,10 @@ def prefix_of(name: str) -> str | None:
 
 
 def _seen(column: Column, name: str) -> Column:
-    """Return the column of one property, such as the lowest set bit, of a column's numbers.
+    """Return a column with one property, such as the lowest set bit, of each number of a column.
 
-    Zeros get the label "zero", infinite numbers the label "infinite"; labels stay as they are.
+    Zeros get the label "zero", infinite numbers the label "infinite". Entries that are no numbers
+    stay as they are.
 
     name: key of the property in `ASPECTS`.
     """
@@ -88,7 +89,8 @@ def _lowest(numbers: FloatArray) -> Codes:
 
 
 def _span(numbers: FloatArray) -> Entries:
-    """Return, for each number, a label with sign, highest and lowest bit: `-2^3 to 2^-1`."""
+    """Return, for each number, a text with its sign, its highest and its lowest set bit, such as
+    `-2^3 to 2^-1` for -8.5."""
     highest = _highest(numbers)
     length = highest - _lowest(numbers)
     # A length is at most 52, so that sign, highest bit and length fit into one integer.
@@ -109,7 +111,8 @@ def _decimal_places(numbers: FloatArray) -> Entries:
 
 
 def _last_decimal(numbers: FloatArray) -> Entries:
-    """Return, for each number, its last digit other than 0 as a label: `0.05` for 1.15."""
+    """Return, for each number, its last decimal digit other than 0, at its place, as a text: `0.05`
+    for 1.15."""
     places, digits = _decimals(numbers)
     distinct, found = np.unique(places * 10 + digits, return_inverse=True)
     return _labels(found, map(_decimal_word, distinct.tolist()))
@@ -149,7 +152,8 @@ def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
 
 
 def _with_few_digits(numbers: FloatArray) -> Codes:
-    """Return the indices of numbers with at most 15 decimal digits and at most 15 places."""
+    """Return the indices of the numbers that have at most 15 decimal digits, and at most 15 decimal
+    places."""
     digits = np.floor(np.log10(np.abs(numbers))) + 1
     powers = 10.0 ** np.clip(_DIGITS - digits, 0, _DIGITS)
     nearest = np.rint(numbers * powers)

@@ -110,7 +110,7 @@ class Path:
 
     @property
     def tells_by_absence(self) -> bool:
-        """Whether the absence of an entry at this path adds information.
+        """Whether the absence of an entry at this path adds information to the other entries.
 
         True for keys of dicts and elements of sets. False for items of a list, since the length of
         the list determines which items are absent.
@@ -162,12 +162,13 @@ class Column:
         return cls(name, np.broadcast_to(np.float64(entry), size))
 
     def take(self, index: NDArray[Any] | slice) -> Column:
-        """Return the entries at `index`."""
+        """Return a column of the entries in some rows. index: an index array, a mask or a slice."""
         codes = None if self.codes is None else self.codes[index]
         return Column(self.name, self.numbers[index], codes, self.labels)
 
     def trimmed(self) -> Column:
-        """Return the same entries without unused labels."""
+        """Return a column of the same entries without unused labels (texts of entries that are no
+        numbers)."""
         codes, labels = self.codes, self.labels
         if codes is not None and len(codes) > 0:
             used, places = np.unique(codes, return_inverse=True)
@@ -176,7 +177,8 @@ class Column:
         return Column(self.name, self.numbers, codes, labels)
 
     def keys(self) -> KeyArray:
-        """Return 64-bit keys of the entries, shape (outcomes,). Callers must not change the array.
+        """Return 64-bit keys (hashes) of the entries, shape (outcomes,). Callers must not change
+        the array.
 
         Equal entries have equal keys, but the keys of 0.0 and -0.0 differ.
         """
@@ -185,7 +187,7 @@ class Column:
         return entry_keys(column.numbers, column.codes, label_keys(column.labels))
 
     def word(self, row: int) -> str:
-        """Return the entry of the outcome number `row` as a text."""
+        """Return the entry of one outcome as a text. row: number of the outcome, from 0."""
         code = 0 if self.codes is None else int(self.codes[row])
         return self.labels[code - 1] if code else entry_word(float(self.numbers[row]))
 
@@ -203,7 +205,7 @@ def number_word(number: float) -> str:
 
 
 def entry_word(number: float) -> str:
-    """Return `-0.0` for negative zero, else `number_word`."""
+    """Return a number as a text: `-0.0` for negative zero, else the result of `number_word`."""
     return "-0.0" if number == 0 and math.copysign(1.0, number) < 0 else number_word(number)
 
 
@@ -237,7 +239,8 @@ def is_negative_zero(numbers: FloatArray) -> NDArray[np.bool_] | None:
 
 
 def kinds_of(column: Column) -> Column:
-    """Return the column of the kinds of entries, such as `a number`, `a string` or `absent`."""
+    """Return a column with the kind of each entry of a column, such as `a number`, `a string` or
+    `absent`."""
     kinds = list(map(kind_word, column.labels))
     codes = column.codes
     if codes is None:
@@ -249,7 +252,8 @@ def kinds_of(column: Column) -> Column:
 
 
 def kind_word(label: str) -> str:
-    """Return the kind of a label: `a string` for a quoted string, or the label itself.
+    """Return the kind of a label (the text of an entry that is no number): `a string` for a quoted
+    string, or the label itself.
 
     `None`, `NaN`, `absent`, exceptions and containers are kinds of their own. All other labels,
     such as dates, share the kind `a value of another kind`.
@@ -273,9 +277,10 @@ def join(columns: Sequence[Column]) -> Column:
 def recoded(
     known: dict[str, int], labels: Iterable[str], codes: CodeArray | None, size: int
 ) -> CodeArray:
-    """Return codes that refer to the labels in `known` instead of `labels`.
+    """Return the codes of a column, changed to refer to the labels in `known` instead of `labels`.
 
-    known: label -> code, from 1; labels that are missing are added.
+    known: label (text of an entry that is no number) -> code, from 1; labels that are missing are
+        added.
     codes: codes that refer to `labels`; None for `size` numbers, whose codes are 0.
     """
     places = [0, *(known.setdefault(label, len(known) + 1) for label in labels)]
@@ -295,12 +300,13 @@ def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) ->
 
 
 def label_keys(labels: Iterable[str]) -> KeyArray:
-    """Return an array of keys, with the key of label k at index k, and 0 (unused) at index 0."""
+    """Return an array with the 64-bit key (hash) of label number k, from 1, at index k, and 0
+    (unused) at index 0."""
     return np.array([0, *map(text_key, labels)], dtype=np.uint64)
 
 
 def text_key(text: str) -> int:
-    """Return a 64-bit key of a text, the same in every process."""
+    """Return a 64-bit key (hash) of a text. It is the same in every process."""
     data = text.encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
@@ -320,7 +326,7 @@ def mix(keys: KeyArray) -> KeyArray:
 
 
 def find(keys: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the index of each wanted key in `keys`, which is sorted.
+    """Return the index of each wanted key (hash) in the sorted array `keys`.
 
     A key that is not in `keys` gets the index `len(keys)`.
     """

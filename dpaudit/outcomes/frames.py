@@ -66,7 +66,8 @@ def is_series(kind: type) -> bool:
 
 
 def as_frame(value: Any) -> Frame:
-    """Return a data frame or an Arrow table as a `Frame`; repeated column names get a number."""
+    """Return a data frame or an Arrow table as a `Frame` (plain values by column). Repeated names
+    of columns get a number."""
     library = _library(type(value), _FRAMES)
     if library == "pandas":
         keys = _distinct(value.columns.tolist())
@@ -84,7 +85,7 @@ def as_frame(value: Any) -> Frame:
 
 
 def as_series(value: Any) -> Series:
-    """Return a series, an index or an Arrow array as a `Series`."""
+    """Return a series, an index or an Arrow array as a `Series` (plain values)."""
     library, name = _library(type(value), _SERIES), type(value).__qualname__
     if library == "pandas":
         return Series(f"{name} of {value.dtype}", _entries(value))
@@ -157,7 +158,8 @@ def _entries(series: Any) -> Entries:
 
 
 def _distinct(keys: list[Any]) -> list[Any]:
-    """Return the keys made distinct: a repeated key becomes (key, number of earlier copies)."""
+    """Return keys in which a repeated key is replaced by (key, number of earlier copies), so that
+    no two are equal."""
     if len(set(keys)) == len(keys):
         return keys
     seen: Counter[Any] = Counter()

@@ -49,7 +49,8 @@ _TABLE = 1 << 18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
-    """A map of outcomes: numbers in some columns become labels of intervals. Can be pickled.
+    """A function from a table of outcomes to a table in which numbers of some columns are replaced
+    by the labels of intervals (bands), such as `number < 3`. It can be pickled.
 
     names: names of the columns whose numbers are replaced.
     alone: numbers that are not replaced.
@@ -62,7 +63,8 @@ class Bands:
     edges: tuple[float, ...]
 
     def __call__(self, outcomes: Outcomes) -> Outcomes:
-        """Return the outcomes with bands instead of numbers, without columns of representations."""
+        """Return the outcomes with labels of bands (intervals) instead of numbers. Columns of
+        representations (types, signs of zero, orders of keys) are left out."""
         outcomes = outcomes.plain()
         if isinstance(outcomes, TimedOutcomes):
             return TimedOutcomes(self(outcomes.outcomes), outcomes.nanoseconds)
@@ -95,7 +97,7 @@ class Bands:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the bands, from the lowest band to the highest."""
+        """The labels of the bands (intervals of numbers), from the lowest band to the highest."""
         words = [number_word(edge) for edge in self.edges]
         inner = [f"{BAND}{low} to {high}" for low, high in pairwise(words)]
         return (f"{BAND}< {words[0]}", *inner, f"{BAND}≥ {words[-1]}")
@@ -103,7 +105,10 @@ class Bands:
     def _in_bands(
         self, numbers: FloatArray, codes: CodeArray | None, labels: int
     ) -> tuple[FloatArray, CodeArray]:
-        """Return the numbers and codes of a column whose numbers are replaced by bands.
+        """Return the numbers and codes of a column after its numbers are replaced by bands
+        (intervals).
+
+        numbers, codes: as in `Column`.
 
         labels: number of labels that the column has already; codes of bands follow their codes.
         """
@@ -178,7 +183,8 @@ class Alphabet:
 
 @lru_cache(maxsize=1024)  # the same alphabets read every block of draws
 def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
-    """Return (known, start, steps), which give r = len(values) - (integer of an entry).
+    """Return (known, start, steps), from which the small integer of each entry of a column is
+    computed. They give r = len(values) - (integer of the entry).
 
     known: entry -> r; used for labels.
     start: r of a number for which no comparison in `steps` is true.
@@ -214,13 +220,14 @@ class Known:
 
     @classmethod
     def of(cls, keys: KeyArray, outcomes: Outcomes) -> Known:
-        """Return `Known` for some outcomes. keys: keys of these outcomes, rising."""
+        """Return a `Known` that finds outcomes among the given outcomes. keys: 64-bit hashes of
+        these outcomes, rising."""
         return cls(keys, Entries.of(outcomes))
 
     def through(self, bands: Bands) -> Known:
-        """Return the same known outcomes for a search that applies `bands` to outcomes first.
+        """Return a `Known` that applies `bands` to outcomes before it looks for them.
 
-        The known outcomes have bands instead of numbers already.
+        The known outcomes already have bands (intervals) instead of numbers.
         """
         entries = None if self.entries is None else self.entries.through(bands)
         return Known(self.keys, entries, bands)
@@ -253,7 +260,8 @@ class Entries:
 
     @classmethod
     def of(cls, known: Outcomes) -> Entries | None:
-        """Return `Entries` for known outcomes; None if small integers cannot represent them.
+        """Return an `Entries` that finds outcomes among known outcomes by small integers; None if
+        small integers cannot represent the known outcomes.
 
         They cannot if the outcomes have several shapes, too many combinations of entries, or -0.0.
         """
@@ -309,7 +317,8 @@ class Entries:
 
     @property
     def _has_spare(self) -> bool:
-        """Whether each column has a further integer, which stands for all unknown entries.
+        """Whether, in each column, one integer more than the number of known entries is used: it
+        stands for all unknown entries.
 
         True if the combinations of entries do not fit into one table. With the further integers,
         `places` needs no mask of unknown outcomes.
@@ -364,5 +373,6 @@ def _fixed(table: Table) -> tuple[tuple[Path, str | float], ...]:
 
 
 def _has_signs(table: Table) -> bool:
-    """Return whether a table has an entry -0.0, whose key differs from 0.0 although -0.0 == 0.0."""
+    """Return whether a table has an entry -0.0. Its key (hash) differs from the key of 0.0,
+    although -0.0 == 0.0."""
     return any(is_negative_zero(column.numbers) is not None for column in table.all_columns)

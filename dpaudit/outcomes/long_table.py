@@ -37,8 +37,11 @@ RowArray = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """Paths and labels of a long table, and their keys; all subsets of its rows share one object.
+    """The paths and labels of a long table, and their keys (hashes). All tables made from rows of
+    one table share one vocabulary.
 
+    paths: places in outcomes, such as `output[0]`.
+    labels: texts of the entries that are no numbers.
     index: name of a path -> number of the path.
     path_keys: (paths,), keys of the names.
     label_keys: (labels + 1,), keys of the labels by code.
@@ -95,7 +98,8 @@ class LongTable(Outcomes):
         return int(np.count_nonzero(self._counts()))
 
     def _counts(self) -> IntArray:
-        """Return the number of entries at each path, (paths,); 0 for paths of representations."""
+        """Return the number of entries at each path (place in outcomes), shape (paths,); 0 for
+        paths of representations, such as `type of output`."""
         is_form = [path.step == "form" for path in self.vocabulary.paths]
         return np.where(is_form, 0, np.diff(self.offsets))
 
@@ -282,8 +286,9 @@ def at(rows: RowArray | None, place: Sequence[int] | IntArray) -> RowArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Entries of one path in some rows.
+    """The entries of some outcomes at one place.
 
+    path: the place.
     rows: (entries,), the row of each entry; None for all rows.
     numbers, codes, labels: as in `Column`.
     """
@@ -296,7 +301,8 @@ class Part:
 
 
 def long_table(parts: Sequence[Part], size: int) -> LongTable:
-    """Return a long table of the entries in `parts`. size: number of outcomes."""
+    """Return a long table (one list of entries, sorted by path) of the entries in `parts`. size:
+    number of outcomes."""
     paths = {part.path.name: part.path for part in parts}
     places = {name: place for place, name in enumerate(paths)}
     known: dict[str, int] = {}
@@ -331,7 +337,7 @@ def lengthened(table: Outcomes) -> LongTable:
 
 
 def _where_there(path: Path, column: Column) -> Part:
-    """Return the entries of a column, without the entries `ABSENT`."""
+    """Return the entries of a column as a `Part`, without the entries `ABSENT`."""
     if column.codes is None or ABSENT not in column.labels:
         return Part(path, None, column.numbers, column.codes, column.labels)
     rows = np.flatnonzero(column.codes != column.labels.index(ABSENT) + 1).astype(np.int32)

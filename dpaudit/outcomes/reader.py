@@ -49,7 +49,8 @@ Read = Callable[["Reader", Path, Rows, Values], None]
 
 
 class Reader:
-    """Entries of all outcomes, collected place by place; `table` makes a table of them."""
+    """Collects the entries of outcomes, one place in the outcomes after the other. `table` makes a
+    table of them."""
 
     def __init__(
         self,

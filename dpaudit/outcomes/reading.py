@@ -92,7 +92,8 @@ def from_raw(
 
 
 def _reader_of(kind: type, path: Path) -> Read:
-    """Return the function that reads values of a type. Raises MechanismError for other types."""
+    """Return the function that reads values of a type into a table. Raises MechanismError, which
+    names the path, for a type that outcomes must not have."""
     read = _EXACTLY.get(kind) or _by_base(kind)
     if read is None:
         is_plain = kind.__module__ == "builtins" or kind.__module__.startswith(FILE_PREFIX)
@@ -214,7 +215,7 @@ def _read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read arrays and objects that NumPy can turn into arrays."""
+    """Add the entries of arrays, and of objects that NumPy can turn into arrays, at one place."""
     _read_typed_arrays(reader, path, rows, values, list(map(_array, values)))
 
 
@@ -253,7 +254,8 @@ def _read_array_entries(
 
 
 def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read mappings: the order of the keys, the number of keys, and the value at each key."""
+    """Add the entries of mappings at one place: the order of the keys, the number of keys, and the
+    value at each key."""
     _check_depth(path, values)
     reader.constant(path, rows, DICT)
     keys = list(values[0])
@@ -329,7 +331,8 @@ def _all_places(alike: list[tuple[Any, Places]]) -> Places:
 
 
 def _read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read sets: each element is a place; its entry is `PRESENT` in sets that have the element."""
+    """Add the entries of sets at one place. Each element is a place of its own. Its entry is
+    `PRESENT` for sets that have the element."""
     reader.constant(path, rows, SET)
     reader.lengths(path, rows, values)
     # Sorted, since the order of a set of strings differs between processes.
@@ -357,7 +360,7 @@ def _places(values: Values) -> list[tuple[Any, Places]]:
 
 
 def _read_records(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read dataclasses and named tuples."""
+    """Add the entries of dataclasses and named tuples at one place."""
     _check_depth(path, values)
     for kind in dict.fromkeys(map(type, values)):
         place = [i for i, one in enumerate(values) if type(one) is kind]
@@ -381,7 +384,8 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _key_word_at(key: Any, path: Path) -> str:
-    """Return a key or element as a text. Raises MechanismError for an unsupported type."""
+    """Return a key of a dict, or an element of a set, as a text. Raises MechanismError, which names
+    the path, for an unsupported type."""
     word = key_word(key)
     if word is None:
         raise MechanismError(
@@ -444,7 +448,8 @@ def _parts_of(value: Any) -> Iterable[Any]:
 
 
 def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read data frames as dicts of columns, and the order of the columns.
+    """Add the entries of data frames at one place, read as dicts of columns, and the order of the
+    columns.
 
     A column is read as a list, or as a dict if the index is not 0, 1, 2, ...
     """
@@ -465,7 +470,8 @@ def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None
 
 
 def _read_series(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read series as lists, or as dicts if the index is not 0, 1, 2, ..."""
+    """Add the entries of series at one place, read as lists, or as dicts if the index is not 0, 1,
+    2, ..."""
     series = [as_series(one) for one in values]
     if reader.types:  # otherwise the dtype depends on the other outcomes of the batch
         reader.forms(path.form(TYPE), rows, [one.word for one in series])

@@ -121,10 +121,10 @@ def is_array_type(kind: type) -> bool:
 def order_words(
     kind: type, keys: tuple[Any, ...], words: Sequence[str], *, texts: bool = True
 ) -> str | None:
-    """Return the label of the order of a mapping's keys; None for fewer than two keys.
+    """Return the text that stands for the order of a mapping's keys; None for fewer than two keys.
 
-    All orders that a set of these keys may have share one label, since the order of a set of
-    strings is random.
+    All orders that a set of these keys may have share one text, since the order of a set of strings
+    is random.
 
     kind: type of the mapping.
     words: texts of the keys, in the order of the mapping.
@@ -166,7 +166,7 @@ def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
     """Return the numbers that the entries -0.0 of a column add to the keys (64-bit hashes) of
     outcomes, shape (outcomes,).
 
-    The terms are needed where keys are computed without the entries of the column. A term is 0 for
+    They are needed where keys are computed without the entries of the column. The number is 0 for
     every entry other than -0.0. Return None if the column has no -0.0.
 
     name: name of the column.
@@ -185,9 +185,10 @@ def signs_differ(numbers: FloatArray) -> bool:
 
 
 def signs_of(column: Column) -> Column:
-    """Return the column of the signs of zeros, with the labels `0.0`, `-0.0` and `not a zero`.
+    """Return a column with `0.0` or `-0.0` for each zero of a column, and `not a zero` for each
+    other number.
 
-    Entries that are labels stay as they are.
+    Entries that are no numbers stay as they are.
     """
     numbers = column.numbers
     labels = ("not a zero", "0.0", "-0.0", *column.labels)
@@ -202,7 +203,7 @@ def signs_of(column: Column) -> Column:
 
 
 def types_of(form: Column, column: Column) -> Column:
-    """Return the column of the types of all entries of a column.
+    """Return a column with the type of each entry of a column, such as `float`.
 
     form: the column of unusual types; `ABSENT` where an entry has its usual type.
     """
@@ -229,7 +230,8 @@ def types_differ(types: Column, column: Column) -> bool:
 
 
 def _usual_types(column: Column) -> Column:
-    """Return the column of the usual type of each entry, such as float for a number."""
+    """Return a column with the usual type of each entry of a column, such as `float` for a
+    number."""
     labels = ["float", *map(_usual_type, column.labels)]
     codes = np.broadcast_to(np.int32(0), len(column.numbers))
     codes = np.int32(1) + (codes if column.codes is None else column.codes)
@@ -262,7 +264,8 @@ class Phrases:
 
 
 def phrases_of(name: str) -> Phrases | None:
-    """Return the texts of events about a column of representations; None for another column.
+    """Return the texts that describe events about a column of representations (types, signs of
+    zero, orders of keys); None for any other column.
 
     name: name of the column.
     """

@@ -43,7 +43,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Entries of some outcomes at one place; the fields are as in `Column`."""
+    """The entries of some outcomes at one place. The fields are described by `Column`."""
 
     numbers: FloatArray
     codes: CodeArray | None = None
@@ -78,7 +78,7 @@ Describe = Callable[[Any], Described]
 
 
 def of_floats(values: NDArray[np.floating]) -> Entries:
-    """Return the entries of floats of at most 64 bits; NaN becomes a label."""
+    """Return the entries of floats of at most 64 bits. NaN becomes the label `NaN`."""
     numbers = np.ascontiguousarray(values, dtype=np.float64)
     if not len(numbers) or not np.isnan(numbers.min()):  # one pass that makes no array
         return Entries(numbers)
@@ -92,7 +92,7 @@ def of_booleans(values: NDArray[np.bool_]) -> Entries:
 
 
 def of_texts(values: Sequence[str]) -> Entries:
-    """Return the entries of strings; each distinct string is one label."""
+    """Return the entries of strings. Each distinct string has one label (text of an entry)."""
     place = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
     codes = np.fromiter(map(place.__getitem__, values), dtype=np.int32, count=len(values))
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, place)))
@@ -128,7 +128,8 @@ def of_text_array(array: NDArray[np.str_]) -> Entries | None:
 
 
 def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return a mask of the strings, the columns of `letters`, that are equal to `text`."""
+    """Return a mask of the strings that are equal to `text`. Each column of `letters` has the
+    characters of one string."""
     found: NDArray[np.bool_] = letters[0] == text[0]
     for row, letter in zip(letters[1:], text[1:], strict=True):
         found &= row == letter
@@ -136,7 +137,8 @@ def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bo
 
 
 def of_mixed(values: Sequence[str | float]) -> Entries:
-    """Return the entries of a list of labels (texts) and numbers; no number may be NaN."""
+    """Return the entries for a list of numbers and labels (texts of entries that are no numbers).
+    No number may be NaN."""
     known: dict[str, int] = {}
     codes = [known.setdefault(one, len(known) + 1) if isinstance(one, str) else 0 for one in values]
     numbers = [math.nan if isinstance(one, str) else one for one in values]
@@ -145,12 +147,14 @@ def of_mixed(values: Sequence[str | float]) -> Entries:
 
 
 def text_label(text: str) -> str:
-    """Return the label of a string: in quotes, or for a long string start, length and digest."""
+    """Return the label (text of an entry) of a string: the string in quotes; for a long string, its
+    start, length and digest."""
     return _cut(str.__repr__(text), text, len(text), "characters")
 
 
 def bytes_label(data: bytes) -> str:
-    """Return the label of bytes: their `repr`, or for long bytes start, length and digest."""
+    """Return the label (text of an entry) of bytes: their `repr`; for long bytes, their start,
+    length and digest."""
     return _cut(repr(bytes(data)), repr(bytes(data)), len(data), "bytes")
 
 
@@ -161,7 +165,8 @@ def _cut(label: str, whole: str, size: int, unit: str) -> str:
 
 
 def values_of(array: NDArray[Any]) -> list[Any]:
-    """Return the values of an array as a list, of Python's own types if these are as precise."""
+    """Return the values of an array as a list. They have Python's own types if these are as precise
+    as the types of NumPy."""
     kind = array.dtype.kind
     if kind == "V" and array.dtype.names is None:
         return [one.tobytes() for one in array]
@@ -170,7 +175,8 @@ def values_of(array: NDArray[Any]) -> list[Any]:
 
 
 def describer(kind: type) -> Describe | None:
-    """Return the function that describes values of a type; None if `_DESCRIBERS` has none."""
+    """Return the function that turns a value of a type, such as a date, into a `Described`; None if
+    there is no such function."""
     for bases, describe in _DESCRIBERS:
         if issubclass(kind, bases):
             return describe
@@ -219,7 +225,8 @@ def _words_of(parts: tuple[Any, ...] | frozenset[Any]) -> str | None:
 
 
 def exact_integer(value: int | np.integer) -> Described:
-    """Return an integer of any size as its nearest float, with all digits if that is not equal."""
+    """Return an integer of any size as its nearest float. If the float is not equal to the integer,
+    all digits of the integer are a property of the result."""
     exact = int(value)
     number = _nearest(exact)
     if math.isfinite(number) and int(number) == exact:
@@ -253,7 +260,8 @@ def _nearest(exact: Fraction | int) -> float:
 
 
 def _fraction_word(exact: Fraction) -> str:
-    """Return the text of a fraction: a finite decimal if there is one, else such as `1/3`."""
+    """Return the text of a fraction: a finite decimal such as `0.125` if the fraction has one, else
+    a quotient such as `1/3`."""
     top, bottom = exact.numerator, exact.denominator
     if max(abs(top), bottom).bit_length() > _LONGEST_INTEGER:
         return _digest(top, bottom)
@@ -317,7 +325,8 @@ def _duration(value: datetime.timedelta) -> Described:
 
 
 def describe_numpy_time(value: Any) -> Described:
-    """Return a datetime64 or timedelta64 as a label, with seconds as a property."""
+    """Return a datetime64 or timedelta64 as an entry: a text, with the number of seconds as a
+    property."""
     if np.isnat(value):
         return Described("NaT")
     is_moment = isinstance(value, np.datetime64)

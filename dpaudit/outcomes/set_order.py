@@ -93,7 +93,8 @@ def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
 
 
 def _slots(elements: int) -> int:
-    """Return the number of slots of a set after `elements` elements were added one by one."""
+    """Return the number of slots in the hash table of a set to which `elements` elements were added
+    one by one."""
     slots = _FEWEST_SLOTS
     while elements * 5 >= (slots - 1) * 3:
         used = -(-(slots - 1) * 3 // 5)

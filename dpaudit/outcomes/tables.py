@@ -68,7 +68,7 @@ class Outcomes(ABC):
     @property
     @abstractmethod
     def columns(self) -> Sequence[Column]:
-        """The columns to learn from, at most about `WIDEST`.
+        """The columns from which an attack learns events, at most about `WIDEST`.
 
         Columns whose entry is the same in all outcomes, such as a common length, are left out.
         """
@@ -94,7 +94,8 @@ class Outcomes(ABC):
 
     @abstractmethod
     def trimmed(self) -> Outcomes:
-        """Return the same outcomes without unused labels, to save memory after `take`."""
+        """Return the same outcomes without unused labels (texts of entries that are no numbers), to
+        save memory after `take`."""
 
     def keys(self) -> KeyArray:
         """Return 64-bit keys (hashes) of the outcomes, shape (size,).
@@ -106,9 +107,10 @@ class Outcomes(ABC):
 
     @abstractmethod
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
-        """Return 64-bit keys of the outcomes, computed without the entries in some columns.
+        """Return 64-bit keys (hashes) of the outcomes, shape (size,), computed without the entries
+        in some columns. Callers must not change the array.
 
-        names: names of these columns. The shape is (size,); callers must not change the array.
+        names: names of these columns.
         """
 
     @abstractmethod
@@ -120,7 +122,7 @@ class Outcomes(ABC):
 
     @abstractmethod
     def _known(self) -> Callable[[str], Column]:
-        """Return a function that returns the column with a given name."""
+        """Return a function from the name of a column to the column."""
 
     def named(self, names: Iterable[str]) -> Iterator[Column]:
         """Yield the columns with the given names, one at a time to save memory.
@@ -136,7 +138,8 @@ class Outcomes(ABC):
         return next(self.named([name]))
 
     def word(self, row: int) -> str:
-        """Return the text of one outcome."""
+        """Return the text of one outcome, such as `{"a": (1, 2)}`. row: number of the outcome, from
+        0."""
         return self.words([row])[0]
 
 
@@ -249,7 +252,8 @@ def _form_keys(column: Column) -> KeyArray:
 
 
 def _keys_together(columns: Sequence[Column]) -> KeyArray:
-    """Return the sum over the columns of the scrambled keys of entries, shape (outcomes,)."""
+    """Return, for each outcome, the sum of the scrambled keys (64-bit hashes) of its entries in
+    these columns, shape (outcomes,)."""
     if any(column.codes is not None for column in columns):
         keys = np.array([column.keys() for column in columns])
     else:
@@ -390,7 +394,8 @@ def unsigned(column: Column) -> Column:
 
 
 def are_alike(tables: Sequence[Table]) -> bool:
-    """Return whether tables have the same columns in the same order; representations may differ."""
+    """Return whether tables have the same columns in the same order. Their columns of
+    representations (types, signs of zero, orders of keys) may differ."""
     first = tables[0]
     names = [column.name for column in first.all_columns]
     return all(

@@ -317,8 +317,8 @@ class Drawing:
 def one_by_one(spec: AuditSpec) -> AuditSpec | None:
     """Return a copy of an audit that calls its mechanism once for each draw.
 
-    Return None for compositions, for mechanisms in processes of their own, and if exceptions end
-    the audit: these have no such audit.
+    Return None where single calls are not possible: for compositions, for mechanisms in processes
+    of their own, and if exceptions end the audit.
     """
     target = spec.target
     if spec.sampling.on_error == "fail" or not isinstance(target, CallableTarget | ImportedTarget):

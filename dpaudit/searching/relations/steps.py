@@ -171,8 +171,8 @@ def _lowest(space: Space, like: Any) -> Any:
 def stepped(
     dataset: Any, space: Space, adjacency: Adjacency, steps: Sequence[float]
 ) -> Iterator[Any]:
-    """Yield copies of a dataset in which entries are moved by the allowed distance times a number
-    of `steps`.
+    """Yield copies of a dataset in which entries are moved. The move is the allowed distance times
+    one of the factors in `steps`.
 
     Each entry moves alone, then all entries together, then all in turns up and down. Each result is
     yielded twice: first with its entries clamped to the bounds, which only reduces the distance,
