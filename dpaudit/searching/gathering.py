@@ -69,8 +69,8 @@ _GUIDED_PROPOSALS = 500
 _GUIDED_WIDTH = 32
 # Number of pairs outside the space that are tried if pairs outside are only noted in the report.
 _BEYOND = 40
-# Bisection looks for the step from outputs to exceptions between this number of datasets that
-# raise and the same number of datasets that do not raise.
+# Bisection looks for the step from outputs to exceptions between this number of datasets that raise
+# and the same number of datasets that do not raise.
 _RAISING = 3
 # Largest number of pairs that bisection adds. One input of such a pair raises, the other does not.
 _RAISING_PAIRS = 2
