@@ -112,8 +112,8 @@ class Project:
     def locating(
         self, given: Mapping[str, Any], locate: Callable[[Any], str]
     ) -> Callable[[Any], str]:
-        """Return a function from the path of a key to its place in a file, such as `audits.yaml:12:
-        `.
+        """Return a function from the path of a key to its file and line, such as
+        `audits.yaml:12: `.
 
         The place is pyproject.toml for keys that the audit takes from the project, else the result
         of `locate`.

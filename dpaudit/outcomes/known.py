@@ -109,7 +109,6 @@ class Bands:
         (intervals).
 
         numbers, codes: as in `Column`.
-
         labels: number of labels that the column has already; codes of bands follow their codes.
         """
         # Sums of bytes instead of np.where, which takes four times as long on random entries.
