@@ -5,6 +5,7 @@ Reads every file of results in .watch, and writes the whole page.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -19,15 +20,22 @@ DOCUMENT = ROOT / "docs" / "watch.md"
 _HEAD = """\
 | audit | claim of the library | verdict | ε at least | would have shown | draws |
 |---|---|---|---|---|---|"""
+# Where finds are explained, by library and pattern of the names of audits.
+_EXPLAINED = {
+    ("opacus", "step"): "opacus-160-a-batch-size-that-is-private",
+    ("pure-ldp", "RAPPORClient.*"): "pure-ldp-120-a-bloom-filter-whose-bits-stay",
+    ("multi-freq-ldpy", "(SPL-|SMP-)?SS"): "multi-freq-ldpy-025-the-order-of-a-set",
+    ("multi-freq-ldpy", "RSpFD-.*"): "multi-freq-ldpy-025-one-attribute-in-place-of-all",
+}
 _INTRODUCTION = """\
 # Libraries, audited with their own claims
 
 `make watch` builds an environment for each file in `configs/watch/`, and audits mechanisms of its
 library on a pair of neighbouring inputs, or on the pair that a search found. [The library makes the
-claim](guides/library-claims.md); a claim such as “1-DP” is the ε of the arguments. All audits of a
-file share one error probability of {alpha:.3g} (Holm), so at most {expected:.2g} false finds are
-expected in all of them. The runs behind this page: {audits} audits, {minutes:.2g} minutes of
-drawing, dpaudit {version}.
+claim](guides/library-claims.md); a claim such as “1-DP” is the ε of the arguments. Each of the
+{planned} audits has an error probability of {alpha:.2g}, so at most {expected:.2g} false finds are
+expected in all of them. This page shows one run of `make watch`: {audits} audits, {minutes:.2g}
+minutes of drawing with one worker, dpaudit {version}.
 
 “Would have shown” is the ε at the tested δ that this event would have refuted in 9 of 10 runs. A
 pass says nothing about other inputs, rarer events or smaller leaks.
@@ -40,16 +48,17 @@ def page(by_library: Mapping[str, Sequence[AuditResult]], planned: Mapping[str, 
     by_library: results by the name of their file. planned: number of audits in each file.
     """
     every = [one for results in by_library.values() for one in results]
-    alpha = max(1 - one.family.confidence for one in every if one.family is not None)
+    alpha = max(1 - one.confidence for one in every)
     parts = [
         _INTRODUCTION.format(
+            planned=sum(planned.values()),
             alpha=alpha,
-            expected=alpha * len(by_library),
+            expected=alpha * sum(planned.values()),
             audits=len(every),
             minutes=sum(one.seconds for one in every) / 60,
             version=every[0].versions["dpaudit"],
         ),
-        *_found(every),
+        *_found(by_library),
     ]
     for name, results in by_library.items():
         parts.append(f"## {_title(name, results)}\n")
@@ -66,12 +75,25 @@ def _title(name: str, results: Sequence[AuditResult]) -> str:
     return titles.pop() if len(titles) == 1 else " ".join(name.rsplit("-", 1))
 
 
-def _found(every: Sequence[AuditResult]) -> Iterator[str]:
-    refuted = [one.name for one in every if one.verdict is Verdict.VIOLATION]
-    failed = [f"{one.name} ({one.error})" for one in every if one.verdict is Verdict.ERROR]
-    yield f"Refuted: {', '.join(refuted)}.\n" if refuted else "No claim was refuted.\n"
+def _found(by_library: Mapping[str, Sequence[AuditResult]]) -> Iterator[str]:
+    refuted, failed = [], []
+    for file, results in by_library.items():
+        for one in results:
+            if one.verdict is Verdict.VIOLATION:
+                refuted.append(f"- {_title(file, results)}: {_linked(file, one.name)}")
+            elif one.verdict is Verdict.ERROR:
+                failed.append(f"- {_title(file, results)}: {one.name} ({one.error})")
+    yield "\n".join(["Refuted:\n", *refuted, ""]) if refuted else "No claim was refuted.\n"
     if failed:
-        yield f"Not audited: {'; '.join(failed)}.\n"
+        yield "\n".join(["Not audited:\n", *failed, ""])
+
+
+def _linked(file: str, audit: str) -> str:
+    """Return the name of a find with a link to its section of the gallery."""
+    for (library, pattern), section in _EXPLAINED.items():
+        if file.startswith(library) and re.fullmatch(pattern, audit):
+            return f"[{audit}](gallery.md#{section})"
+    return f"{audit}, which has no explanation yet"
 
 
 def _row(result: AuditResult) -> str:

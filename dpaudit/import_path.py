@@ -35,6 +35,17 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+# Module of a library for differential privacy -> its package on the index.
+_PACKAGES = {
+    **{name: name for name in ("autodp", "diffprivlib", "opacus", "opendp")},
+    "dp_accounting": "dp-accounting",
+    "jax_privacy": "jax-privacy",
+    "multi_freq_ldpy": "multi-freq-ldpy",
+    "pipeline_dp": "pipeline-dp",
+    "pure_ldp": "pure-ldp",
+    "pydp": "python-dp",
+    "tmlt": "tmlt.core",
+}
 _NO_PATH = (
     "target {!r} is not an import path; write package.module:function, or path/to/file.py:function"
 )
@@ -237,7 +248,8 @@ def _no_such_module(name: str, missing: str) -> str:
     siblings = _siblings(parent)
     suggestion = did_you_mean(child, siblings)
     if not parent:
-        return f"there is no module {missing!r} in {os.getcwd()} or on sys.path.{suggestion}"
+        there = f"there is no module {missing!r} in {os.getcwd()} or on sys.path"
+        return f"{there}{_install(missing)}" if missing in _PACKAGES else f"{there}.{suggestion}"
     where = f"in the package {parent!r}"
     return f"there is no module {child!r} {where}.{suggestion}{list_names(siblings)}"
 
@@ -324,10 +336,22 @@ def _broken(name: str, error: BaseException) -> TargetError:
     message = f"{name!r} was found, but importing it failed: {type(error).__name__}: {error}"
     if isinstance(error, ImportError) and "relative import" in str(error):
         message += " (name it as package.module:function to use relative imports)"
-    missing = isinstance(error, ModuleNotFoundError)
-    remedy = f"; install it where {sys.executable} finds it" if missing else ""
+    remedy = ""
+    if isinstance(error, ModuleNotFoundError):
+        remedy = _install((error.name or "").partition(".")[0])
     text = on_one_line(message) + _place(error) + remedy
     return TargetError(text, code="import-failed")
+
+
+def _install(module: str) -> str:
+    """Return the end of a message about a missing module: where to install which package."""
+    package = _PACKAGES.get(module, "it")
+    return f"; install {package} where {sys.executable} finds it"
+
+
+def package_of(module: str) -> str:
+    """Return the package that has a module by its name on the index; if unknown, the module."""
+    return _PACKAGES.get(module.partition(".")[0], module)
 
 
 def _place(error: BaseException) -> str:

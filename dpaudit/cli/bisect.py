@@ -128,7 +128,10 @@ def bisect(
         try:
             interpreter = environments.interpreter(found)
         except NotInstallable as error:
-            why = f"--found-in {found}: {package} {found} does not install: {error}"
+            why = (
+                f"--found-in {found}: {package} {found} does not install: {error} Name a release "
+                "that does, or another Python with --python"
+            )
             raise UsageError(why, code="release-not-installable") from None
         spec = build_spec({"mechanism": target, "python": interpreter, **settings})
         versions_ = every if found in every else [found, *every]

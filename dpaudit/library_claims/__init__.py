@@ -77,9 +77,10 @@ def ask(function: Any, question: Question) -> dict[str, Any]:
         except NoClaim:
             raise
         except Exception as error:  # the library's own code may raise any exception
-            words = f"{type(error).__name__}: {str(error)[:300]}"
+            words = f"{type(error).__name__}: {_last_line(str(error))}"
             raise NoClaim(
-                f"{library.NAME} cannot state a claim for {type(thing).__name__} ({words})",
+                f"{library.NAME} cannot state a claim for {type(thing).__name__} ({words}); give "
+                "the claim itself",
                 code="claim-failed",
             ) from error
         return {"library": library.NAME, "version": version_of(library.PACKAGE), **answer}
@@ -131,6 +132,12 @@ def _library_of(thing: Any) -> str | None:
         if name in LIBRARIES:
             return name
     return None
+
+
+def _last_line(text: str) -> str:
+    """Return the last line with words: OpenDP puts the traceback of a user's function before it."""
+    lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
+    return lines[-1][:300] if lines else ""
 
 
 def _words(function: Any) -> str:

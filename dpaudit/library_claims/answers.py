@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # Values of δ at which a curve ε(δ) is evaluated. The first value represents the claim. At the large
 # values, a violation of a small ε is easiest to show.
 DELTAS = (1e-5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6)
+_REMEDY = "give the claim itself, or an object or a pair of inputs with a finite loss"
 
 
 class NoClaim(Exception):
@@ -64,10 +65,10 @@ def number(value: Any, symbol: str, asked: str) -> float:
     """
     found = float(value)
     if not 0 <= found < math.inf:
-        why = f"{asked} says {symbol} = {found:g}, which claims nothing"
+        why = f"{asked} says {symbol} = {found:g}, which claims nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-failed")
     if symbol == "δ" and found >= 1:
-        why = f"{asked} says δ = {found:g}, and a δ of 1 or more says nothing"
+        why = f"{asked} says δ = {found:g}, and a δ of 1 or more says nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-says-nothing")
     return found
 
@@ -124,11 +125,12 @@ def curve(
     for delta in (0.0, *DELTAS) if pure else DELTAS:
         epsilon = float(epsilon_at(delta))
         if math.isnan(epsilon):
-            raise NoClaim(f"{asked} says ε = NaN at δ = {delta:g}", code="claim-failed")
+            why = f"{asked} says ε = NaN at δ = {delta:g}; {_REMEDY}"
+            raise NoClaim(why, code="claim-failed")
         if 0 <= epsilon < math.inf:
             points.append((epsilon, delta))
     if not points:
-        why = f"{asked} says that no ε is finite, which claims nothing"
+        why = f"{asked} says that no ε is finite, which claims nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-failed")
     # Of points with an equal ε, the one with the smallest δ implies the others.
     kept = [one for one in points if one[1] == min(d for e, d in points if e == one[0])]

@@ -21,7 +21,7 @@ from typing import Any
 
 from dpaudit.errors import TargetError
 from dpaudit.float_errors import user_errstate
-from dpaudit.import_path import list_names, loaded, public_callables, resolve
+from dpaudit.import_path import list_names, loaded, package_of, public_callables, resolve
 from dpaudit.inputs.values import resolved
 from dpaudit.library_claims.drawing import as_function, is_drawn_from
 from dpaudit.outcomes import Raised
@@ -240,8 +240,8 @@ def not_found(words: str, name: str, where: str = sys.executable) -> TargetError
             code="package-missing",
         )
     return TargetError(
-        f"{name} needs the package {package!r}, which is not installed in {where}; install it "
-        "there",
+        f"{name} needs the package {package_of(package)!r}, which is not installed in {where}; "
+        "install it there",
         code="package-missing",
     )
 

@@ -10,6 +10,7 @@ import pytest
 from dpaudit.errors import TargetError
 from dpaudit.import_path import located, resolve
 from dpaudit.wording import did_you_mean_file, nearest
+from tests.raising import refusal
 
 
 def write(path: Path, text: str) -> Path:
@@ -114,6 +115,13 @@ def test_a_module_without_a_name_lists_its_functions(
     monkeypatch.chdir(tmp_path)
     assert "ZeroDivisionError" in message("own_package_that_fails")
     assert "has no ':'" in message("own_package_that_fails.noise.draw")
+
+
+def test_a_library_that_is_missing_is_named_by_its_package() -> None:
+    error = refusal(resolve, "tmlt.core.measurements:Measurement")
+    assert error.code == "module-not-found"
+    assert "install tmlt.core" in str(error)
+    assert sys.executable in str(error)
 
 
 @pytest.mark.parametrize(

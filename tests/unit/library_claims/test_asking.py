@@ -193,6 +193,15 @@ def test_a_map_that_claims_nothing_is_refused(made: Any, expected: str) -> None:
     assert refused(made, Question((0.0, 1.0))) == expected
 
 
+def test_the_exception_of_a_map_is_named_without_the_traceback_before_it() -> None:
+    def fails(d_in: float) -> Any:
+        raise RuntimeError(f'FFI("Traceback:\n  File "x.py"\n{"^" * 400}\nValueError: 17\n")')
+
+    with pytest.raises(NoClaim, match="ValueError: 17") as caught:
+        ask(measurement(fails), Question((0.0, 1.0)))
+    assert "x.py" not in str(caught.value)
+
+
 @pytest.mark.parametrize("epsilon", [math.inf, math.nan])
 def test_a_curve_without_a_finite_epsilon_is_refused(epsilon: float) -> None:
     profile = SimpleNamespace(epsilon=lambda delta: epsilon)
