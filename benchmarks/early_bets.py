@@ -1,9 +1,9 @@
-"""Runs that bets alone end, on mechanisms that meet their claim exactly, and a planted twin.
+"""Runs that bets alone end, on mechanisms that meet their claim exactly, and planted twins.
 
 `python -m benchmarks.false_alarms --early-bets 10_000` plays these cases. A run bets as an audit
 does (docs/method.md §4): the blocks, looks, fits and bettors are those of `dpaudit`, and only the
-processes, checks and reports around them are left out. The twin bets on each block with beliefs
-that it learned from that block.
+processes, checks and reports around them are left out. The twins bet on each block with beliefs
+that they learned from that block.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import numpy as np
 from dpaudit.attacks.early_bets import bet_early
 from dpaudit.attacks.learning import SCORERS
 from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.weighted_sums import by_mean_differences
 from dpaudit.auditing.schedule import Limits, Plan, look_stride, wants_refit
 from dpaudit.certificates.evidence import EARLY_BETTING_SHARE
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import FreshDraws, SelectionDraws, pool
+from dpaudit.draws import FreshDraws, SelectionDraws, by_arm, pool
+from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
 from dpaudit.outcomes import from_raw
+from dpaudit.stats.betting import Beliefs
 
 # A run ends after this number of draws without a refutation. Most false alarms come early, where
 # beliefs rest on few draws.
@@ -31,6 +34,7 @@ LONGEST = 120
 _RULES = 3
 
 Draw = Callable[[bool, np.random.Generator], Any]
+Fit = Callable[[SelectionDraws, ProfilePoint], Learned]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ def _delta_of_scale(epsilon: float) -> float:
     return max(outer, narrow)
 
 
+VECTOR = Law("normal vector of 8, ε = 0.5", _vector, 0.5, _delta_of_normal(0.5))
 LAWS = (
     Law("Laplace, ε = 0.1", _laplace(0.1), 0.1),
     Law("Laplace, ε = 1", _laplace(1.0), 1.0),
@@ -117,15 +122,43 @@ LAWS = (
     Law("reveal or randomise, ε = 0.3, δ = 0.05", _revealing, 0.3, 0.05),
     Law("two Laplace numbers, ε = 1", _pair, 1.0),
     Law("two scales, ε = 0.1", _scale, 0.1, _delta_of_scale(0.1)),
-    Law("normal vector of 8, ε = 0.5", _vector, 0.5, _delta_of_normal(0.5)),
+    VECTOR,
     Law("no difference, ε = 0", _same, 0.0),
 )
 
 
-def refutes(law: Law, alpha: float, rng: np.random.Generator, *, ahead: bool = False) -> bool:
+def as_audits(selection: SelectionDraws, point: ProfilePoint) -> Learned:
+    """Return what slow mode learns from draws."""
+    learned = bet_early(selection, Objective(point, 1_000), SCORERS, _RULES)
+    assert learned.beliefs.early
+    return learned
+
+
+def by_sums(selection: SelectionDraws, point: ProfilePoint) -> Learned:
+    """Return the weighted sum of slow mode, with counts of the draws that it was fitted to.
+
+    Audits count held-out draws, so a twin of theirs gains little from a vector that it has seen.
+    """
+    level = by_mean_differences(selection, pools=True)[0].freeze()
+    counts = by_arm(level(selection.outcomes), level.levels, selection.is_d1)
+    belief = (counts[:, 0] + 1) / (counts.sum(axis=1) + 2)
+    rules = np.tile(np.where(belief >= 0.5, 1, -1), (_RULES, 1))
+    main = Rule("main", "weighted sum", level, rules[0])
+    beliefs = Beliefs(belief[None], rules, early=True)
+    return Learned(Portfolio.of([main]), beliefs, tried=(Tried("weighted sum", None),))
+
+
+def refutes(
+    law: Law,
+    alpha: float,
+    rng: np.random.Generator,
+    *,
+    fit: Fit = as_audits,
+    ahead: bool = False,
+) -> bool:
     """Return whether bets end a run at error probability `alpha`.
 
-    ahead: bet on each block with beliefs learned from it, as no run may (the twin).
+    ahead: bet on each block with beliefs learned from it, as no run may (the twins).
     """
     point = ProfilePoint(law.epsilon, law.delta)
     wealth = Wealth(point, EARLY_BETTING_SHARE * alpha)
@@ -139,7 +172,7 @@ def refutes(law: Law, alpha: float, rng: np.random.Generator, *, ahead: bool = F
         outcomes = from_raw([law.draw(bool(one), rng) for one in is_d1])
         fresh, block = FreshDraws(outcomes, is_d1), SelectionDraws(outcomes, is_d1)
         if ahead and spent:
-            learned = _fit([*seen, block], point)
+            learned = fit(pool([*seen, block]), point)
             wealth.believe(learned.beliefs)
         if learned is not None:
             rule = learned.portfolio
@@ -149,13 +182,6 @@ def refutes(law: Law, alpha: float, rng: np.random.Generator, *, ahead: bool = F
             wealth.record([sum(looks[1:], looks[0])])
         seen, spent = [pool([*seen, block])], spent + size
         if wants_refit(0, spent, plan.buffer_until, bets=True):
-            learned = _fit(seen, point)
+            learned = fit(pool(seen), point)
             wealth.believe(learned.beliefs)
     return False
-
-
-def _fit(seen: list[SelectionDraws], point: ProfilePoint) -> Any:
-    objective = Objective(point, 1_000)
-    learned = bet_early(pool(seen), objective, SCORERS, _RULES)
-    assert learned.beliefs.early
-    return learned

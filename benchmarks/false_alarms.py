@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.early_bets import LAWS, refutes
+from benchmarks.early_bets import LAWS, VECTOR, by_sums, refutes
 from benchmarks.tight_mechanisms import (
     DETAILED_LAPLACE,
     EXPOSED,
@@ -837,6 +837,12 @@ EARLY_BETS = (
         "early bets on the draws that were learned from",
         False,
         partial(refutes, LAWS[0], ahead=True),
+    ),
+    Case("early bets by a weighted sum of a vector", True, partial(refutes, VECTOR, fit=by_sums)),
+    Case(
+        "early bets on vectors that the weighted sum was fitted to",
+        False,
+        partial(refutes, VECTOR, fit=by_sums, ahead=True),
     ),
 )
 
