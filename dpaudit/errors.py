@@ -176,9 +176,15 @@ class TrainingError(MechanismError):
     """A mechanism of `dpaudit.training` cannot train as asked. This is not a verdict.
 
     Other exceptions of a mechanism count as outcomes; this one ends the audit.
+
+    Attributes
+    ----------
+    exit_code : int
+        Exit code of the command line: 2.
     """
 
     code = "training"
+    exit_code = 2
 
 
 class AttackError(MechanismError):

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dpaudit.errors import TargetError
+from dpaudit.errors import DpauditError, TargetError
 from dpaudit.float_errors import user_errstate
 from dpaudit.watching import step
 from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file, on_one_line
@@ -333,6 +333,8 @@ def _folder_first(folder: str) -> Iterator[None]:
 
 
 def _broken(name: str, error: BaseException) -> TargetError:
+    if isinstance(error, DpauditError):  # the code calls dpaudit, which says what to change
+        return TargetError(f"{name!r}: {on_one_line(str(error))}{_place(error)}", code=error.code)
     message = f"{name!r} was found, but importing it failed: {type(error).__name__}: {error}"
     if isinstance(error, ImportError) and "relative import" in str(error):
         message += " (name it as package.module:function to use relative imports)"
@@ -355,11 +357,16 @@ def package_of(module: str) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Return the file and line that raised an error during an import, such as ` (a.py, line 3)`."""
+    """Return the file and line that raised an error during an import, such as ` (a.py, line 3)`.
+
+    If dpaudit raised the error, return the line that called dpaudit.
+    """
+    # "<": the initialiser of a dataclass
+    own = (str(Path(__file__).parent), "<") if isinstance(error, DpauditError) else __file__
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename and frame.filename != __file__
+        if "importlib" not in frame.filename and not frame.filename.startswith(own)
     ]
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 

@@ -105,8 +105,12 @@ class SingleDraws(_Calls):
 
 @dataclass(frozen=True, slots=True)
 class Batches(_Calls):
-    """A mechanism that is a Python callable, called once for many draws (a batch)."""
+    """A mechanism that is a Python callable, called once for many draws (a batch).
 
+    compiled: the numbers of draws of calls so far, if each number is compiled; else empty.
+    """
+
+    compiled: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
     interleaved = False
 
     @property
@@ -136,6 +140,8 @@ class Batches(_Calls):
         def draw(size: int) -> Outputs:
             return _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
 
+        if self.how.few_sizes:
+            self.compiled.update(batch_sizes(size))
         outputs = draw_in_few_sizes(draw, size) if self.how.few_sizes else draw(size)
         if self.post_process is None:
             return outputs

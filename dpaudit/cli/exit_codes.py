@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dpaudit.errors import DpauditError, UsageError
+from dpaudit.errors import DpauditError, TrainingError, UsageError
 
 if TYPE_CHECKING:
     from dpaudit.certificates.result import AuditResult
@@ -32,7 +32,9 @@ def of_result(result: AuditResult) -> int:
     from dpaudit.certificates.result import Verdict
 
     if result.verdict is Verdict.ERROR:
-        return FAILURE
+        # all codes of TrainingError begin with the word
+        is_of_training = str(result.error_code).startswith(TrainingError.code)
+        return TrainingError.exit_code if is_of_training else FAILURE
     if not result.meets_expectation or result.failing_warnings:
         return VIOLATION
     # An audit without the power to find anything does not pass.

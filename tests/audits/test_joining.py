@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.processes import cores
 from dpaudit.reports.text import render
 from dpaudit.sampling import executors
+from dpaudit.sampling.chunks import ToLearn
 from dpaudit.sampling.executors import InProcess, JoiningWorkers, Setup, processes
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
@@ -463,3 +465,24 @@ def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path) -> None:
 def test_python_asks_for_others_by_name_only() -> None:
     assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=500).workers == 1
     assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=500, workers="auto").workers == 1
+
+
+def test_compilation_and_small_calls_show_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, rates, compiled = 0.0, list[float](), set[int]()
+
+    def draw(chunk: Any) -> None:
+        nonlocal now
+        now += 0.01 if chunk.size in compiled else 5.0
+        compiled.add(chunk.size)
+
+    def left(rate: float) -> float:
+        rates.append(rate)
+        return 0.0
+
+    clock = SimpleNamespace(perf_counter=lambda: now, process_time=lambda: now)
+    monkeypatch.setattr(executors, "time", clock)
+    sampler: Any = SimpleNamespace(mechanism=SimpleNamespace(compiled=compiled), draw=draw)
+    pool = InProcess(Setup(sampler, lambda: sampler, left=left))
+    sizes = [100, 100, 4_096, 4_096]
+    list(pool([ToLearn((0, 0, number), size) for number, size in enumerate(sizes)]))
+    assert rates == pytest.approx([1_024 / 0.01, 1_024 / 0.01, 4_096 / 0.01])

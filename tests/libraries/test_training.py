@@ -172,6 +172,49 @@ def test_draws_that_no_seed_repeats_have_a_remedy_where_torch_is_loaded(folder: 
     assert run(folder, TORCH / "python", "-c", program).stdout == "True\n"
 
 
+SHARED = """
+import torch
+from pathlib import Path
+
+# Each import seeds torch with the number of imports before it.
+imports = Path("imports")
+before = int(imports.read_text()) if imports.exists() else 0
+imports.write_text(str(before + 1))
+torch.manual_seed(before)
+NOISE = torch.randn(2)
+
+def shared(records):
+    return NOISE[len(records)] + torch.randn(())
+
+def own(records):
+    return len(records) + torch.randn(())
+"""
+# On a busy machine, eight processes take long.
+PATIENT = """
+from dpaudit.cli.main import main
+from dpaudit.sampling.executors import new_processes
+
+new_processes.SECONDS = new_processes.PATIENCE = 900.0
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("shared", "new-process-differs"), ("own", None)], ids=["shared", "own"]
+)
+def test_noise_of_torch_that_a_process_draws_once_is_no_violation(
+    name: str, code: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "drawing.py").write_text(SHARED)
+    words = ("--d1", "[1]", "--d2", "[]", "--mu", "0.001", "--samples", "4_000", "--no-trace")
+    program = (TORCH / "python", "-c", PATIENT, "run", f"drawing.py:{name}")
+    said = run(tmp_path, *program, *words, "--stop-early", "confirmed", "--json", "-")
+    (audit,) = json.loads(said.stdout)["audits"]
+    assert (audit["verdict"], audit.get("error_code")) == ("ERROR" if code else "VIOLATION", code)
+    # this process, and eight new ones
+    assert (tmp_path / "imports").read_text() == "9"
+
+
 @pytest.mark.parametrize(("programs", "name"), [(TORCH, "opacus"), (JAX, "jax")])
 def test_the_audits_of_the_library_end_as_expected(programs: Path, name: str) -> None:
     words = ("run", f"configs/real/{name}.yaml", "--quiet", "--no-trace")

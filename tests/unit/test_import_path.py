@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.errors import TargetError
+from dpaudit.claims import PureDP
+from dpaudit.errors import DpauditError, TargetError
 from dpaudit.import_path import located, resolve
 from dpaudit.wording import did_you_mean_file, nearest
 from tests.raising import refusal
@@ -209,6 +210,18 @@ def test_code_that_fails_while_loading(tmp_path: Path, code: str, words: str) ->
     assert words in message(f"{file}:draw")
     # A failed module must not be found half made the next time.
     assert words in message(f"{file}:draw")
+
+
+def test_an_error_of_dpaudit_in_a_module_keeps_its_code_and_names_the_line_of_the_caller(
+    tmp_path: Path,
+) -> None:
+    file = write(tmp_path / "calls.py", "import dpaudit\n\ndpaudit.PureDP(-1.0)\n")
+    with pytest.raises(TargetError) as error:
+        resolve(f"{file}:mechanism")
+    with pytest.raises(DpauditError) as own:
+        PureDP(-1.0)
+    assert error.value.code == own.value.code
+    assert str(error.value) == f"'{file}': {own.value} ({file}, line 3)"
 
 
 def test_relative_import_in_a_file_names_the_remedy(tmp_path: Path) -> None:

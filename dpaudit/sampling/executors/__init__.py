@@ -62,6 +62,9 @@ WORTHWHILE = 5.0
 # Workers are started at the earliest 1 s after the first draw, since an audit may find a violation
 # before that.
 _FIRST = 1.0
+# If a mechanism is compiled for each number of draws, a call costs about the same for any number of
+# draws up to this one. Its first chunks, which are smaller, show this cost and no rate of draws.
+_COMPILED_DRAWS = 1_024
 # Test draws that each worker has to repeat before workers join.
 # _SHOWN: at most 64 test draws are made.
 # _SHOWING: fewer are made if 64 would take this process more than 0.25 s, but at least 4.
@@ -315,6 +318,8 @@ class InProcess(WorkerPool):
         start, busy = time.perf_counter(), time.process_time()
         if math.isnan(self._since):
             self._since = start
+        compiled = getattr(self._setup.sampler.mechanism, "compiled", ())
+        before = len(compiled)
         drawn = self._setup.sampler.draw(chunk)
         seconds = time.perf_counter() - start
         self._drew += seconds
@@ -323,8 +328,9 @@ class InProcess(WorkerPool):
             # If a call makes many draws, the time of a call for one draw shows no rate.
             is_single = self._setup.sampler.mechanism.interleaved
             self._rate = 1 / max(drawn.seconds, 1e-9) if is_single else 0.0
-        elif not isinstance(chunk, ToProbe):
-            self._rate = chunk.size / max(seconds, 1e-9)
+        elif not isinstance(chunk, ToProbe) and len(compiled) == before:
+            size = max(chunk.size, _COMPILED_DRAWS) if compiled else chunk.size
+            self._rate = size / max(seconds, 1e-9)
         return drawn
 
     def _look(self, *, now: bool = False) -> None:

@@ -46,6 +46,10 @@ _FEWEST = 2
 # SECONDS: time for all new processes of a refutation together.
 # PATIENCE: longest time until `_FEWEST` processes have drawn, since an import may be slow.
 SECONDS, PATIENCE = 5.0, 60.0
+# Libraries whose import takes seconds, draws no random number and starts no thread. If this process
+# uses them, an interpreter imports them before it forks, and a single interpreter makes all forks.
+# Their import does not count for `SECONDS`.
+_LARGE = ("torch", "opacus")
 # While new processes draw, this process looks for results every 0.1 s.
 _LOOK = 0.1
 # The clock of the k-th process runs k times this many seconds ahead: hours or days, and no whole
@@ -113,6 +117,9 @@ class NewProcesses:
 
         workers = min(len(chunks), max(_FEWEST, min(cores(), room_for(len(chunks)))))
         is_own = own_hashes and has_fixed_hashes()
+        large = [name for name in _LARGE if name in sys.modules] if _MAY_FORK else []
+        if large and not is_own:
+            workers = 1
         # Indices of the chunks of each interpreter: interpreter k has chunks k, k + workers, ...
         queues = [list(range(len(chunks)))[start::workers] for start in range(workers)]
         # Chunk under way -> its worker, its index, and the key of its interpreter in `_pools`.
@@ -128,7 +135,7 @@ class NewProcesses:
                     if queues[worker]:
                         place = queues[worker].pop(0)
                         key = is_own, worker if _MAY_FORK else place
-                        future = self._sent(recipe, chunks[place], place, key)
+                        future = self._sent(recipe, chunks[place], place, key, large)
                         running[future] = worker, place, key
                 if not running:
                     break
@@ -137,6 +144,8 @@ class NewProcesses:
                     done = _done(future)
                     (drawn[place],) = done.drawn
                     slowest = max(slowest, done.seconds)
+                    if large and len(drawn) == 1:
+                        begun = time.monotonic()
                 look()
         except _CannotDrawError as error:
             return Answers([], str(error), failed=True)
@@ -152,17 +161,24 @@ class NewProcesses:
             self._pools.popitem()[1].close(in_order=False)
 
     def _sent(
-        self, recipe: Recipe, chunk: Chunk[Counted], place: int, key: tuple[bool, int]
+        self,
+        recipe: Recipe,
+        chunk: Chunk[Counted],
+        place: int,
+        key: tuple[bool, int],
+        large: Sequence[str],
     ) -> Future[Done]:
         """Send a chunk to the new interpreter with this key, and return the future of its counts.
 
         Raises _CannotDrawError if the chunk cannot be sent.
+
+        large: names of further modules to import before a fork.
         """
         try:
             given = pickle.dumps((recipe, [chunk]))
             pool = self._pool(recipe, key)
             if _MAY_FORK:
-                return pool.call(_draw_in_fork, given, place, self._preload)
+                return pool.call(_draw_in_fork, given, place, (*self._preload, *large))
             return pool.call(_draw_here, given, place)
         except Exception as error:  # noqa: BLE001  # raised by the system, or by pickling
             raise _CannotDrawError(in_a_line(error)) from None

@@ -507,6 +507,19 @@ def test_an_interpreter_does_not_import_what_its_forks_import() -> None:
     assert "tests.own_error" not in sys.modules
 
 
+def test_one_interpreter_imports_large_libraries_for_all_its_forks(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import colorsys
+
+    monkeypatch.setattr(new_processes, "_LARGE", (colorsys.__name__, "not_imported_here"))
+    monkeypatch.setattr(new_processes, "SECONDS", 60.0)
+    with closing(NewProcesses()) as others:
+        assert len(others.draw(recipe, measured(2)).drawn) == 2
+        (pool,) = others._pools.values()
+        assert pool.call(is_imported, colorsys.__name__).result(60)  # type: ignore[arg-type]  # no draws
+
+
 def test_a_pool_that_was_not_closed_ends_with_its_program(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(LEFT_OPEN)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.cli import exit_codes
 from dpaudit.errors import TrainingError
 from dpaudit.sampling.state import kept_state
 from dpaudit.targets.construction import source_of
@@ -30,6 +31,7 @@ def test_an_error_of_training_is_no_outcome_and_ends_the_audit(isolate: bool) ->
     how: Any = {"isolate": True} if isolate else {}
     result = dpaudit.audit(path, [1.0], [], dpaudit.PureDP(1.0), samples=200, **how)
     assert (result.verdict, result.error_code) == (dpaudit.Verdict.ERROR, "training-loss-nan")
+    assert exit_codes.of_result(result) == 2
 
 
 def setup(records: list[float]) -> None:
