@@ -63,11 +63,11 @@ class Sum:
 
 
 def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedBins:
-    """Return the candidate for a score that is refitted when further draws are
-    counted.
+    """Return the candidate (order of outcomes) for a score that further draws refit by their
+    counts.
 
-    scored: the score, fitted to the kept draws.
-    selection: the kept draws.
+    scored: the score, fitted to the draws in memory.
+    selection: the draws in memory.
     total: the same score as a sum of refitted parts and a rest.
     """
     source = _Refitted(scored, selection.is_d1, selection, total) if scored.has_finer else None
@@ -76,8 +76,8 @@ def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedB
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Refitted(ScoreBins):
-    """Source of levels of a score that was fitted to kept draws. Its `learner` refits the
-    score when further draws are counted."""
+    """Makes the levels (bins) of a score that was fitted to draws in memory. Its `learner` refits
+    the score when further draws are counted."""
 
     is_relearned = True
     selection: SelectionDraws
@@ -89,7 +89,7 @@ class _Refitted(ScoreBins):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AfterCounts(Finer):
-    """Source of levels of a score that was refitted to counted draws. Its intervals hold
+    """Makes the levels (bins) of a score that was refitted to counted draws. Its intervals hold
     counts of draws that the score was not fitted to.
 
     entries: refits the score again.
@@ -104,8 +104,9 @@ class _AfterCounts(Finer):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByEntry:
-    """Counter of outcomes: first by the interval of their score, then each entry of their sequences
-    by its state and symbol.
+    """Counter of outcomes: first by the interval of their score, then by the state and the symbol
+    of each entry of their sequences. A symbol is the number of a value, a state sums up the earlier
+    entries (`sequences.py`).
 
     digitise: finds the interval of a score.
     """
@@ -129,7 +130,8 @@ class ByEntry:
             rest, result = self.total.rest, []
             total = np.zeros(piece.size) if rest is None else rest(piece)
             for score in self.scores:
-                # Added in the order that the score uses, since edges are exact scores of outcomes.
+                # Terms are added in the same order as in the score: another order would round
+                # differently, and edges are exact scores of outcomes.
                 own = np.zeros(piece.size)
                 for step, cell in score.along(piece):
                     own += step.weights.take(cell)
@@ -144,10 +146,10 @@ class ByEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptOutcomes:
-    """The distinct outcomes of the kept draws, and their frequencies.
+    """The distinct outcomes of the draws in memory, and their frequencies.
 
     outcomes: the distinct outcomes.
-    often: (outcomes,), number of kept draws of each outcome.
+    often: (outcomes,), number of draws in memory with each outcome.
     """
 
     outcomes: Outcomes
@@ -172,7 +174,7 @@ class KeptOutcomes:
         return np.clip(score(self.outcomes), -LARGEST_SCORE, LARGEST_SCORE)
 
     def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
-        """Return sums over kept draws by interval of their score: (intervals, numbers).
+        """Return sums over the draws in memory by interval of their score: (intervals, numbers).
 
         result: (outcomes,), the score of each different outcome.
         edges: edges between intervals, rising.
@@ -186,7 +188,7 @@ class KeptOutcomes:
 class MeasuredBins:
     """Intervals of a score, with counts of draws that the score was not fitted to.
 
-    result: (outcomes,), the score of each different kept outcome.
+    result: (outcomes,), the score of each different outcome in memory.
     edges: edges between the intervals, rising.
     intervals: the intervals with their counts.
     """
@@ -197,7 +199,7 @@ class MeasuredBins:
 
     @classmethod
     def without_draws(cls, score: Score, kept: KeptOutcomes) -> MeasuredBins:
-        """Return intervals with equal numbers of kept draws, and with counts of 0."""
+        """Return intervals with equal numbers of draws in memory, and with counts of 0."""
         result = kept.scored(score)
         scored = Scored(score.words(), np.repeat(result, kept.often), lambda: score, None)
         edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
@@ -215,13 +217,14 @@ class MeasuredBins:
 class CountedEntries:
     """Refits scores of sequences from counts, each time that the number of draws has doubled.
 
-    kept: the kept draws, which show where to cut a score.
+    kept: the draws in memory, which show where to cut a score.
     total: the score as a sum of refitted parts and a rest.
-    by_entry: for each sequence and entry, (states, symbols, 2), all draws so far.
+    by_entry: for each sequence and entry, (states, symbols, 2), number of draws so far by state
+        (summary of the earlier entries), symbol (number of the value) and input.
     scores: the present scores of sequences, fitted to the first `fitted_to` draws.
     trial: intervals of the present score, with the draws that came after its fit.
-    earlier: intervals of the previous score, with its draws. The order is measured on these until
-        `trial` has half as many draws; then None.
+    earlier: intervals of the previous score, with its draws. How well a score orders outcomes is
+        measured on these until `trial` has half as many draws; then None.
     """
 
     kept: KeptOutcomes
@@ -302,14 +305,14 @@ class CountedEntries:
 
     @cached_property
     def _latest_scores(self) -> FloatArray:
-        """The latest score of every different kept outcome: (outcomes,)."""
+        """The latest score of every different outcome in memory: (outcomes,)."""
         return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: OrderedBins) -> OrderedBins:
-        """Return the candidate for the latest score.
+        """Return the candidate (order of outcomes) for the latest score.
 
-        Interval k of the latest score holds the same share of the kept draws as interval k of the
-        measured score, and takes over its counts: the latest score has no draws after its fit.
+        Interval k of the latest score holds the same share of the draws in memory as interval k of
+        the measured score, and takes over its counts: the latest score has no draws after its fit.
 
         like: the candidate before further draws.
         """

@@ -49,7 +49,7 @@ _SHRINKAGES = (0.0, 0.5, 1.0, 1.5)
 _COARSE = 8
 # Decimals of a belief. Results store beliefs with this precision, so bets use it, too.
 _DECIMALS = 5
-# Usual number of candidates that count further draws.
+# Usual number of candidates (orders of outcomes) that count further draws.
 _LEADING = 3
 
 
@@ -63,7 +63,8 @@ def freeze(
     """Return the frozen rules, the beliefs to bet on, and the candidates that count further draws.
 
     The result depends on two fields of the objective: whether learning has kept or counted its
-    draws (`fixed_before`), and whether rules are for bets or the exact test (`to_bet`). "Fallback":
+    draws (`fixed_before`), and whether rules are for bets or the exact test (`to_bet`). l and u are
+    the cut-offs of a rule, which guesses d2 below level l, and d1 from level u on. "Fallback":
     where no predicted bound is positive, choose by predictions without a penalty.
 
         draws    rules for   made by                    levels near l, u  side rules  fallback
@@ -72,7 +73,7 @@ def freeze(
         counted  bets        learn_again(to_bet=True)   cut finer         up to two   no
         counted  exact test  learn_again(to_bet=False)  cut finer         up to two   yes
 
-    winner: the candidate of the main rule.
+    winner: the candidate (order of outcomes) of the main rule.
     candidates: all candidates, among them `winner`.
     skipped: scorers that were left out, with the reason.
     rare_tables: counts of rare and frequent entries, from which the rare rule is made.
@@ -88,7 +89,8 @@ def freeze(
     main = Rule("main", winner.attack, level, guesses, share, expected)
     portfolio = Portfolio.of([main, *sides])
     side_guesses, extra = _extra_levels(portfolio, sides)
-    # At the additional levels the first bet follows the main rule, the other bets the side rules.
+    # At the levels that only side rules need, the first bet follows the main rule, the other bets
+    # the side rules.
     at_extra = np.repeat(side_guesses[None, :], len(bets), axis=0)
     at_extra[0] = portfolio.guesses[level.levels :]
     rows = np.concatenate([bets, at_extra], axis=1)
@@ -112,7 +114,8 @@ def rare_rule(
     rare_tables: Sequence[RareTable], objective: Objective
 ) -> tuple[Rule, RareFilter] | None:
     """Return the rare rule with the most expected evidence against the claim, and the filter that
-    selects rare outputs for it; None if no table has a rare rule.
+    selects rare outputs for it; None if no table has a rare rule. A rare rule guesses an input at
+    outputs that only this input gave.
 
     rare_tables: counts of rare and of frequent entries.
     """
@@ -168,7 +171,7 @@ def _other_rule(
 def _expected_guesses(draws: FloatArray | IntArray, guesses: IntArray) -> FloatArray:
     """Return draws by guess of a rule, d1 first, and by input: (2, 2).
 
-    draws: (levels, 2), by level and input.
+    draws: (levels, 2), by level (group of outcomes) and input.
     guesses: (levels,), 1 for d1, -1 for d2, 0 for none.
     """
     return np.array([draws[guesses == guess].sum(axis=0) for guess in (1, -1)], dtype=float)
@@ -186,8 +189,9 @@ def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
 
 
 def _cut_finer(candidate: Candidate, objective: Objective) -> Candidate:
-    """Return the candidate with finer levels near the cut-offs of its best rule; the candidate
-    itself if it has no finer intervals, or no rule with a positive predicted bound."""
+    """Return the candidate (order of outcomes) with finer levels (groups of outcomes) near the
+    cut-offs of its best rule; the candidate itself if it has no finer intervals, or no rule with a
+    positive predicted bound."""
     if not isinstance(candidate, OrderedBins) or candidate.intervals is None:
         return candidate
     low, high, bound = objective.best_rule(candidate)
@@ -232,9 +236,9 @@ def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:
 
 
 def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray, FloatArray]:
-    """Return two arrays about the levels that a portfolio has in addition to the levels of the main
-    rule: the guess of the first side rule that guesses there, (levels,), and expected draws by
-    level and input, (levels, 2)."""
+    """Return two arrays about the levels (groups of outcomes) that a portfolio needs in addition to
+    the levels of its main rule: the guess of the first side rule that guesses there, (levels,), and
+    expected draws by level and input, (levels, 2)."""
     table = portfolio.all_guesses[:, portfolio.main.level.levels :]
     guesses = np.zeros(table.shape[1], dtype=np.int64)
     expected = np.zeros((table.shape[1], 2))
@@ -242,7 +246,8 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
         for row, guess in enumerate((1, -1)):
             own = (guesses == 0) & (table[place] == guess)
             if side.expected_guesses is not None and own.any():
-                # How draws divide among these levels is unknown; log-ratios do not need it.
+                # How the draws of a side rule divide among its levels is unknown; log-ratios do not
+                # need it.
                 expected[own] = side.expected_guesses[row] / own.sum()
             guesses[own] = guess
     return guesses, expected
@@ -251,7 +256,8 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
 def _leading(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> tuple[Counting, ...]:
-    """Return the candidates that count further draws, best first: usually three, at most four.
+    """Return the candidates (orders of outcomes) that count further draws, best first: usually
+    three, at most four.
 
     They contain the best candidate of unordered cells, and the (at most two) candidates of largest
     likelihood among those whose score is refitted from counts. The winner and other candidates, by
@@ -273,9 +279,9 @@ def _leading(
 
 
 def expected_draws_of(candidate: Candidate) -> FloatArray:
-    """Return expected draws by level and input, (levels, 2). Counts are smoothed over levels where
-    levels are smooth, else shrunk towards common log-ratios. The last level, for unseen outcomes,
-    gets equal numbers for both inputs."""
+    """Return expected draws by level (group of outcomes) and input, (levels, 2). Counts are
+    smoothed over levels where levels are smooth, else shrunk towards common log-ratios. The last
+    level, for unseen outcomes, gets equal numbers for both inputs."""
     if candidate.is_smooth:
         ordered = candidate.smoothed.draws
     else:
@@ -298,8 +304,8 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
     """Return the beliefs of every bettor, Pr[d1 | level]: (bettors, levels). The belief is ½ for
     unseen outcomes.
 
-    by_level: (main levels, 2), draws by level of the main rule and input.
-    extra: (extra levels, 2), expected draws at the additional levels of the portfolio.
+    by_level: (main levels, 2), draws by level (group of outcomes) of the main rule and input.
+    extra: (extra levels, 2), expected draws at the levels that side rules add.
     """
     ordered, main_levels = by_level[:-1], len(by_level) - 1
     arms = by_level.sum(axis=0)
@@ -316,8 +322,8 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
 
 
 def _coarse(ordered: IntArray) -> IntArray:
-    """Return for each level the counts of its group, (levels, 2). The 8 groups are runs of
-    neighbouring levels with about equal numbers of draws."""
+    """Return for each level (group of outcomes) the counts of its group, (levels, 2). The 8 groups
+    are runs of neighbouring levels with about equal numbers of draws."""
     masses = ordered.sum(axis=1)
     middle = np.cumsum(masses) - masses / 2
     group = np.minimum((middle * _COARSE / max(1, masses.sum())).astype(int), _COARSE - 1)

@@ -175,8 +175,8 @@ def learn(
 
 
 def _has_few_values(selection: SelectionDraws) -> bool:
-    """Return whether outcomes have at least two columns and at most 8 values, with at least 50
-    draws per value on average."""
+    """Return whether outcomes have at least two columns and at most 8 different values, with at
+    least 50 draws per value on average."""
     if len(selection.outcomes.columns) < 2:
         return False
     first = selection.outcomes.take(slice(_FIRST_DRAWS))
@@ -238,16 +238,16 @@ def best_point(
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether some candidate is predicted to refute the claim by four standard errors.
-    Scores are left out: to find the cut-offs of a score takes more draws. Always False if the bound
-    is for δ."""
+    """Return whether some candidate (order of outcomes) is predicted to refute the claim by four
+    standard errors. Orders by a score are left out: to find the cut-offs of a score takes more
+    draws. Always False if the bound is for δ."""
     errors = tuning.DEVIATIONS_BEYOND_LUCK
     without_score = [one for one in candidates if not one.has_score and not objective.for_delta]
     return any(refutes(one, objective, errors) for one in without_score)
 
 
 def no_bound_predicted(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether no rule of any candidate has a predicted bound above 0."""
+    """Return whether no rule of any candidate (order of outcomes) has a predicted bound above 0."""
     return not any(best_predicted(one, objective) for one in candidates)
 
 
@@ -287,7 +287,7 @@ def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> 
     cells = winner.cell_counts
     counts, draws = cells.counts, int(winner.counts.sum())
     later = replace(objective, coming=objective.coming - draws)
-    # A fixed seed, so that equal counts give equal decisions.
+    # The seed is the number of draws, so that equal counts give equal decisions.
     rng = np.random.default_rng(draws)
     clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
     now = _chosen(cells, objective)
@@ -302,7 +302,8 @@ def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> 
     return gain > 0
 
 
-# The level of each of some cells, and a rule (l, u) over these levels.
+# The level (group of cells) of each cell, and a rule (l, u): guess d2 below level l, and d1 from
+# level u on.
 _ChosenRule = tuple[IntArray, tuple[int, int]]
 
 

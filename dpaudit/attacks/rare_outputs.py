@@ -46,7 +46,8 @@ _MOST_COLUMNS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Guesses:
-    """Cells that only one input gave, in falling order of the probability that this is no luck.
+    """Cells (values, labels or pieces of tails) that only one input gave, in falling order of the
+    probability that this is no luck.
 
     cell: (guesses,), index of each cell in the arrays of the table.
     is_d1: (guesses,), whether d1 gave it.
@@ -231,17 +232,18 @@ class RareTable:
         return point, guesses if most >= -math.log(RARE_SHARE) else guesses.take(np.arange(0))
 
     def _guesses_at(self, point: ProfilePoint) -> _Guesses:
-        """Return the cell that most probably only one input gives, and all cells for which this
-        probability is at least ½. With δ > 0, only cells of one of the two inputs are returned: a
-        rule that guesses one input is charged half of δ."""
+        """Return the cell (value, label or piece of a tail) that most probably only one input
+        gives, and all cells for which this probability is at least ½. With δ > 0, only cells of one
+        of the two inputs are returned: a rule that guesses one input is charged half of δ."""
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
         own = np.flatnonzero(_of_one_arm(self._counts, self._least))
         is_d1, draws = self._counts[own, 0] > 0, self._counts[own].sum(axis=1)
         # Largest share of right guesses that a cell may have under the claim.
         claimed = odds / (1 + odds)
         most = np.where(is_d1, claimed[0], claimed[1])
-        # Bayes' rule: a cell at the claim gives one input alone with probability most^draws. Among
-        # many cells some are lucky, as the distribution of all log-ratios shows.
+        # Bayes' rule. If the share of right guesses in a cell is `most`, the largest that the claim
+        # allows, then all of n draws are of one input with probability most^n. Among many cells
+        # some are lucky, as the distribution of all log-ratios shows.
         right = np.where(is_d1, self._shares[0, own], 1 - self._shares[0, own])
         beyond = np.maximum(0.0, right - most) / np.maximum(1 - most, 1e-12)
         prior = np.where(self._is_tail[own], tuning.ODDS_OF_TAIL, 1.0)
@@ -305,7 +307,7 @@ class RareTable:
             level[[start[at] for at in of_cell[own].tolist()] + number[own]] = place
             draws = self._counts[guesses.cell[own]].sum(axis=1)
             right = np.average(guesses.right[own], weights=draws)
-            # Draws that are in several cells count once.
+            # A draw that is in several of the cells counts once.
             both = np.array([right, 1 - right])[::guess]
             expected[0 if guess > 0 else 1] = self._seen(guesses.cell[own]) * both
         rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)
@@ -343,8 +345,8 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
 
 
 def _usual_at_first(column: Column) -> Usual | None:
-    """Return a `Usual` in which only the first entry of the column is usual; None if the first
-    outcome does not have the column."""
+    """Return the `Usual` of a column in which only its first entry is usual (not rare); None if the
+    first outcome does not have the column."""
     word = column.word(0)
     if word == ABSENT:
         return None

@@ -143,8 +143,8 @@ class Trees:
 
 def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     """Return whether some pair of columns shows a difference between d1 and d2 that a candidate
-    does not explain. In the table of both columns, the difference must be significant, and large
-    enough to be worth fitting trees."""
+    (order of outcomes) does not explain. In the table of both columns, the difference must be
+    significant, and large enough to be worth fitting trees."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
     rows = min(selection.size, MOST_ROWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
@@ -193,9 +193,9 @@ def _is_striking(
 
 
 def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatArray:
-    """Return the predicted probability of d1 for every draw, from its level under the candidate;
-    the share of d1 among all draws if levels are not smooth. A score of the draw comes from a fit
-    to other draws."""
+    """Return the predicted probability of d1 for every draw, from its level (bin) under a candidate
+    (order of outcomes); the share of d1 among all draws if levels are not smooth. A score of the
+    draw comes from a fit to other draws."""
     mean = selection.is_d1.mean()
     if not candidate.is_smooth:
         return np.full(selection.size, mean)
@@ -207,8 +207,9 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
 
 
 def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Return the candidate with the largest likelihood among the smooth candidates that have a
-    score, and among these also `best` if it is smooth. Return `best` if no candidate qualifies.
+    """Return the candidate (order of outcomes) with the largest likelihood among the smooth
+    candidates that have a score, and among these also `best` if it is smooth. Return `best` if no
+    candidate qualifies.
 
     best: the candidate with the largest `rank_key`.
     """
@@ -218,7 +219,7 @@ def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candid
 
 def _wanted_likelihood(base: Candidate, draws: int) -> float:
     """Return the log-likelihood that trees must exceed, which is 2 % above that of the candidate
-    `base`.
+    (order of outcomes) `base`.
 
     draws: number of learning draws.
     """

@@ -113,7 +113,8 @@ class UsersScore:
 
     @property
     def columns(self) -> tuple[tuple[str, float], ...]:
-        """Empty, since it is unknown which columns a user's score depends on."""
+        """The columns that the score depends on: none, since it is unknown on which a user's score
+        depends."""
         return ()
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:

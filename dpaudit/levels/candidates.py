@@ -35,23 +35,24 @@ from dpaudit.levels.rule_tables import RuleTable, balanced
 from dpaudit.levels.scores import Intervals, Scored
 from dpaudit.levels.shrinkage import ExpectedDraws, averaged, merged, shrunk_to
 
-# A function from the counts of all cells, (fits, cells, 2), to predicted log-ratios of the cells,
-# (fits, cells).
+# A function from the counts of all cells (groups of outcomes), (fits, cells, 2), to predicted
+# log-ratios of the cells, (fits, cells).
 Predictor = Callable[[IntArray], FloatArray]
 
 
 class Scorer(Protocol):
     """A function that fits an estimate of the likelihood ratio of the two inputs to selection
-    draws."""
+    draws, and orders outcomes by the estimate."""
 
     def __call__(self, selection: SelectionDraws) -> Sequence[Candidate]:
-        """Return candidates; an empty sequence if the scorer does not apply to such outcomes."""
+        """Return candidates (orders of outcomes); none if the scorer does not apply to such
+        outcomes."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate(ABC):
-    """An order of outcomes into levels, from "surely d2" to "surely d1".
+    """An order of outcomes into levels (groups of outcomes), from "surely d2" to "surely d1".
 
     attack: name of the scorer, as reports show it.
     counts: (levels, 2), number of learning draws by level and input; the last level is for outcomes
@@ -71,7 +72,8 @@ class Candidate(ABC):
 
     @abstractmethod
     def freeze(self) -> LevelMap:
-        """Return the frozen map from outcomes to levels, fitted to all learning draws."""
+        """Return the frozen map from outcomes to levels (groups of outcomes), fitted to all
+        learning draws."""
 
     @abstractmethod
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
@@ -89,12 +91,14 @@ class Candidate(ABC):
 
     @property
     def is_one_fit(self) -> bool:
-        """Whether one fit gives the estimates of all levels, which then share its errors."""
+        """Whether one fit gives the estimates of all levels (groups of outcomes), which then share
+        its errors."""
         return False
 
     @property
     def has_many_cells(self) -> bool:
-        """Whether this is an order of many cells by counts that are not shrunk."""
+        """Whether this is an order of many cells (groups of outcomes) by counts that are not
+        shrunk."""
         return self.count_penalty > tuning.PENALTY
 
     def penalty(self, *, is_pure: bool) -> float:
@@ -109,7 +113,7 @@ class Candidate(ABC):
 
     @property
     def is_smooth(self) -> bool:
-        """Whether the log-ratio changes by little from level to level."""
+        """Whether the log-ratio changes by little from level (group of outcomes) to level."""
         return False
 
     @property
@@ -120,7 +124,7 @@ class Candidate(ABC):
     @property
     def is_relearned(self) -> bool:
         """Whether further draws refit the score that orders outcomes. Otherwise they only add to
-        the counts of the levels."""
+        the counts of the levels (groups of outcomes)."""
         return False
 
     @cached_property
@@ -139,33 +143,35 @@ class Candidate(ABC):
 
     @cached_property
     def smoothed(self) -> Smoothed:
-        """Counts of draws by level and input, smoothed over levels and scaled as if both inputs had
-        been drawn equally often. The last level, for unseen outcomes, is left out."""
+        """Counts of draws by level (group of outcomes) and input, smoothed over levels and scaled
+        as if both inputs had been drawn equally often. The last level, for unseen outcomes, is left
+        out."""
         return smoothed(balanced(self.counts[:-1], self.counts.sum(axis=0)))
 
     def near(self, low: int, high: int) -> Candidate:
-        """Return this order with finer levels near the lower ends of the levels `low` and `high`;
-        the order itself if it cannot be cut finer."""
+        """Return this order with finer levels (groups of outcomes) near the lower ends of the
+        levels `low` and `high`; the order itself if it cannot be cut finer."""
         return self
 
 
 class BinSource(ABC):
-    """Makes the map from outcomes to levels and, when asked, finer intervals and a `Learner` that
-    refits the order."""
+    """Makes the map from outcomes to levels (groups of outcomes) and, when asked, finer intervals
+    and a `Learner` that refits the order."""
 
-    # Whether `learner` may return a learner, which is costly to make.
+    # Whether `learner` may return an object, which is costly to make.
     is_relearned: ClassVar[bool] = False
 
     @abstractmethod
     def level_map(self) -> LevelMap: ...
 
     def intervals(self) -> Intervals | None:
-        """Return intervals that are finer than the levels; None if there are none."""
+        """Return intervals that are finer than the levels (groups of outcomes); None if there are
+        none."""
         return None
 
     def learner(self) -> Learner | None:
-        """Return the learner that refits the order of the levels from counts of further draws; None
-        if the order is fixed."""
+        """Return the learner that refits the order of the levels (groups of outcomes) from counts
+        of further draws; None if the order is fixed."""
         return None
 
 
@@ -187,12 +193,13 @@ class Learner(Protocol):
 class OrderedBins(Candidate):
     """Bins of a number or of a score, or cells of one column in a fixed order.
 
-    source: makes the level map, finer intervals, and the learner that refits the order.
+    source: makes the map from outcomes to levels, finer intervals, and the learner that refits the
+        order.
     is_smooth: whether the log-ratio changes by little from level to level. True for bins of a score
-        that was fitted to kept draws, and for thresholds on numbers that rarely repeat.
+        that was fitted to draws in memory, and for thresholds on numbers that rarely repeat.
     position: (levels - 1,), mean number or score of each level but the last; None: unknown.
-    coordinate: (levels - 1,), rising, the coordinate in which log-odds are piecewise linear; None:
-        the number of the level.
+    coordinate: (levels - 1,), rising: a number for each level, in which log-odds are piecewise
+        linear; None: the number of the level.
     scored: the score; None for one column.
     """
 
@@ -219,7 +226,7 @@ class OrderedBins(Candidate):
 
     @cached_property
     def intervals(self) -> Intervals | None:
-        """Intervals that are finer than the levels; None if there are none."""
+        """Intervals that are finer than the levels (groups of outcomes); None if there are none."""
         return self.source.intervals()
 
     @cached_property
@@ -235,7 +242,7 @@ class OrderedBins(Candidate):
 
     @property
     def counter(self) -> CellCounter:
-        """The frozen function that counts further draws by cell, for `add`."""
+        """The frozen function that counts further draws by cell (group of outcomes), for `add`."""
         if self.learner is not None:
             return self.learner.counter
         return self.freeze() if self.intervals is None else self.intervals.each
@@ -272,7 +279,7 @@ class OrderedBins(Candidate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed(BinSource):
-    """Source of levels that cannot be cut finer or refitted."""
+    """Makes levels (groups of outcomes) that cannot be cut finer or refitted."""
 
     levels: LevelMap
 
@@ -282,7 +289,7 @@ class Fixed(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finer(BinSource):
-    """Source of levels that are made by joining narrower intervals.
+    """Makes levels (groups of outcomes) by joining narrower intervals.
 
     finer: the intervals.
     """
@@ -298,7 +305,7 @@ class Finer(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mapped(BinSource):
-    """Source of levels for outcomes that are converted to another form first.
+    """Makes levels (bins) of outcomes that are converted to another form first.
 
     inner: makes the levels of the converted outcomes.
     of: turns a level map of converted outcomes into a level map of the original outcomes.
@@ -317,7 +324,7 @@ class Mapped(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreBins(BinSource):
-    """Source of levels that are bins of a score.
+    """Makes levels that are bins of a score.
 
     is_d1: (size,), whether each draw that the score was fitted to was made on d1.
     """
@@ -335,7 +342,7 @@ class ScoreBins(BinSource):
 def by_score(
     scored: Scored, selection: SelectionDraws, source: BinSource | None = None
 ) -> OrderedBins:
-    """Return the candidate whose levels are bins of a score.
+    """Return the candidate (order of outcomes) whose levels are bins of a score.
 
     source: makes the levels of a score that further draws refit; None: the score is never refitted.
     """
@@ -353,7 +360,7 @@ def by_score(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellCounts:
-    """Cells, and the number of learning draws in each.
+    """Cells (groups of outcomes), and the number of learning draws in each.
 
     cells: map from an outcome to its cell.
     counts: (cells, 2), draws by cell and input; the last cell is for unseen outcomes.
@@ -366,8 +373,9 @@ class CellCounts:
     predictor: Predictor | None = None
 
     def in_order(self) -> tuple[IntArray, FloatArray]:
-        """Return two arrays: the level of every cell but the last, (cells - 1,), and the expected
-        draws by level and input, (levels, 2), from shrunk shares of d1 (`shrinkage.py`)."""
+        """Return two arrays: the level (group of outcomes) of every cell but the last, (cells -
+        1,), and the expected draws by level and input, (levels, 2), from shrunk shares of d1
+        (`shrinkage.py`)."""
         counts, arms = self.counts[:-1], self.counts.sum(axis=0)
         draws = counts.sum(axis=1)
         if self.predictor is None:
@@ -383,7 +391,7 @@ class CellCounts:
 class UnorderedCells(Candidate):
     """Single values or whole outputs, each ordered by its own counts.
 
-    levels: map from an outcome to the level of its cell.
+    levels: map from an outcome to the level (group of outcomes) of its cell.
     counted: the cells with their counts, to which further draws are added.
     """
 
@@ -392,7 +400,7 @@ class UnorderedCells(Candidate):
 
     @classmethod
     def of(cls, attack: str, cell_counts: CellCounts) -> UnorderedCells:
-        """Return the candidate that orders cells by their shrunk log-ratios.
+        """Return the candidate (order of outcomes) that orders cells by their shrunk log-ratios.
 
         attack: name of the scorer, as reports show it.
         """
@@ -417,7 +425,7 @@ class UnorderedCells(Candidate):
 
     @property
     def counter(self) -> CellCounter:
-        """The frozen function that counts further draws by cell, for `add`."""
+        """The frozen function that counts further draws by cell (group of outcomes), for `add`."""
         return self.cell_counts.cells
 
     def add(self, counts: IntArray) -> UnorderedCells:
@@ -440,7 +448,7 @@ class RareOutputs(Candidate):
     many cells have few draws each, all these expectations may still be too large at the same time.
     So predictions from counts, with `count_penalty`, limit its predicted bounds.
 
-    levels: map from an outcome to its level.
+    levels: map from an outcome to its level (group of outcomes).
     """
 
     levels: LevelMap
@@ -459,5 +467,6 @@ class RareOutputs(Candidate):
         return replace(self, levels=of(self.levels))
 
 
-# Candidates that count further draws. A `RareTable` counts those of rare outputs.
+# Candidates (orders of outcomes) that count further draws. A `RareTable` counts draws with rare
+# outputs.
 Counting = OrderedBins | UnorderedCells

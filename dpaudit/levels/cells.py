@@ -27,11 +27,11 @@ from dpaudit.stats.order import in_order
 # Largest number of intervals of numbers in a column, not counting the intervals of single frequent
 # values.
 LARGEST = 320
-# Words for the event of a level that no outcome reaches.
+# Words for the event of a level (group of outcomes) that no outcome reaches.
 NO_OUTPUT = "no output"
 # Words for any number.
 A_NUMBER = "a number"
-# Words for outputs that are too rare to have a cell.
+# Words for outputs that are too rare to have a cell (interval or label) of their own.
 RARELY_SEEN = "a value rarely or never seen while learning"
 
 
@@ -42,7 +42,8 @@ class Cells:
 
     name: name of the column.
     edges: (intervals - 1,), rising.
-    values: (intervals,), the value of each interval: its number, its level or its log-ratio.
+    values: (intervals,), the value of each interval: its number, its level (group of outcomes) or
+        its log-ratio.
     label_values: (labels + 1,), the value of each label; the last one is for unseen labels.
     """
 
@@ -62,7 +63,7 @@ class Cells:
 
     @property
     def says_something(self) -> bool:
-        """Whether the value of some cell is not 0."""
+        """Whether the value of some cell (interval or label) is not 0."""
         return bool(self.values.any() or self.label_values.any())
 
     def __call__(self, column: Column) -> NDArray[Any]:
@@ -232,7 +233,7 @@ def around(values: FloatArray) -> FloatArray:
     return np.unique(both[both > -np.inf])
 
 
-# Cached, since all columns of an outcome have equally many draws.
+# The result is cached, since all columns of an outcome have equally many draws.
 @lru_cache(maxsize=64)
 def _quantiles(bins: int, draws: int) -> FloatArray:
     """Return the shares (0 to 1) at which a column is cut into `bins` intervals: geometrically

@@ -34,7 +34,8 @@ _TAIL_LEVELS = 16
 
 
 class CellCounter(Protocol):
-    """A frozen counter of outcomes by cell; can be pickled. An outcome may be in several cells.
+    """A frozen counter of outcomes by cell (group of outcomes); can be pickled. An outcome may be
+    in several cells.
 
     levels: number of cells.
     """
@@ -58,19 +59,20 @@ class LevelMap(CellCounter, Protocol):
     def levels(self) -> int: ...
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        """Return the level of every outcome: (size,)."""
+        """Return the level (group of outcomes) of every outcome: (size,)."""
         ...
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        """Return the number of outcomes at each level: (levels,). Work is done in pieces that stay
-        in the processor's cache."""
+        """Return the number of outcomes at each level (group of outcomes): (levels,). Work is done
+        in pieces that stay in the processor's cache."""
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
             counts += np.bincount(self(piece), minlength=self.levels)
         return counts
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        """Return in words the event that the level of an outcome is among the chosen levels.
+        """Return in words the event that the level (group of outcomes) of an outcome is among the
+        chosen levels.
 
         chosen: (levels,), True for a chosen level.
         """
@@ -79,7 +81,7 @@ class LevelMap(CellCounter, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped(LevelMap):
-    """Level map whose levels are unions of the levels of another map.
+    """Level map whose levels are unions of the levels (groups of outcomes) of another map.
 
     cells: the other map.
     group: (cells.levels,), the new level of each of its levels.
@@ -105,8 +107,9 @@ class Grouped(LevelMap):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearLevels(LevelMap):
-    """Level map of numbers that undoes rounding: a number that equals a known number, except for an
-    error of at most 1e-9 of its size, has the level of the known number.
+    """Level map (from outcomes to groups) of numbers that undoes rounding: a number that equals a
+    known number, except for an error of at most 1e-9 of its size, has the level of the known
+    number.
 
     level: level map of outcomes that are single numbers.
     known: (numbers,), known numbers, rising.
@@ -182,7 +185,7 @@ def folds(size: int) -> IntArray:
 def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
     """Return the number of draws by fold, place and input: (folds, places, 2).
 
-    place: (draws,), a number below `places` for each draw, such as its cell.
+    place: (draws,), an index below `places` for each draw, such as the index of its cell.
     is_d1: (draws,), whether each draw was made on d1.
     """
     counts = by_arm(folds(len(place)) * places + place, FOLDS * places, is_d1)
@@ -213,7 +216,7 @@ def larger_for_d1(counts: IntArray) -> bool:
 def by_group(
     draws: FloatArray | IntArray, group: NDArray[np.integer], groups: int = 0
 ) -> FloatArray:
-    """Return sums over groups of cells: (number of groups, 2).
+    """Return sums of draws over groups of cells: (number of groups, 2).
 
     draws: (cells, 2), by cell and input.
     group: (cells,), the group of each cell.
@@ -241,7 +244,8 @@ def tail_refined(smallest: float) -> FloatArray:
 
 
 def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
-    """Return the level of every cell under every fit, (fits, cells), and the number of levels.
+    """Return the level (group of outcomes) of every cell under every fit, (fits, cells), and the
+    number of levels.
 
     scores: (fits, cells), the score of each cell under each fit. The last fit, to all draws,
         decides where levels are cut.
@@ -261,8 +265,8 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
 
 
 def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
-    """Return the number of draws by level and input: (levels + 1, 2). The last level is for unseen
-    outcomes.
+    """Return the number of draws by level (group of outcomes) and input: (levels + 1, 2). The last
+    level is for unseen outcomes.
 
     level: (folds, cells), the level of each cell by the fit without that fold.
     counts: (folds, cells + 1, 2), draws by fold, cell and input; the last cell is for unseen

@@ -31,9 +31,9 @@ if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLevels(LevelMap):
-    """Level map of a portfolio. An outcome where all side rules abstain has its level of the main
-    rule; any other outcome has an additional level, one for each combination of guesses. So the
-    level of an outcome determines the guess of every rule.
+    """Level map (from outcomes to groups) of a portfolio. An outcome where all side rules abstain
+    has its level of the main rule; any other outcome has an additional level, one for each
+    combination of guesses. So the level of an outcome determines the guess of every rule.
 
     main, main_guesses: the level map of the main rule, and its guess at each level, (main levels,).
     sides: for each side rule, its level map and its guess at each of its levels.
@@ -50,7 +50,7 @@ class JointLevels(LevelMap):
     def of(
         cls, main: LevelMap, guesses: IntArray, sides: Sequence[tuple[LevelMap, IntArray]]
     ) -> JointLevels:
-        """Return the joint levels of a main rule and side rules.
+        """Return the joint levels (groups of outcomes) of a main rule and side rules.
 
         guesses: (main levels,), the guesses of the main rule.
         sides: for each side rule, its level map and its guesses.
@@ -93,8 +93,8 @@ OTHER_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One rule of the distinguishing game: at every level it guesses d1 (1), guesses d2 (-1) or
-    abstains (0).
+    """One rule of the distinguishing game: at every level (group of outcomes) it guesses d1 (1),
+    guesses d2 (-1) or abstains (0).
 
     role: "main"; "rare" for the side rule that guesses an input at outputs that only this input
         gave; or "other" for the side rule of a candidate of another class. The main and the other
@@ -118,7 +118,7 @@ class Rule:
 
     def words(self, guess: Literal[1, -1]) -> str | None:
         """Return the event of one guess in words; None if the rule never makes this guess, or only
-        at levels that no output has."""
+        at levels (groups of outcomes) that no output has."""
         chosen = np.asarray(self.guesses == guess)
         words = self.level.words(chosen) if chosen.any() else NO_OUTPUT
         return None if words == NO_OUTPUT else words
@@ -134,7 +134,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Portfolio:
-    """A frozen portfolio of rules on common levels.
+    """A frozen portfolio of rules on common levels (groups of outcomes).
 
     level: map from an outcome to its level.
     rules: the main rule first; their shares of the error probability add up to 1.
@@ -170,7 +170,7 @@ class Portfolio:
         return np.asarray(self.all_guesses[0])
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        """Return the level of every outcome: (size,)."""
+        """Return the level (group of outcomes) of every outcome: (size,)."""
         return self.level(outcomes)
 
     def only(self, number: int) -> Portfolio:
@@ -201,7 +201,7 @@ class ScoreDistributions:
     """Histogram of the score of the main rule's attack, over selection draws of either input. Each
     draw is scored by a fit to other draws.
 
-    edges: the edges between levels, rising.
+    edges: the edges between levels (groups of outcomes), rising.
     counts: (draws of d1, draws of d2) for each level, the lowest first; the last pair counts
         outcomes without a score.
     columns: the columns that the score depends on most, each with its share; the shares add up to
@@ -221,8 +221,9 @@ class Learned:
     beliefs: Pr[d1 | level] of every bettor, and the rules to bet on.
     tried: the attacks that were considered.
     scores: histogram of the score of the main rule; None if the main rule has no score.
-    expected_draws: (levels, 2), expected draws by level and input, out of all learning draws. A
-        draw at an additional level of the portfolio is also counted at its level of the main rule.
+    expected_draws: (levels, 2), expected draws by level (group of outcomes) and input, out of all
+        learning draws. A draw at an additional level of the portfolio is also counted at its level
+        of the main rule.
     leading: the candidates that count further draws.
     rare_filter: selects rare outputs for the rare rule; None without a rare rule.
     predicts_bound: whether some attack has a predicted bound above 0.
@@ -241,9 +242,9 @@ class Learned:
     counts: IntArray | None = None
 
     def expected_by_joint_level(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
-        """Return `expected_draws` with each draw counted at one level only: (levels, 2). Draws at
-        additional levels of the portfolio are subtracted from the levels of the main rule, in the
-        proportions of the selection draws."""
+        """Return `expected_draws` with each draw counted at one level (group of outcomes) only:
+        (levels, 2). Draws at additional levels of the portfolio are subtracted from the levels of
+        the main rule, in the proportions of the selection draws."""
         portfolio, expected = self.portfolio, self.expected_draws
         if expected is None or len(portfolio.rules) == 1:
             return expected

@@ -101,7 +101,8 @@ class RareColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
-    """Level map of rare outputs: the level of an outcome follows from its first rare entry.
+    """Level map (from outcomes to groups) of rare outputs: the level of an outcome follows from its
+    first rare entry.
 
     rare_filter: selects the rare outcomes.
     columns: map the entries of each column to cell numbers.
@@ -153,8 +154,9 @@ class RareLevels(LevelMap):
 
 
 def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
-    """Return for each column the range of its joint numbers. Ranges follow each other from 2 on,
-    and a range has a number for each cell number of the column but 0."""
+    """Return for each column the range of its joint numbers. A joint number stands for a column and
+    one of its cells. Ranges follow each other from 2 on, and a range has a number for each cell
+    number of the column but 0."""
     ends = np.cumsum([2, *(one.size - 1 for one in columns)]).tolist()
     return [slice(*both) for both in pairwise(ends)]
 
@@ -288,8 +290,8 @@ def _often_seen(rising: FloatArray, least: int, most: int) -> tuple[FloatArray, 
 
 
 def _is_rare(usual: Usual | None, column: Column) -> Mask:
-    """Return which entries are rare: (size,). If no usual entries are known, all but absent entries
-    are rare."""
+    """Return which entries are rare: (size,). If no usual (frequent) entries are known, all but
+    absent entries are rare."""
     if usual is not None:
         return usual.is_rare(column)
     if column.codes is None:
@@ -327,7 +329,7 @@ def _cut(numbers: FloatArray, end: float) -> FloatArray:
     numbers: rising, all on one side of the end.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        # Clipped, so that the logarithm is finite.
+        # The distance is clipped, so that its logarithm is finite.
         distance = np.minimum(np.abs(numbers - end), 1e300)
         gaps = np.abs(np.diff(np.log1p(distance / np.median(distance))))
         room = np.diff(numbers)

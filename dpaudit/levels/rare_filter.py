@@ -230,7 +230,8 @@ class RareFilter:
         return narrower, np.unique(np.concatenate(rows))
 
     def new(self, outcomes: Outcomes) -> list[Column]:
-        """Return the columns of some outcomes that the filter does not know."""
+        """Return the columns of some outcomes that the outcomes from which the filter was made did
+        not have."""
         if self.is_cut:
             return []
         known = {one.name for one in self.columns}
@@ -254,7 +255,8 @@ def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
 
 
 def _range(numbers: FloatArray, often: int) -> FloatArray:
-    """Return both ends of the usual range: at most `often` numbers lie at or beyond either end."""
+    """Return the two ends of the usual range of numbers: at most `often` numbers lie at or beyond
+    either end."""
     last = min(often, len(numbers))
     if 2 * last >= len(numbers):
         return np.sort(numbers)[[last - 1, -last]]

@@ -76,7 +76,7 @@ class RuleTable:
 
     @classmethod
     def of(cls, counts: IntArray) -> RuleTable:
-        """Return the table of counts that are first made monotone over levels.
+        """Return the table of counts that are first made monotone over levels (groups of outcomes).
 
         counts: (levels + 1, 2), by level and input; the last level, for unseen outcomes, has no
             place in the order.
@@ -94,7 +94,8 @@ class RuleTable:
     def of_monotone(
         cls, ordered: FloatArray, draws: int, variance: FloatArray | None = None
     ) -> RuleTable:
-        """Return the table of expected draws whose share of d1 rises from level to level.
+        """Return the table of expected draws whose share of d1 rises from level (group of outcomes)
+        to level.
 
         ordered: (levels, 2), by level and input.
         draws: number of all draws, unseen outcomes included.
@@ -117,9 +118,9 @@ class RuleTable:
 
 
 def balanced(draws: FloatArray | IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return draws by level and input, scaled as if both inputs had been drawn equally often, as is
-    expected of later draws. Otherwise an input that chance drew more often would look easier to
-    guess.
+    """Return draws by level (group of outcomes) and input, scaled as if both inputs had been drawn
+    equally often, as is expected of later draws. Otherwise an input that chance drew more often
+    would look easier to guess.
 
     arms: (2,), number of all draws of d1 and of d2.
     """
@@ -136,7 +137,7 @@ def guesses_of(rule: tuple[int, int], levels: int, unseen: int = 0) -> IntArray:
     """Return the guess of a rule at every level: (levels,), 1 for d1, -1 for d2, 0 for none.
 
     rule: (l, u).
-    levels: number of levels, the last level for unseen outcomes included.
+    levels: number of levels (groups of outcomes), the last level for unseen outcomes included.
     unseen: the guess at the last level.
     """
     low, high = rule
@@ -222,8 +223,8 @@ def never_abstaining(table: RuleTable) -> FloatArray:
 
 
 def _monotone(ordered: IntArray) -> FloatArray:
-    """Return counts by level and input with the share of d1 made monotone; the number of draws of a
-    level stays."""
+    """Return counts by level (group of outcomes) and input with the share of d1 made monotone; the
+    number of draws of a level stays."""
     pooled = pooled_counts(ordered)
     masses = ordered.sum(axis=1, keepdims=True)
     return np.asarray(masses * pooled / np.maximum(1.0, pooled.sum(axis=1, keepdims=True)))

@@ -152,7 +152,7 @@ def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedDraws:
-    """Expected draws by level.
+    """Expected draws by level (group of outcomes).
 
     draws: (levels, 2), of d1 and of d2.
     variance: (levels,), variance of the expected number of draws of d1.
@@ -163,8 +163,8 @@ class ExpectedDraws:
 
 
 def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
-    """Return the level of every cell, (cells,), rising with its share of d1; and the number of
-    levels, at most 63.
+    """Return the level (group of outcomes) of every cell, (cells,), rising with its share of d1;
+    and the number of levels, at most 63.
 
     share: (cells,), expected share of d1 among the draws of each cell.
     draws: (cells,), number of draws in each cell.
