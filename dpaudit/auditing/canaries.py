@@ -156,7 +156,13 @@ def certify_guesses(
 
 @dataclass(frozen=True, slots=True)
 class GuessTest:
-    """A test of a claim by guesses. refutes: called with counts and an error probability."""
+    """A test of a claim by guesses.
+
+    method: name of the test.
+    p_value: called with counts of guesses.
+    refutes: called with counts of guesses and an error probability; returns whether they refute the
+        claim.
+    """
 
     method: GuessMethod
     p_value: Callable[[Guesses], float]
@@ -205,7 +211,7 @@ def _by_p_value(method: GuessMethod, p_value: Callable[[Guesses], float]) -> Gue
 
 
 def point_bounds(seen: Guesses, epsilon: float, delta: float, alpha: float) -> tuple[float, float]:
-    """Return the lower bounds for ε at `delta` and for δ at `epsilon`, by (12.1)."""
+    """Return the lower bounds for ε at `delta` and for δ at `epsilon`, by docs/method.md (12.1)."""
     return one_run.epsilon_lower(seen, delta, alpha), one_run.delta_lower(seen, epsilon, alpha)
 
 

@@ -195,7 +195,7 @@ class Ledger:
         return not self.spec.sampling.full and room >= self.plan.limits.confirming
 
 
-# Maximum number of draws with rare outputs in memory.
+# Maximum number of draws with rare outputs that are kept in memory.
 MOST_KEPT = 16_384
 # Ratio of consecutive limits that eviction tries. A limit is the number of draws above which an
 # output counts as frequent and is evicted.
@@ -319,7 +319,8 @@ class Counts:
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """The counters of the leading candidates. A counter maps an output to a cell to count."""
+        """The counters of the leading candidates (orders of outputs). A counter maps an output to a
+        cell (group of outputs), by which draws are counted."""
         return tuple(candidate.counter for candidate in self._candidates)
 
     def add(self, tallies: Sequence[Tally]) -> None:

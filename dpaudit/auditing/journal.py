@@ -126,7 +126,7 @@ class Journal:
         return drawer
 
     def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
-        """Return the value recorded under `name`, or call `make` and record its value.
+        """Return the value that the journal has under `name`, or call `make` and record its value.
 
         Returns None if the next record of the journal has another name.
 
@@ -154,7 +154,7 @@ class FileJournal(Journal):
         self._file, self._history, self._changed = file, history, changed
         self._past = (record for record in file.read() if not _MARKS & record.keys())
         self._elapsed = 0.0
-        # State of the bettors after the last block; compared with the recorded state.
+        # State of the bettors after the last block of draws; compared with the recorded state.
         self._state = ""
         # Readings of the clock since the last record was written.
         self._times_given: list[float] = []

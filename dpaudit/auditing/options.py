@@ -29,7 +29,8 @@ StopEarly = Literal["bets", "confirmed"]
 OnError = Literal["auto", "outcome", "fail"]
 Expectation = Literal["violation", "pass"]
 # The part of a configuration file to which an option belongs: a mechanism, its inputs, an audit,
-# the claim or the whole file. "run": a command-line flag that configuration files do not have.
+# the claim or the whole file. "run": a flag of the command line that configuration files do not
+# have.
 Owner = Literal["mechanism", "inputs", "audit", "claim", "file", "run"]
 Section = Literal["What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
 # Called with a value; returns the reason why the value is refused, or None if it is allowed.
@@ -274,7 +275,7 @@ _run = partial(Option, section="Output", of="run")
 # Not formatted by ruff, so that an option takes two or three lines.
 # fmt: off
 _TABLE = (
-    # What to audit
+    # Options of the section "What to audit".
     _called("mechanism", TEXT, "An import path: package.module:attr or path/to/file.py:attr.",
         flag=None, unless="required"),
     _given("d1", DATASET,
@@ -356,7 +357,7 @@ _TABLE = (
         "returns a mapping from outcomes to probabilities.",
         must="true or false: whether to compute from the mechanism's own pmf",
         more="guides/known-outputs.md"),
-    # Claim
+    # Options of the section "Claim".
     _claimed("claim", Kind(dict[str, Any]),
         "A mapping such as {epsilon: 1, delta: 1e-5}: the claim to test.", flag=None,
         unless="required", check=_claim, more="configuration.md#claims"),
@@ -375,7 +376,7 @@ _TABLE = (
     _parameter("definition", _choice(*DEFINITIONS), "The privacy definition of the claim.",
         unless="the one that the parameters belong to, such as gaussian for --mu; approximate if "
                "--delta is above 0, else pure"),
-    # Budget
+    # Options of the section "Budget".
     _budget("samples", WHOLE,
         f"Draws for each pair of inputs. d1 and d2 together get at least {MINIMUM_SAMPLES:,}.",
         usual=True, must=f"a whole number of draws for each pair, at least {MINIMUM_SAMPLES}",
@@ -404,7 +405,7 @@ _TABLE = (
         "have confirmed, which tighten the bound.",
         unless="bets if each call makes one draw and takes more than 5 ms, else confirmed",
         more="guides/slow.md"),
-    # Processes
+    # Options of the section "Processes".
     _own_process("python", PROGRAM,
         "Run the target with this Python. dpaudit need not be installed there.",
         must="the path of the Python interpreter that runs the mechanism",
@@ -432,7 +433,7 @@ _TABLE = (
         "(docs/guides/scale.md).",
         metavar="NAME", must="serial, processes, dask or dask://host:8786: where workers run",
         unless="serial with one worker, else processes", more="guides/scale.md"),
-    # Attacks
+    # Options of the section "Attacks".
     _attack("floating_point", SWITCH, "Also search the low-order bits and decimals of floats.",
         more="guides/floating-point.md"),
     _attack("timing", SWITCH, "Also search the duration of each call.",
@@ -442,7 +443,7 @@ _TABLE = (
         "docs/guides/attacks.md defines the interface.", flag="--attack",
         must="a list of attacks to add: import paths, package.module:Attack, or names of "
              "installed ones", default=(), more="guides/attacks.md"),
-    # Output
+    # Options of the section "Output".
     _report("name", TEXT, "The name of the audit in reports.", flag=None,
         must="a text, the name of the audit in reports", unless="the mechanism's"),
     _verdict("allow_underpowered", SWITCH,

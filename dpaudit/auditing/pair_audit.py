@@ -63,7 +63,7 @@ from dpaudit.targets.target import what_to_check
 # If the first draws, up to this number, are all exceptions, the audit ends with an error.
 _HOPELESS_DRAWS = 500
 _CountedStage = Literal["certification", "confirmation"]
-# Number of rules that are bet on, without the rules for rare outputs.
+# Number of rules that are bet on, in addition to the rules for rare outputs.
 _RULES = 3
 _CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
@@ -115,8 +115,8 @@ class PairAudit:
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
         self._learned_from = 0
-        # In a run that bets alone may end: events to illustrate a refutation with, each with the
-        # number of draws after which it was chosen.
+        # In a run that bets alone may end: rules whose events may illustrate a refutation, each
+        # with the number of draws after which it was chosen.
         self._events: list[tuple[int, Portfolio]] = []
         self._warnings: list[str] = []
         self._range = (
@@ -352,7 +352,7 @@ class PairAudit:
 
     @property
     def _kept(self) -> SelectionDraws:
-        """All draws in the buffer, and later learning draws with rare outputs."""
+        """All draws in the sample buffer, and later learning draws with rare outputs."""
         return self._selection if self._counts is None else self._counts.kept()
 
     def _measure(self, portfolio: Portfolio) -> Measure:

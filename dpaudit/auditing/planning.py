@@ -391,8 +391,8 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
 def _alpha(test: FixedTest) -> float:
     """Return the least error probability that a rule of the kind of `test` gets in another audit.
 
-    Another audit may find more rules than the trial, and divide the error probability between all
-    of its rules (docs/method.md §4, the portfolio).
+    Another audit may find more rules than the trial (a short audit), and divide the error
+    probability between all of its rules (docs/method.md §4, the portfolio).
     """
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.share * min(test.share, shares[test.kind])

@@ -167,7 +167,8 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
-    """Yield findings that compare the tested claim with the claim for all runs and records."""
+    """Yield findings about the tested claim, which has to follow from the claim for one run and one
+    record."""
     one_run = result.claim
     if result.repeated is not None:
         one_run = result.repeated.claim
@@ -243,7 +244,8 @@ def _by_divergence(record: Certificate) -> bool:
 
 
 def _rules(record: Certificate) -> Iterator[Finding]:
-    """Yield findings about the kinds of the frozen rules and their shares of the error probability.
+    """Yield findings about the kinds of the frozen rules (main, rare, other) and their shares of
+    the error probability.
 
     See the table of rules in docs/method.md §4.
     """
@@ -313,8 +315,8 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
 
 
 def _illustration(record: Certificate) -> Tally | None:
-    """Return the (3, 2) counts of the event that illustrates a run ended by bets, by guess (d1, d2,
-    none) and input; None for any other run.
+    """Return the (3, 2) counts of the event that illustrates a run ended by bets: draws by guess of
+    the rule (d1, d2, none) and by input. Return None for any other run.
 
     Raises ValueError for more draws than were made.
     """

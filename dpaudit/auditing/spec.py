@@ -65,7 +65,8 @@ def _conflict(*parts: str) -> UsageError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How an audit draws: the options of docs/options.md with the names of the fields."""
+    """The options that decide how an audit draws. docs/options.md describes them under
+    these names."""
 
     samples: int = DEFAULTS["samples"]
     time: float | None = DEFAULTS["time"]
@@ -116,7 +117,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """When the result of an audit counts as passed: options."""
+    """The options that decide whether the result of an audit counts as passed."""
 
     require_power: float | None = DEFAULTS["require_power"]
     require_rare: float | None = DEFAULTS["require_rare"]
@@ -134,7 +135,8 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journaling:
-    """Where the draws of an audit are kept, and whether to continue from there: options."""
+    """The options that decide where the draws of an audit are recorded, and whether to continue an
+    earlier run."""
 
     journal: str | os.PathLike[str] | None = DEFAULTS["journal"]
     resume: bool = DEFAULTS["resume"]
