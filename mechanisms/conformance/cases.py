@@ -75,7 +75,9 @@ def document(sources: Sequence[str], module: str, violating: bool = False) -> di
         If a text is not in the text format, has no test case, or a case lacks a value.
     """
     audits = [audit for source in sources for audit in _audits(parse(source), module, violating)]
-    return {"version": 1, "familywise": True, "defaults": {"confidence": 0.9999}, "audits": audits}
+    # No trace: the noise is drawn in C++, where no line of Python leaks.
+    defaults = {"confidence": 0.9999, "no_trace": True}
+    return {"version": 1, "familywise": True, "defaults": defaults, "audits": audits}
 
 
 def failing(

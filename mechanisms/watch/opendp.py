@@ -47,6 +47,13 @@ def geometric(scale: float = 1.0) -> Any:
     return dp.m.make_geometric(_atom(dp, "int"), _absolute(dp, "int"), scale, (0, 10))
 
 
+def geometric_vector(kind: str = "int", scale: float = 1.0) -> Any:
+    """Return `make_geometric` on a vector of integers, with noise of its own for every entry."""
+    dp = _opendp()
+    domain = dp.d.vector_domain(_atom(dp, kind))
+    return dp.m.make_geometric(domain, dp.metrics.l1_distance(T=_type(kind)), scale)
+
+
 def response(prob: float = 0.75) -> Any:
     """Return `make_randomized_response_bool`."""
     return _opendp().m.make_randomized_response_bool(prob)
