@@ -71,7 +71,8 @@ def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
 class Additive:
     """The score that sums the log-ratios of columns.
 
-    tables: for each term of the sum, the log-ratio of every cell, and the name of the column.
+    tables: for each term of the sum, the log-ratio of every cell (interval of numbers, or label),
+        and the name of the column.
     columns: (name, share) of the columns that the score depends on most.
     text: the score in words.
     """
@@ -94,9 +95,10 @@ class Additive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A column of a sum, or several columns with one distribution, divided into cells.
+    """A term of a sum of log-ratios: a column, or several columns with one distribution.
 
-    places: for each column, (draws,), the cell of every draw.
+    cells: division of the entries into intervals of numbers, and labels.
+    places: for each column, (draws,), the index of the cell of every draw.
     """
 
     cells: Cells
@@ -107,14 +109,17 @@ class Term:
         return cls(cells, [cells(column).astype(np.int32) for column in columns])
 
     def counts(self, is_d1: NDArray[np.bool_]) -> IntArray:
-        """Return draws by fold, cell and input, without absent entries: (folds, cells, 2).
+        """Return the number of draws by fold, cell and input: (folds, cells, 2).
+
+        Absent entries are not counted.
 
         is_d1: whether each draw was made on d1.
         """
         labels, intervals = self.cells.labels, self.cells.intervals
         every = [by_fold(place, intervals + len(labels) + 1, is_d1) for place in self.places]
         counts: IntArray = np.sum(every, axis=0)
-        # An absent entry gets log-ratio 0: the column of types or a length has counted it already.
+        # An absent entry gets log-ratio 0: the column of its type, or of the length, has counted
+        # this evidence already.
         if ABSENT in labels and not self.cells.name.startswith(KIND):
             counts[:, intervals + labels.index(ABSENT)] = 0
         return counts
@@ -175,11 +180,12 @@ class _Column:
 
     @property
     def step(self) -> int:
-        """1 if the numbers of d1 are mostly larger, else -1."""
+        """1 if the numbers drawn on d1 are mostly larger than the numbers drawn on d2, else -1."""
         return 1 if larger_for_d1(self.train[FOLDS, : self.intervals]) else -1
 
     def with_numbers(self, log_ratios: FloatArray) -> FloatArray:
-        """Return `free` with other log-ratios of the intervals.
+        """Return the log-ratios of all cells: the given log-ratios for intervals, and `free` for
+        labels.
 
         log_ratios: (fits, intervals).
         """
@@ -214,7 +220,7 @@ def training_counts(counts: IntArray) -> IntArray:
     """Return the counts that fits are made from: (fits, …). The fits are, in order: without each
     fold, to all draws, to the first half of the folds, to the second half.
 
-    counts: (folds, …), draws by fold.
+    counts: (folds, …), number of draws by fold.
     """
     total = counts.sum(axis=0)
     halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)

@@ -217,7 +217,8 @@ def _all_vary(some: SelectionDraws) -> bool:
 
 
 def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names, Fit]:
-    """Return the fits of all blocks that are sequences."""
+    """Return the score as a sequence, for each block of columns that is a sequence of
+    few values."""
     result = {}
     for names in blocks:
         own = only(names, selection)

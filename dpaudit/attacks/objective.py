@@ -65,12 +65,13 @@ class Objective:
 
     @property
     def is_quick(self) -> bool:
-        """Whether rules are made from kept draws and for bets. They are soon learned again, so they
-        are made with less work: see `freezing.freeze`."""
+        """Whether rules are made from draws in memory, and for bets. Such rules are soon learned
+        again, so they are made with less work (see `freezing.freeze`)."""
         return self.to_bet and not self.fixed_before
 
     def ranking_bounds(self, candidate: Candidate) -> FloatArray:
-        """Return the predicted bound of every rule of a candidate, to rank candidates by.
+        """Return the predicted bound of every rule of a candidate (order of outcomes), to rank
+        candidates.
 
         Entry (l, u) is the bound of the rule that guesses d2 below level l and d1 from level u on:
         (levels + 1, levels + 1).
@@ -86,8 +87,8 @@ class Objective:
         return bounds
 
     def best_rule(self, candidate: Candidate) -> tuple[int, int, float]:
-        """Return (l, u, bound) for the best rule of a candidate, which guesses d2 below level l and
-        d1 from level u on, and its predicted bound.
+        """Return (l, u, bound) for the best rule of a candidate (order of outcomes), which guesses
+        d2 below level l and d1 from level u on, and its predicted bound.
 
         It is the rule with the largest predicted bound. If no bound is positive, it is the best
         rule without a penalty, unless rules are `to_bet`. With δ = 0, a rule that guesses a single
@@ -112,8 +113,9 @@ class Objective:
             other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
         else:
             other = low, low + int(np.argmax(bounds[low, low:levels]))
-        # If one fit gives all levels, both sides have much of their error in common. Their
-        # difference has a smaller error, in the proportion of the penalties.
+        # If one fit gives all levels (groups of outcomes), the estimates of both sides have much of
+        # their error in common. Their difference has a smaller error, in the proportion of the
+        # penalties.
         luck = tuning.PENALTY_ONE_FIT / tuning.PENALTY_SHRUNK if candidate.is_one_fit else 1.0
         if bounds[other] > 0 and _look_alike(candidate.table, *other, luck):
             return *other, float(bounds[other])
@@ -138,9 +140,10 @@ class Objective:
         return float(np.max(self._bounds_of_counts(RuleTable.of(perfect), tuning.PENALTY)))
 
     def _smoothed_bounds(self, candidate: Candidate) -> FloatArray | None:
-        """Return the predicted bound of every rule from counts smoothed over levels, with a small
-        penalty. Return None in three cases: the log-ratios of neighbouring levels need not be
-        similar, the bound is for δ, or δ > 0 and the smoothed log-odds do not follow a score."""
+        """Return the predicted bound of every rule from counts smoothed over levels (groups of
+        outcomes), with a small penalty. Return None in three cases: the log-ratios of neighbouring
+        levels need not be similar, the bound is for δ, or δ > 0 and the smoothed log-odds do not
+        follow a score."""
         if not candidate.is_smooth or self.for_delta:
             return None
         fit = candidate.smoothed
@@ -178,8 +181,8 @@ def rank_key(candidate: Candidate, objective: Objective) -> tuple[float, float]:
 
 
 def best_predicted(candidate: Candidate, objective: Objective) -> float:
-    """Return the largest predicted bound over the rules of a candidate; 0 if no bound is
-    positive."""
+    """Return the largest predicted bound over the rules of a candidate (order of outcomes); 0 if no
+    bound is positive."""
     return max(0.0, float(f"{_largest_predictions(candidate, objective)[0]:.4g}"))
 
 
@@ -205,7 +208,7 @@ def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
 
 
 def refutes(candidate: Candidate, objective: Objective, deviations: float | None = None) -> bool:
-    """Return whether a candidate is predicted to refute the claim by a margin.
+    """Return whether a candidate (order of outcomes) is predicted to refute the claim by a margin.
 
     deviations: margin in standard errors; None: `tuning.DEVIATIONS`. For a candidate that is not
         shrunk, the margin is at least its penalty for ranking.
@@ -219,7 +222,7 @@ def refutes(candidate: Candidate, objective: Objective, deviations: float | None
 
 def _largest_predictions(candidate: Candidate, objective: Objective) -> tuple[float, float]:
     """Return the largest predicted bound and the largest predicted log wealth of bets against the
-    claim of no privacy loss, over the rules of a candidate."""
+    claim of no privacy loss, over the rules of a candidate (order of outcomes)."""
     if objective not in candidate.predictions:
         no_loss = ProfilePoint(0.0, objective.point.delta)
         candidate.predictions[objective] = (

@@ -87,7 +87,7 @@ def _by_entry(
     """Return a list with the order of sequences by their sum of log-ratios over entries. The list
     is empty if entries take too many distinct values, or do not depend on earlier entries.
 
-    sequences: the draws as sequences of few values.
+    sequences: the draws, as sequences of entries with few values.
     selection: the draws as they are.
     bands: intervals that have replaced numbers in `sequences`; None: no number was replaced.
     """

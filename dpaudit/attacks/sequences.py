@@ -48,24 +48,25 @@ LOST = 0
 
 
 Places = NDArray[np.intp]
-# A past: the number of the last value, then the count of each value; -1 and 0 where these are not
-# kept.
+# The earlier entries of a sequence in summary: the number of the last value, then the count of each
+# value; -1 and 0 where these are not kept.
 Past = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Which parts of the past a state keeps.
+    """The parts of the earlier entries of a sequence that its state keeps.
 
-    times: whether it keeps the count of each value.
-    last: whether it keeps the last value.
+    times: whether a state keeps the count of each value.
+    last: whether a state keeps the last value.
     """
 
     times: bool
     last: bool
 
     def after(self, past: Past, symbol: int) -> Past:
-        """Return the past after one more entry."""
+        """Return the summary of the earlier entries after one more entry. symbol: number of its
+        value."""
         times = list(past[1:])
         times[symbol] += self.times
         return (symbol if self.last else -1, *times)
@@ -83,10 +84,10 @@ _BY_NOTHING = Summary(times=False, last=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One entry of a sequence: its symbols, and for each state and symbol the log-ratio and the
-    next state.
+    """One entry of a sequence: its symbols (numbers of its values), and for each state (summary of
+    the earlier entries) and symbol the log-ratio and the next state.
 
-    symbols: maps the values of the entry to symbols (numbers).
+    symbols: maps the values of the entry to symbols.
     weights: (states * symbols,), the log-ratio.
     following: (states * symbols,), the next state.
     """
@@ -101,7 +102,8 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of states, and number of symbols; the last symbol is for unknown values."""
+        """Number of states (summaries of the earlier entries), and number of symbols (numbers of
+        values); the last symbol is for unknown values."""
         symbols = len(self.symbols.values) + 1
         return self.cells // symbols, symbols
 
@@ -198,6 +200,8 @@ class MarkovStates:
     def tables(self, counts: IntArray) -> list[IntArray]:
         """Return a table of draws for each entry, (fits, states, symbols, 2).
 
+        A state is a summary of the earlier entries, a symbol the number of a value of the entry.
+
         counts: draws of each outcome by input, for each fit: (fits, outcomes, 2).
         """
         tables = []
@@ -218,7 +222,7 @@ def _classes(alphabet: Alphabet) -> tuple[int, ...]:
 
 
 def _free_parameters(draws: NDArray[Any]) -> int:
-    """Return the number of free parameters of the distribution of symbols given states.
+    """Return the number of free parameters of the distribution of symbols (values) given states.
 
     draws: (states, symbols), numbers of draws.
     """
@@ -228,7 +232,8 @@ def _free_parameters(draws: NDArray[Any]) -> int:
 
 
 def _log_likelihood(draws: NDArray[Any]) -> float:
-    """Return the log-likelihood of symbols given states.
+    """Return the log-likelihood of symbols (values) given states (summaries of the earlier
+    entries).
 
     draws: (states, symbols), numbers of draws.
     """
@@ -389,8 +394,8 @@ def _odds_ratios(
     )
     along = _in_rows(values[kept][first])
     common = expected(total / of_entry, 1 / of_entry, along)[:, entry]
-    # Where one state has nearly all draws of an entry, the mean over states is the state's own
-    # value.
+    # Where one state has nearly all draws of an entry, the mean over states is the value of this
+    # state.
     others = np.maximum(1 - weight / of_entry[:, entry], TINY)
     result[:, kept] = common + expected(seen - common, variance / others, _in_rows(rows[kept]))
     return result
@@ -459,10 +464,11 @@ NAME = "sum over entries, each given those before it"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefixes:
-    """The score that sums the log-ratios of the entries of a sequence, each given its state.
+    """The score that sums the log-ratios of the entries of a sequence, each given its state
+    (summary of the earlier entries).
 
     steps: the entries, with their log-ratios.
-    summary: which parts of the past a state keeps.
+    summary: which parts of the earlier entries a state keeps.
     columns: (name, share) of the columns that the score depends on most.
     """
 
@@ -491,8 +497,9 @@ class Prefixes:
         return total
 
     def along(self, outcomes: Outcomes) -> Iterator[tuple[Step, Places]]:
-        """Yield (entry, array) pairs: the array holds state * symbols + symbol for every outcome.
-        The next step overwrites the array."""
+        """Yield, entry by entry, the entry and an array: for every outcome the index of its state
+        and symbol, state * symbols + symbol, in the tables of the entry. The next step overwrites
+        the array."""
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
         columns = outcomes.named(one.symbols.name for one in self.steps)
         for step, column in zip(self.steps, columns, strict=True):

@@ -170,7 +170,8 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellLevels(LevelMap):
-    """Level map by one column: the value of the cell of the entry is the level.
+    """Map from outcomes to levels (groups of outcomes) by one column: the value of the cell
+    (interval or label) of an entry is the level.
 
     cells: the cells, whose values are levels.
     levels: number of levels.
@@ -235,9 +236,9 @@ def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
 
 
 def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
-    """Return name -> log-ratios by cell, (folds + 1, cells), for each order. Row k is fitted to the
-    draws outside of fold k, the last row to all draws. An empty interval gets the mean of its
-    neighbours.
+    """Return name -> log-ratios by cell, (folds + 1, cells), for each order of the cells of a
+    column. Row k is fitted to the draws outside of fold k, the last row to all draws. An empty
+    interval gets the mean of its neighbours.
 
     counts: (folds, cells, 2), draws by fold, cell and input.
     """
@@ -336,7 +337,7 @@ def _candidate(
     column: Column,
     outcomes: Outcomes,
 ) -> Candidate:
-    """Return the candidate that orders cells by some scores.
+    """Return the candidate (order of outcomes) that orders the cells of a column by some scores.
 
     name: name of the order.
     scores: (folds + 1, cells). Row k comes from the draws outside of fold k, the last row from all.
@@ -346,8 +347,8 @@ def _candidate(
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     if np.count_nonzero(masses[: cells.intervals]) < 2:
-        # In a column without an order of numbers, an unseen number belongs to the level of unseen
-        # labels.
+        # In a column without an order of numbers, an unseen number belongs to the level (group of
+        # outcomes) of unseen labels.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     by_level = held_out_tally(level[:-1], counts, levels)
     by_size = name.startswith(_BY_SIZE)
@@ -375,7 +376,7 @@ def _candidate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BySize(BinSource):
-    """Source of levels of the numbers of a column in order of size, with labels among them.
+    """Makes the levels (bins) of a column in order of size, with labels among the numbers.
 
     levels: the level map.
     counts: (cells + 1, 2), learning draws by cell and input.

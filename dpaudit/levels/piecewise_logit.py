@@ -55,7 +55,7 @@ _LONGEST_STEP = 3.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Smoothed:
-    """Smoothed counts by level.
+    """Smoothed counts by level (group of outcomes).
 
     draws: (levels, 2), expected draws of d1 and of d2; the sum at each level is the number of draws
         there.
@@ -74,8 +74,9 @@ def smoothed(
     position: FloatArray | None = None,
     coordinate: FloatArray | None = None,
 ) -> Smoothed:
-    """Return counts smoothed over levels by the better of two fits of log-odds: a sum of ramps, or
-    ramps and a multiple of the position. Better is the larger log-likelihood after costs.
+    """Return counts smoothed over levels (groups of outcomes) by the better of two fits of
+    log-odds: a sum of ramps, or ramps and a multiple of the position. Better is the larger
+    log-likelihood after costs.
 
     counts: (levels, 2), ordered from d2 to d1.
     position: (levels,), a quantity, such as a score, that log-odds may be a multiple of; None: no
@@ -91,8 +92,8 @@ def smoothed(
 
 
 def log_odds(counts: NDArray[np.int64]) -> FloatArray:
-    """Return smoothed log-odds of d1 by level, sums of ramps, for several arrays of counts: (…,
-    levels).
+    """Return smoothed log-odds of d1 by level (group of outcomes), sums of ramps, for several
+    arrays of counts: (…, levels).
 
     counts: (…, levels, 2), ordered from d2 to d1.
     """
@@ -113,8 +114,8 @@ def _best_fit(
     position: FloatArray | None,
     coordinate: FloatArray | None,
 ) -> tuple[FloatArray, float, bool]:
-    """Return the log-odds of d1 by level, (levels,), the log-likelihood after costs, and whether
-    the position is a candidate term; the arguments are those of `smoothed`."""
+    """Return the log-odds of d1 by level (group of outcomes), (levels,), the log-likelihood after
+    costs, and whether the position is a candidate term; the arguments are those of `smoothed`."""
     ramps = _ramps(len(counts)) if coordinate is None else _ramps_over(coordinate)
     fits = [(*_Fits(ramps, counts[None])(), False)]
     if position is not None:
@@ -125,8 +126,8 @@ def _best_fit(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ramps:
-    """All ramps over some levels. Ramp r is 0 up to level start[r], rises linearly, and is 1 from
-    level end[r] on.
+    """All ramps over some levels (groups of outcomes). Ramp r is 0 up to level start[r], rises
+    linearly, and is 1 from level end[r] on.
 
     rise: (levels, ramps), the height of each ramp at each level.
     squared: rise².
@@ -150,15 +151,15 @@ def _ramps(levels: int) -> _Ramps:
 
 
 def _ramps_over(coordinate: FloatArray) -> _Ramps:
-    """Return all ramps (flat, then linear, then flat again) that are linear in the coordinate of
-    a level.
+    """Return all ramps (flat, then linear, then flat again) that are linear in the coordinate of a
+    level (group of outcomes).
 
     coordinate: (levels,), the coordinate of each level, finite and strictly rising.
     """
     start, end = np.triu_indices(len(coordinate), 1)
-    # A ramp is 0 at levels before its start and 1 beyond its end, wherever the ends are within
-    # their levels. The heights between are computed for all ramps in one array, one ramp after the
-    # other.
+    # A ramp is 0 at levels (groups of outcomes) before its start and 1 beyond its end, wherever the
+    # ends are within their levels. The heights between are computed for all ramps in one array, one
+    # ramp after the other.
     rise = (np.arange(len(coordinate))[:, None] > end).astype(np.float64)
     lengths = end - start + 1
     ramp = np.repeat(np.arange(len(start)), lengths)
@@ -218,8 +219,9 @@ class _Fits:
         self._chosen = np.empty((fits, 0, 2))
 
     def __call__(self) -> tuple[FloatArray, FloatArray]:
-        """Return two arrays: the log-odds of d1 by level, averaged over the ends of ramps, (fits,
-        levels); and the log-likelihood minus the cost of the terms in nats, (fits,)."""
+        """Return two arrays: the log-odds of d1 by level (group of outcomes), averaged over the
+        ends of ramps, (fits, levels); and the log-likelihood minus the cost of the terms in nats,
+        (fits,)."""
         result, worth = np.zeros_like(self._draws), np.zeros(len(self._draws))
         while len(self._growing):
             fitted = _products(self._terms, self._heights)
@@ -311,7 +313,8 @@ class _Fits:
 
 
 def _statistic(slope: FloatArray, bend: FloatArray) -> FloatArray:
-    """Return the score statistic of terms; 0 for a term that the other terms determine."""
+    """Return the score statistic of terms of a regression; 0 for a term that the other terms
+    determine."""
     return np.asarray(slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6))
 
 
@@ -383,7 +386,8 @@ def _averaged(
         fits = (fitted - height * own)[:, None] + height * others
         likelihood = ahead @ fits - draws @ softplus(fits)
         weight = np.exp(likelihood - likelihood.max())
-        # Without ends below a thousandth of the largest likelihood, flat parts stay exactly flat.
+        # Ends below a thousandth of the largest likelihood are left out, so that flat parts stay
+        # exactly flat.
         weight[weight < 1e-3] = 0.0
         total += height * (others @ (weight / weight.sum()) - own)
     return np.asarray(total)

@@ -33,11 +33,12 @@ Places = NDArray[np.intp]
 
 
 def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
-    """Return the expected log-ratio of every place in several fits: (fits, places).
+    """Return the expected log-ratio of every place (such as an entry of a sequence): (fits,
+    places).
 
     estimates: (fits, places), estimated log-ratios with normal errors.
     variance: (fits, places), variances of these errors; infinite where nothing is known.
-    rows: (rows, length), the places of every row in order, filled up with -1.
+    rows: (rows, length), the places of every row of related places in order, filled up with -1.
     """
     if estimates.shape[1] == 0:
         return estimates
@@ -63,7 +64,8 @@ def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretches:
-    """All stretches (runs of consecutive places) that rows can have, ordered by their last place.
+    """All stretches (runs of consecutive places, such as entries of sequences) that rows of places
+    can have, ordered by their last place.
 
     rows, lengths: the rows, the longest first, and the number of places in each.
     row, start, end: for each stretch, its row, and the positions of its first and last place there.
@@ -111,7 +113,7 @@ class _Stretches:
         return np.maximum((self.end - self.start) / 2, 0.5)
 
     def summed(self, numbers: FloatArray) -> FloatArray:
-        """Return sums over stretches: (fits, stretches).
+        """Return sums over stretches (runs of consecutive places): (fits, stretches).
 
         numbers: (fits, rows, length), a number at every place.
         """
@@ -133,15 +135,17 @@ class _Stretches:
         return np.cumsum(change, axis=2)[:, :, :length]
 
     def chances(self, worth: FloatArray, chance: FloatArray) -> FloatArray:
-        """Return the posterior probability of every stretch: (fits, stretches).
+        """Return the posterior probability of every stretch (run of consecutive places), that is,
+        that log-ratios jump at its ends and nowhere inside: (fits, stretches).
 
         worth: (fits, stretches), log-likelihood of the estimates in each stretch.
-        chance: (fits,), jump probability.
+        chance: (fits,), probability of a jump from one place to the next.
         """
         fits, (rows, length) = len(worth), self.rows.shape
         jumps, stays = np.log(chance)[:, None], np.log1p(-chance)[:, None]
         worth = worth + (self.end - self.start) * stays
-        # Log-likelihoods of all places before a stretch, and of all places after it.
+        # Log-likelihoods of all places before a stretch (run of places), and of all places after
+        # it.
         before, after = np.zeros((fits, rows, length + 1)), np.full_like(worth, -np.inf)
         for end, (own, having) in enumerate(self.ending):
             here = before[:, :having, max(0, end + 1 - _LONGEST) : end + 1]
@@ -162,8 +166,8 @@ class _Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihoods:
-    """Likelihoods of constant and of drifting stretches, for each log-ratio in the middle of a
-    stretch.
+    """Likelihoods of constant and of drifting stretches (runs of consecutive places), for each
+    log-ratio in the middle of a stretch.
 
     best: (fits, stretches), the largest log-likelihood.
     relative: (fits, stretches, 2, grid), the likelihood of a constant and of a drifting stretch,
@@ -247,8 +251,8 @@ def _means(
     """Return the expected log-ratio at every place: (fits, rows, length).
 
     law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of drifting
-        stretches.
-    chance: (fits,), jump probability.
+        stretches (runs of places).
+    chance: (fits,), probability of a jump from one place to the next.
     """
     relative_posterior = likelihoods.posterior(stretches, law, chance)[1]
     middle = relative_posterior * np.einsum("fskg,fkg,g->fs", likelihoods.relative, law, GRID)

@@ -54,7 +54,7 @@ class Intervals:
 
     each: map from an outcome to its interval; the last number is for unseen outcomes.
     counts: (intervals + 1, 2), learning draws by interval and input.
-    level: (intervals,), rising, the level of each interval.
+    level: (intervals,), rising, the level (group of outcomes) of each interval.
     position: (intervals,), mean number or score in each interval, NaN for a label; None: unknown.
     joined: called with the level of every interval; returns the map from outcomes to levels.
     order: (intervals,), the intervals in their present order, if further draws have moved a label;
@@ -94,26 +94,27 @@ class Intervals:
         return replace(self, each=of(self.each), joined=joined)
 
     def level_map(self) -> LevelMap:
-        """Return the map from an outcome to its level."""
+        """Return the map from an outcome to its level (group of outcomes)."""
         return self.joined(self._levels())
 
     def by_level(self) -> IntArray:
-        """Return draws by level and input, (levels + 1, 2). The last level is for unseen
-        outcomes."""
+        """Return draws by level (group of outcomes) and input, (levels + 1, 2). The last level is
+        for unseen outcomes."""
         levels = int(self.level[-1]) + 1
         return by_group(self.counts, np.append(self._levels(), levels), levels + 1).astype(np.int64)
 
     def expected_draws(self) -> ExpectedDraws | None:
-        """Return the expected draws by level and input; None if only the counts are known."""
+        """Return the expected draws by level (group of outcomes) and input; None if only the counts
+        are known."""
         if self.expected is None:
             return None
         levels = int(self.level[-1]) + 1
         return ExpectedDraws(by_group(self.expected, self._levels(), levels), np.zeros(levels))
 
     def positions(self) -> FloatArray | None:
-        """Return the mean number or score of every level, (levels,); None if unknown. A level that
-        has only labels gets a position between its neighbours or, at an end, beyond the last known
-        position."""
+        """Return the mean number or score of every level (group of outcomes), (levels,); None if
+        unknown. A level that has only labels gets a position between its neighbours or, at an end,
+        beyond the last known position."""
         if self.position is None:
             return None
         there = ~np.isnan(self.position)
@@ -124,9 +125,9 @@ class Intervals:
             return filled(total[:, 0] / total[:, 1])
 
     def coordinates(self) -> FloatArray:
-        """Return the coordinate of every level in which log-odds are piecewise linear: (levels,),
-        rising. It is the mean number or score or, if these do not rise, half of the draws of the
-        level plus all draws below it."""
+        """Return the coordinate of every level (group of outcomes) in which log-odds are piecewise
+        linear: (levels,), rising. It is the mean number or score or, if these do not rise, half of
+        the draws of the level plus all draws below it."""
         position = self.positions()
         if position is not None and np.all(np.diff(position) > 0):
             return position
@@ -136,8 +137,9 @@ class Intervals:
         return np.asarray(np.cumsum(masses) - masses / 2)
 
     def near(self, low: int, high: int) -> Intervals:
-        """Return the intervals joined into at most 63 other levels. Each of the six intervals on
-        either side of the start of level `low`, and of level `high`, becomes a level of its own."""
+        """Return the intervals joined into at most 63 other levels (groups of outcomes). Each of
+        the six intervals on either side of the start of level `low`, and of level `high`, becomes a
+        level of its own."""
         starts = np.diff(self.level, prepend=self.level[0]) > 0
         fine = np.zeros(len(starts), dtype=bool)
         for place in np.searchsorted(self.level, [low, high]):
@@ -160,8 +162,9 @@ class Intervals:
 
 
 def filled(position: FloatArray) -> FloatArray:
-    """Return the positions of levels in order with NaN replaced: by interpolation between known
-    positions, and beyond the ends by steps as large as the last step between known positions.
+    """Return the positions of levels (groups of outcomes) in order with NaN replaced: by
+    interpolation between known positions, and beyond the ends by steps as large as the last step
+    between known positions.
 
     position: (levels,).
     """
@@ -203,7 +206,7 @@ class Scored:
     held_out: (size,), the score of every draw by a fit to other draws.
     freeze: makes the score that is fitted to all draws.
     halves: (2, size), the scores of all draws by fits to two halves of the draws; None: unknown.
-    edges: edges between levels.
+    edges: edges between levels (groups of outcomes).
     """
 
     attack: str
@@ -217,8 +220,8 @@ class Scored:
 
     @property
     def levels(self) -> IntArray:
-        """The level of every draw: (size,). A draw without a score (NaN) has the last level,
-        len(edges) + 1."""
+        """The level (group of outcomes) of every draw: (size,). A draw without a score (NaN) has
+        the last level, len(edges) + 1."""
         return _levels_of(self.held_out, _bins(self.edges))
 
     def freeze_levels(self) -> ScoreLevels:
@@ -253,8 +256,8 @@ class Scored:
         return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
 
     def position(self, draws: IntArray) -> FloatArray | None:
-        """Return the mean score at every level but the last, (levels - 1,); None if `halves` is
-        None.
+        """Return the mean score at every level (group of outcomes) but the last, (levels - 1,);
+        None if `halves` is None.
 
         Draws are sorted into levels by the fit to one half of the draws, and scored by the fit to
         the other half; then the halves are exchanged, and both means are averaged. A score that is
@@ -285,12 +288,13 @@ class ScoreLevels(LevelMap):
 
     @classmethod
     def cut(cls, score: Score, edges: FloatArray) -> ScoreLevels:
-        """Return the level map with these edges between levels."""
+        """Return the level map with these edges between levels (groups of outcomes)."""
         return cls(score, _bins(edges))
 
     @classmethod
     def joined(cls, score: Score, edges: FloatArray, level: IntArray) -> ScoreLevels:
-        """Return the level map whose levels are unions of neighbouring intervals.
+        """Return the level map whose levels (groups of outcomes) are unions of neighbouring
+        intervals.
 
         edges: the edges between the intervals.
         level: (intervals,), rising, the level of each interval.

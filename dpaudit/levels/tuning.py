@@ -21,15 +21,15 @@ PENALTY = 3.5
 # Halved -2.6, doubled 0.
 PENALTY_ANY_ORDER = 4.5
 # Added to both penalties above if δ = 0: then rules that rarely guess can have a large bound, too,
-# so that more rules can look good by luck.
-# Halved -1.3, doubled +0.3.
+# so that more rules can look good by luck. Change of efficiency, in hundredths: halved -1.3,
+# doubled +0.3.
 PENALTY_WITHOUT_DELTA = 1.0
-# Penalty for counts smoothed over levels, which luck changes little.
-# Halved +0.6, doubled +1.8.
+# Penalty for counts smoothed over levels (groups of outcomes), which luck changes little. Change of
+# efficiency, in hundredths: halved +0.6, doubled +1.8.
 PENALTY_SMOOTHED = 1.5
-# Penalty for candidates in which one fit gives the estimates of all levels, so that frequent
-# outputs determine the estimates of rare outputs.
-# Halved -1.7, doubled -7.0.
+# Penalty for candidates (orders of outcomes) in which one fit gives the estimates of all levels, so
+# that frequent outputs determine the estimates of rare outputs. Change of efficiency, in
+# hundredths: halved -1.7, doubled -7.0.
 PENALTY_ONE_FIT = 0.5
 # Penalty for candidates whose log-ratios of cells are shrunk towards common values.
 # Halved 0, doubled 0.
@@ -76,21 +76,22 @@ ODDS_OF_TAIL = 0.05
 # competes with the main rule, which has finer levels.
 LARGEST_SIDE = 0.1
 
-# Log-likelihood, in nats, that a more complex fit must gain.
+# Constants for fits: log-likelihood, in nats, that a more complex fit must gain.
 
-# For a ramp, which is chosen from thousands.
-# Halved -0.1, doubled 0.
+# Log-likelihood, in nats, that a ramp must gain; it is chosen from thousands of ramps. Change of
+# efficiency, in hundredths: halved -0.1, doubled 0.
 GAIN_OF_RAMP = 6.0
-# For a further choice: the ends of a ramp, additional features of a regression.
-# Halved 0, doubled 0.
+# Log-likelihood, in nats, that a further choice must gain: the ends of a ramp, additional features
+# of a regression. Change of efficiency, in hundredths: halved 0, doubled 0.
 GAIN_OF_CHOICE = 2.0
-# For a parameter: a cluster of cells, a less simple fit of a column. One nat, as in AIC.
-# Halved -0.2, doubled 0.
+# Log-likelihood, in nats, that a further parameter must gain: a cluster of cells, a less simple fit
+# of a column. One nat, as in AIC. Change of efficiency, in hundredths: halved -0.2, doubled 0.
 COST_OF_PARAMETER = 1.0
-# For a separate score of an independent block of columns, or of the outputs of one type.
+# Log-likelihood, in nats, that a separate score must gain: of an independent block of columns, or
+# of the outputs of one type.
 GAIN_OF_BLOCK = 3.0
 
-# Smoothing of counts.
+# Constants for the smoothing of counts.
 
 # Average number of draws in a cell of a column of numbers with few draws.
 # Halved +1.1, doubled +1.3.
@@ -101,11 +102,11 @@ SHARE_OF_TAILS = 0.02
 # Draws of each input that are added to the counts of every cell in a sum over columns.
 # Halved 0, doubled +0.1.
 PRIOR_DRAWS = 4.0
-# False discovery rate when the columns of a sum are selected.
-# Halved +0.3, doubled -3.1.
+# False discovery rate when the columns of a sum are selected. Change of efficiency, in hundredths:
+# halved +0.3, doubled -3.1.
 NOISE_COLUMNS = 0.1
-# Largest factor on the log-ratios of a column in a sum.
-# Halved -0.2, doubled 0.
+# Largest factor on the log-ratios of a column in a sum. Change of efficiency, in hundredths: halved
+# -0.2, doubled 0.
 LARGEST_SCALE = 1.5
 # Prior standard deviation of the difference between related log-ratios (the two sides of a rule,
 # the cells of a cluster, neighbouring entries), as a share of their size.
