@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, PureDP
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.runs import coupling, one_sided
 from dpaudit.tracing.runs.coupling import couple
+from dpaudit.tracing.runs.one_sided import Selected
 from dpaudit.tracing.trace import subject_of, trace_pair
 
 pytestmark = pytest.mark.usefixtures("shared_runs")
@@ -156,6 +158,54 @@ def test_they_are_sent_as_they_are() -> None:
     assert found.selected
     assert repr(coupling.read(coupling.written(found))) == repr(found)
     assert math.isclose(found.selected[0].often / found.selected[0].runs, 0.5, abs_tol=0.2)
+
+
+def counted(often: int, runs: int) -> Selected:
+    return Selected("output", 0, "1", "0", often, runs, None, None)
+
+
+def test_counting_stops_when_the_counts_refute_the_claim() -> None:
+    subject = subject_of(CallableTarget(function=count_of_the_winner))
+    (whole, *_), (early, *_) = (
+        couple(subject._replace(claim=claim), *VOTES, 2).selected for claim in ((), [(0.1, 0.0)])
+    )
+    assert early.runs < whole.runs
+    assert stats.beta.ppf(1e-5, early.often, early.runs - early.often + 1) > math.exp(0.1) * (
+        1 - 1e-5 ** (1 / early.runs)
+    )
+
+
+def test_counts_that_end_counting_refute_the_claim_by_exact_bounds() -> None:
+    for runs in (50, 150, 500, 1_500):
+        most = 1 - one_sided._LEVEL ** (1 / runs)
+        for often in range(0, runs + 1, 5):
+            least = stats.beta.ppf(one_sided._LEVEL, often, runs - often + 1) if often else 0.0
+            for epsilon, delta in ((0.0, 0.0), (1.0, 0.0), (1.0, 0.01), (3.0, 1e-6)):
+                if one_sided._refutes(counted(often, runs), (epsilon, delta)):
+                    assert least > math.exp(epsilon) * most + delta
+    assert one_sided._refutes(counted(100, 200), (1.0, 0.0))
+    assert not one_sided._refutes(counted(100, 200), (2.0, 0.0))
+    assert not one_sided._refutes(counted(0, 200), (0.0, 0.0))
+
+
+def false_ends(ends: Callable[[int], bool], runs: int, chance: float, epsilon: float) -> float:
+    """Return the probability that counts of a mechanism at the claim end counting: one input gives
+    a value with this chance, the other one with e^-ε times this chance, and never in the runs."""
+    often = [number for number in range(runs + 1) if ends(number)]
+    never = (1 - chance * math.exp(-epsilon)) ** runs
+    return math.fsum(stats.binom.pmf(often, runs, chance)) * never
+
+
+def test_counts_of_a_mechanism_at_the_claim_rarely_end_counting() -> None:
+    for chance in (0.005, 0.05, 0.3, 0.9):
+        for runs, epsilon in ((50, 0.5), (200, 1.0), (1_500, 3.0)):
+
+            def ends(often: int, runs: int = runs, epsilon: float = epsilon) -> bool:
+                return one_sided._refutes(counted(often, runs), (epsilon, 0.0))
+
+            assert false_ends(ends, runs, chance, epsilon) <= 2 * one_sided._LEVEL
+    # Shares without bounds refute the claim as soon as one input gives the value.
+    assert false_ends(bool, 200, 0.005, 1.0) > 0.1
 
 
 def by_a_coin(votes: Any, rng: Any) -> Any:
