@@ -23,7 +23,7 @@ _FEW_KEYS = 4
 # Numbers of slots of the hash table of a set in CPython (Objects/setobject.c). _FEWEST_SLOTS: 8
 # slots for up to 4 elements; a table that is three fifths full grows to more than 4 slots per
 # element. _SIZES: a copy of a set may have half of these slots; a set from which elements were
-# removed may have twice or four times as many.
+# removed may have twice or four times this number.
 _FEWEST_SLOTS, _SIZES = 8, (0.5, 1, 2, 4)
 # CPython's constants LINEAR_PROBES and PERTURB_SHIFT, which determine the slots that it tries.
 _LINEAR_PROBES, _PERTURB_SHIFT = 9, 5

@@ -83,7 +83,7 @@ class Judge:
         self, selection: SelectionDraws, scorers: Sequence[Scorer]
     ) -> tuple[float, float, float]:
         """Return (evidence, estimate, hope) from the draws of a pair; `Contender` defines them. All
-        are 0 if the scorers find no event, as for outputs of which no two are alike."""
+        are 0 if the scorers find no event, as for outputs that are all different."""
         candidates = [one for scorer in scorers for one in scorer(selection)]
         evidence = max(
             (

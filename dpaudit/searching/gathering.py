@@ -51,8 +51,8 @@ _TRACING = 0.1
 # Share of the traced pairs that come from the catalogue (all pairs that are not random). The other
 # traces are for hill climbing.
 _CATALOGUE = 0.6
-# Traced pairs are proposed before other pairs: this number of pairs inside the space, those with
-# the largest scores, ...
+# Traced pairs are proposed before other pairs: this number of pairs with the largest scores inside
+# the space, ...
 _INSIDE = 4
 # ... and this number of pairs outside the space.
 _OUTSIDE = 2
@@ -160,7 +160,7 @@ class Gathering:
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
     ) -> list[Contender]:
-        """Return contenders (pairs to try) of which only one input raises.
+        """Return contenders (pairs to try) with one input that raises and one that does not.
 
         They are found by bisection between the pairs of `ranked` whose inputs both raise, and the
         pairs whose inputs both give outputs.

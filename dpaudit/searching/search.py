@@ -194,7 +194,7 @@ class _Search:
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
         """Return the given contenders (tried pairs of inputs). If some of them raise for both
-        inputs, add contenders of which only one input raises."""
+        inputs, add contenders with one input that raises and one that does not."""
         if self._spec.sampling.on_error == "fail" or self._confirming.is_over():
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)

@@ -1,7 +1,7 @@
 """A script that traces a mechanism in its own process, for Python 3.8 and later with NumPy.
 
-It answers requests as worker.py does, except those for draws. It imports the package `runs` under a
-private name, since dpaudit need not be installed for this Python.
+It answers the requests that worker.py answers, except requests for draws. It imports the package
+`runs` under a private name, since dpaudit need not be installed for this Python.
 """
 
 from __future__ import annotations

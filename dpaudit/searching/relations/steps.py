@@ -114,8 +114,8 @@ class Steps(Relation):
         return list(distinct(self._grid()))
 
     def _grid(self) -> Iterator[Any]:
-        """Yield the corners of a cube, as vectors. They differ in the first one to three entries,
-        each of which has two values at the allowed distance."""
+        """Yield the corners of a cube, as vectors. They differ in the first one to three entries.
+        Each of these entries has two values, whose difference is the allowed distance."""
         space = self.inner
         start = space.spread(1)[0] if isinstance(space, Lists) else space.usual()
         low = _lowest(space, start)

@@ -66,7 +66,7 @@ class OneUser(Relation):
 
     def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
         """Yield lists of records that `user` may have: each of `records` alone, records in two
-        groups, and as many records as the relation allows."""
+        groups, and the largest number of records that the relation allows."""
         users = self.users
         rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
         yield from ([row] for row in rows)

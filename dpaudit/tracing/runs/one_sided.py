@@ -243,8 +243,8 @@ def _is_known(pair: Coupled) -> bool:
 # list of options.
 _NUMBERS = ("integers", "binomial")
 _HOLDS = {True: "holds", False: "does not hold"}
-# Limits of the search for rare branches: the number of branches, of which the rarest are tried
-# first; the seconds for all branches; the runs of each input on one branch. The last number is the
+# Limits of the search for rare branches: the number of branches (the rarest are tried first); the
+# seconds for all branches; the runs of each input on one branch. The last number is the
 # seed of the first run.
 _BRANCHES, _SECONDS_FOR_BRANCHES, _RUNS_OF_A_BRANCH, _SEED = 24, 1.0, 24, 4_000
 

@@ -77,8 +77,8 @@ class Pieces:
         return self.laws[first_of(ids)] if np.size(ids) else UNKNOWN
 
     def parts_of(self, number: int) -> tuple[int, ...]:
-        """Return the indexes of the drawn numbers of which a piece of noise is the sum. For a piece
-        that is one drawn number, return only its own index. number: The index of the piece."""
+        """Return the indexes of the drawn numbers whose sum is a piece of noise. For a piece that
+        is one drawn number, return only its own index. number: The index of the piece."""
         return self.parts.get(number, (number,))
 
     def draw_of(self, number: int) -> Draw | None:
