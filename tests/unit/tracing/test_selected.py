@@ -193,7 +193,7 @@ def false_ends(ends: Callable[[int], bool], runs: int, chance: float, epsilon: f
     a value with this chance, the other one with e^-ε times this chance, and never in the runs."""
     often = [number for number in range(runs + 1) if ends(number)]
     never = (1 - chance * math.exp(-epsilon)) ** runs
-    return math.fsum(stats.binom.pmf(often, runs, chance)) * never
+    return float(np.sum(stats.binom.pmf(often, runs, chance))) * never
 
 
 def test_counts_of_a_mechanism_at_the_claim_rarely_end_counting() -> None:
