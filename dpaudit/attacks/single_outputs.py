@@ -105,7 +105,7 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomLevels(LevelMap):
-    """Level map (from outcomes to groups) (from outcomes to groups) of single outcomes.
+    """Level map (from outcomes to groups) of single outcomes.
 
     known: finds a known outcome.
     level: (known outcomes + 1,), the level of each known outcome, then of all others.

@@ -147,9 +147,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
-    """Level map (from outcomes to groups) (from outcomes to groups) by a difference of columns. An
-    outcome in which the difference is not a number has the last level, as a label that learning
-    never saw.
+    """Level map (from outcomes to groups) by a difference of columns. An outcome in which the
+    difference is not a number has the last level, as a label that learning never saw.
 
     level: level map of the difference.
     """

@@ -107,9 +107,9 @@ class Grouped(LevelMap):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearLevels(LevelMap):
-    """Level map (from outcomes to groups) (from outcomes to groups) of numbers that undoes
-    rounding: a number that equals a known number, except for an error of at most 1e-9 of its size,
-    has the level of the known number.
+    """Level map (from outcomes to groups) of numbers that undoes rounding: a number that equals a
+    known number, except for an error of at most 1e-9 of its size, has the level of the known
+    number.
 
     level: level map of outcomes that are single numbers.
     known: (numbers,), known numbers, rising.

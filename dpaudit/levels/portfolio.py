@@ -31,10 +31,9 @@ if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLevels(LevelMap):
-    """Level map (from outcomes to groups) (from outcomes to groups) of a portfolio. An outcome
-    where all side rules abstain has its level of the main rule; any other outcome has an additional
-    level, one for each combination of guesses. So the level of an outcome determines the guess of
-    every rule.
+    """Level map (from outcomes to groups) of a portfolio. An outcome where all side rules abstain
+    has its level of the main rule; any other outcome has an additional level, one for each
+    combination of guesses. So the level of an outcome determines the guess of every rule.
 
     main, main_guesses: the level map of the main rule, and its guess at each level, (main levels,).
     sides: for each side rule, its level map and its guess at each of its levels.

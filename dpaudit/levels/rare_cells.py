@@ -101,8 +101,8 @@ class RareColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
-    """Level map (from outcomes to groups) (from outcomes to groups) of rare outputs: the level of
-    an outcome follows from its first rare entry.
+    """Level map (from outcomes to groups) of rare outputs: the level of an outcome follows from its
+    first rare entry.
 
     rare_filter: selects the rare outcomes.
     columns: map the entries of each column to cell numbers.
