@@ -147,7 +147,10 @@ def audit_scores(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of guesses: the sides to guess, and the number of guesses for a number of canaries."""
+    """A plan of guesses: a number of guesses for a number of canaries.
+
+    sides: whether half of the guesses say "in" and half "out", or all "in".
+    """
 
     sides: Sides
     guesses: int
@@ -179,7 +182,8 @@ def chosen_plan(
 
 
 def plans(canaries: int, sides: Sides | None) -> list[Plan]:
-    """Return the plans to try. The first plan is used if no plan has a positive bound."""
+    """Return the plans of guesses to try. The first plan is used if no plan has a
+    positive bound."""
     made = [max(1, round(share * canaries)) for share in _SHARES]
     every: tuple[Sides, ...] = ("both", "in") if sides is None else (sides,)
     return [
@@ -263,7 +267,7 @@ def _period(included: Bools) -> int:
 
 
 def _uneven(included: Bools) -> float:
-    """Return the probability that fair coins are at least as uneven."""
+    """Return the probability that the coins of fair tosses are at least as uneven."""
     n, count = len(included), int(included.sum())
     return min(1.0, 2 * float(upper_tail(max(count, n - count), n, 0.5)))
 

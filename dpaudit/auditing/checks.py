@@ -123,8 +123,9 @@ class DrawChecks:
         """Return a warning if all draws of both inputs gave one output, else an empty list.
 
         kept: draws in the sample buffer, and later draws with rare outputs.
+        rule: the frozen rules that counted draws.
         unseen: number of certifying draws of d1 and of d2 whose outputs are not in `kept`; None if
-        the outputs were not compared, as after a refutation.
+            the outputs were not compared, as after a refutation.
         """
         later = sum(certifying_tallies(self._ledger), Tally.empty(rule.levels))
         is_spread = int((later.counts.sum(axis=1) > 0).sum()) > 1

@@ -31,7 +31,12 @@ _TIMES = 4
 
 @dataclass(slots=True, eq=False)
 class _Bet:
-    """A witness that bets. counts: (levels, 2), the draws that it has bet on."""
+    """A witness that bets.
+
+    level: the map from outputs to levels (bins).  witness: the function of the level, with its
+        stakes.
+    counts: (levels, 2), number of draws that it has bet on, by level and input.
+    """
 
     level: LevelMap
     witness: Witness
@@ -52,7 +57,8 @@ class DivergenceBets:
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """The level maps by which the next draws have to be counted, one for each witness."""
+        """The maps from outputs to levels (bins) by which the next draws have to be counted, one
+        for each witness."""
         return tuple(bet.level for bet in self._bets)
 
     def is_due(self, spent: int) -> bool:
@@ -80,7 +86,7 @@ class DivergenceBets:
             bet.counts = bet.counts + tally.counts
 
     def record_draws(self, draws: SelectionDraws) -> None:
-        """Bet on draws, which may be learned from afterwards."""
+        """Bet on draws. The draws may be learned from afterwards."""
         self.record(
             [
                 Tally(by_arm(bet.level(draws.outcomes), bet.level.levels, draws.is_d1))
