@@ -36,7 +36,7 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
 )
 # Module of a library for differential privacy -> its package on the index.
-_PACKAGES = {
+PACKAGES = {
     **{name: name for name in ("autodp", "diffprivlib", "opacus", "opendp")},
     "dp_accounting": "dp-accounting",
     "jax_privacy": "jax-privacy",
@@ -249,7 +249,7 @@ def _no_such_module(name: str, missing: str) -> str:
     suggestion = did_you_mean(child, siblings)
     if not parent:
         there = f"there is no module {missing!r} in {os.getcwd()} or on sys.path"
-        return f"{there}{_install(missing)}" if missing in _PACKAGES else f"{there}.{suggestion}"
+        return f"{there}{_install(missing)}" if missing in PACKAGES else f"{there}.{suggestion}"
     where = f"in the package {parent!r}"
     return f"there is no module {child!r} {where}.{suggestion}{list_names(siblings)}"
 
@@ -347,13 +347,13 @@ def _broken(name: str, error: BaseException) -> TargetError:
 
 def _install(module: str) -> str:
     """Return the end of a message about a missing module: where to install which package."""
-    package = _PACKAGES.get(module, "it")
+    package = PACKAGES.get(module, "it")
     return f"; install {package} where {sys.executable} finds it"
 
 
 def package_of(module: str) -> str:
     """Return the package that has a module by its name on the index; if unknown, the module."""
-    return _PACKAGES.get(module.partition(".")[0], module)
+    return PACKAGES.get(module.partition(".")[0], module)
 
 
 def _place(error: BaseException) -> str:

@@ -36,6 +36,7 @@ from dpaudit.adapters.calls import (
     draw_in_few_sizes,
 )
 from dpaudit.errors import MechanismError, TargetError, UsageError
+from dpaudit.import_path import PACKAGES
 from dpaudit.library_claims import NoClaim
 from dpaudit.processes import worker
 from dpaudit.processes.child import (
@@ -151,11 +152,14 @@ class Worker:
     def _check_found(self, words: str, target: IsolatedTarget) -> None:
         """Raise TargetError if the mechanism imports a package that is not installed.
 
-        words: text of the error. A missing module of the mechanism itself is left to the caller.
+        words: text of the error. A missing module of the mechanism itself is left to the caller,
+        unless it is that of a known library.
         """
         package, path = lacks(words), getattr(target.target, "path", "")
-        module = path.partition(":")[0]
-        if package is not None and not f"{module}.".startswith(f"{package}."):
+        if package is None:
+            return
+        is_own = f"{path.partition(':')[0]}.".startswith(f"{package}.")
+        if package in PACKAGES or not is_own:
             raise not_found(words, self._name, self._python)
 
     def take(self, number: int, dataset: Any) -> None:

@@ -225,6 +225,15 @@ def test_a_missing_package_is_a_matter_of_set_up(
     assert sys.executable in result.output
 
 
+def test_a_library_that_the_interpreter_lacks_is_named_by_its_package(dpaudit: Invoke) -> None:
+    target = "tmlt.core.measurements.base:Measurement"
+    asked = ("--python", sys.executable, *INPUTS, "--claim-from", "library")
+    result = dpaudit("run", target, *asked)
+    assert (result.exit_code, result.code) == (2, "package-missing"), result.output
+    assert "'tmlt.core'" in result.output
+    assert sys.executable in result.output
+
+
 def test_a_package_that_a_module_needs_is_named_with_the_interpreter(
     dpaudit: Invoke, tmp_path: Path
 ) -> None:
