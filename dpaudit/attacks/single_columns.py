@@ -399,8 +399,8 @@ class _BySize(BinSource):
         return self.levels
 
     def intervals(self) -> Intervals:
-        """Return the cells as intervals in the order of their scores, each at the mean of its
-        numbers."""
+        """Return the cells as intervals, in the order of their scores. The position of an interval
+        is the mean of its numbers."""
         place = np.arange(len(self.scores))
         order = np.lexsort((place if self.rising else -place, self.scores))
         rank = np.empty(len(order), dtype=np.int64)

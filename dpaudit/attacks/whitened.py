@@ -73,8 +73,9 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
 def _by_itself(
     step: Step, features: tuple[Number, ...], numbers: FloatArray, selection: SelectionDraws
 ) -> list[Candidate]:
-    """Return the orders by the most informative whitened coordinate alone. Where the inputs differ
-    in a single answer, the other terms of the sum only add noise.
+    """Return the orders by the most informative whitened coordinate alone (a number minus its
+    prediction from the numbers before it). Where the inputs differ in a single answer, the other
+    terms of the sum only add noise.
 
     step: the whitened coordinate.
     """
@@ -89,8 +90,9 @@ def _by_itself(
 
 
 def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
-    """Return a whitened coordinate in the units of the outputs, with coefficients rounded to short
-    decimals. Each rounding changes the standard deviation of the difference by at most about 1 %.
+    """Return a whitened coordinate (a number minus its prediction from the numbers before it) in
+    the units of the outputs, with coefficients rounded to short decimals. Each rounding changes the
+    standard deviation of the difference by at most about 1 %.
 
     spread: standard deviation of the whitened coordinate.
     """

@@ -165,7 +165,7 @@ def add_at_end(path: Path, content: bytes) -> None:
         before = path.read_bytes() if path.exists() else b""
         if len(before) + len(content) < _LARGEST_SUMMARY:
             with path.open("ab") as file:
-                # A heading must begin a line.
+                # The text begins with a heading, which must begin a line.
                 file.write(b"\n" + content if before[-1:] not in (b"", b"\n") else content)
 
 

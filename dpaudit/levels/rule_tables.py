@@ -190,7 +190,8 @@ def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: floa
     `predicted_epsilon`."""
     odds = math.exp(min(epsilon, 300.0))
     noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * table.draws / max(1, coming))
-    # Fewer guesses may be wrong here than on the draws to come: an upper bound of Poisson counts.
+    # Fewer guesses may be wrong in the learning draws than in the draws to come. So `missed` raises
+    # the number of wrong guesses, as an upper bound of a Poisson count.
     missed = noise**2 / 2 + noise * np.sqrt(table.wrong + noise**2 / 4)
     error = np.sqrt(noise**2 * table.correct + (odds * missed) ** 2)
     lower = table.correct - odds * table.wrong - error

@@ -106,7 +106,8 @@ def decode(node: Any) -> Any:
     if read is None:
         raise ValueError(f"the form {tag!r} is not known")
     body = node[tag]
-    # A form in `_OF_PARTS` has several arguments, which `body` lists.
+    # If the tag is in `_OF_PARTS`, `body` lists several arguments of the function that makes the
+    # value.
     return read(*body) if tag in _OF_PARTS else read(body)
 
 
