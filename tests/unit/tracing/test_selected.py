@@ -178,9 +178,10 @@ def test_counting_stops_when_the_counts_refute_the_claim() -> None:
 def test_counts_that_end_counting_refute_the_claim_by_exact_bounds() -> None:
     for runs in (50, 150, 500, 1_500):
         often, most = np.arange(1, runs + 1, 7), 1 - one_sided._LEVEL ** (1 / runs)
-        least = stats.beta.ppf(one_sided._LEVEL, often, runs - often + 1)
+        least = np.asarray(stats.beta.ppf(one_sided._LEVEL, often, runs - often + 1))
         for epsilon, delta in ((0.0, 0.0), (1.0, 0.0), (1.0, 0.01), (3.0, 1e-6)):
-            ends = [one_sided._refutes(counted(one, runs), (epsilon, delta)) for one in often]
+            point = (epsilon, delta)
+            ends = [one_sided._refutes(counted(one, runs), point) for one in often.tolist()]
             assert np.all(least[ends] > math.exp(epsilon) * most + delta)
     assert one_sided._refutes(counted(100, 200), (1.0, 0.0))
     assert not one_sided._refutes(counted(100, 200), (2.0, 0.0))
