@@ -26,7 +26,7 @@ from tests.sent import ends_with
 
 ROOT = Path(__file__).parents[2]
 LAPLACE = "mechanisms.laplace:laplace"
-SAMPLES = 100_000
+SAMPLES = 40_000
 
 # A process that has imported Dask, and forks a scheduler or a worker for each line of its input.
 # An empty line ends all forks.
@@ -148,7 +148,7 @@ def test_a_worker_may_die(cluster: Cluster) -> None:
     seen: list[int] = []
 
     def kill_one(progress: Progress) -> None:
-        if progress.draws > 30_000 and len(cluster.workers) == 2:
+        if progress.draws > 12_000 and len(cluster.workers) == 2:
             assert seen[-1] < SAMPLES
             os.kill(cluster.workers.pop(), signal.SIGKILL)
         seen.append(progress.draws)
@@ -164,7 +164,7 @@ def test_a_worker_may_die(cluster: Cluster) -> None:
 
 def test_a_scheduler_that_is_lost_is_named(cluster: Cluster) -> None:
     def kill_it(progress: Progress) -> None:
-        if progress.draws > 30_000:
+        if progress.draws > 12_000:
             os.kill(cluster.scheduler, signal.SIGKILL)
 
     # A file gives the address as well.

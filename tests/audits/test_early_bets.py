@@ -153,8 +153,8 @@ def test_fast_draws_choose_a_confirmation() -> None:
 
 
 def test_bets_are_the_same_for_workers() -> None:
-    whole = leaks(seed=1, claim=PureDP(0.5), samples=400)
-    shared = leaks(seed=1, claim=PureDP(0.5), samples=400, workers=2)
+    whole = leaks(seed=1, claim=PureDP(0.5), samples=200)
+    shared = leaks(seed=1, claim=PureDP(0.5), samples=200, workers=2)
     assert shared.certificates[0].blocks == whole.certificates[0].blocks
     assert shared.certificates[0].rounds == whole.certificates[0].rounds
 

@@ -168,7 +168,7 @@ def test_an_interrupted_run_has_the_trace_of_an_undisturbed_one(tmp_path: Path) 
 def test_it_may_be_interrupted_after_any_block(tmp_path: Path) -> None:
     spec = spec_of(batch, PureDP(0.5), samples=100)
     expected, blocks = whole_and_blocks(spec)
-    for place in range(0, blocks, 2):
+    for place in range(0, blocks, 3):
         folder = tmp_path / str(place)
         with pytest.raises(Cut):
             cut_after(spec, place, folder)

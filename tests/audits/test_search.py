@@ -35,7 +35,7 @@ from mechanisms.neighbours.planted import PLANTED
 from tests.raising import code, refusal
 
 UNIT = "list of number in [0, 1]"
-SAMPLES = 10_000
+SAMPLES = 6_000
 Draws = NDArray[np.float64]
 
 
