@@ -182,12 +182,14 @@ def test_a_real_batch_is_kept_rechecked_repeated_and_forged(
 
 
 def test_a_journal_goes_on_with_the_same_shares(dpaudit: Any, batch: Path, tmp_path: Path) -> None:
-    batch.write_text(BATCH.replace("20_000", "2_000"), encoding="utf-8")
+    text = BATCH.replace("20_000", "500").replace("epsilon: 0.5", "epsilon: 0.1")
+    batch.write_text(text, encoding="utf-8")
     words_ = ("run", batch, "--journal", tmp_path / "journal", "--json", tmp_path / "r.json")
     dpaudit(*words_)
     before = from_json((tmp_path / "r.json").read_text("utf-8"))
     dpaudit(*words_, "--resume")
     after = from_json((tmp_path / "r.json").read_text("utf-8"))
+    assert "VIOLATION" in [one.verdict.value for one in before]
     assert [one.ending for one in after] == [one.ending for one in before]
     assert [one.family for one in after] == [one.family for one in before]
     # Another batch has other shares, so that its audits are other ones.

@@ -174,7 +174,6 @@ def test_a_comparison_tells_a_warning_that_fails(dpaudit: Any) -> None:
         (["-x"], 2),
         (["-x", "--maxfail=1"], 2),
         (["--maxfail", "2"], 3),
-        (["-x", "--workers", "2"], 2),
     ],
 )
 def test_a_run_stops_at_its_failures(dpaudit: Any, flags: list[str], ended: int) -> None:

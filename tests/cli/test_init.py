@@ -241,13 +241,13 @@ def test_a_leak_is_shown_at_once_and_its_test_is_red(folder: Path) -> None:
 
 
 def test_a_private_mechanism_is_green(folder: Path) -> None:
-    done = started("mine.py:private_count", "--epsilon", "1")
+    done = started("mine.py:private_count", "--epsilon", "1", "--samples", "5000")
     assert done.returncode == 0, done.stderr
     assert "NO VIOLATION FOUND  private_count" in done.stdout
     assert ran("run", "audits.yaml", "-q").returncode == 0
     code, said = pytest_says()
     assert code == 0
-    assert "dpaudit: 1 privacy audit of 100,000 draws" in said
+    assert "dpaudit: 1 privacy audit of 5,000 draws" in said
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_private_mechanism_is_green(folder: Path) -> None:
 )
 def test_what_signatures_say(folder: Path, words: str, expected: dict[str, Any]) -> None:
     name, *more = words.split()
-    done = started(f"mine.py:{name}", "--epsilon", "1", "--samples", "2000", *more)
+    done = started(f"mine.py:{name}", "--epsilon", "1", "--samples", "500", *more)
     assert done.returncode == 0, done.stderr
     assert expected.items() <= audit().items()
     assert len(load_config(folder / "audits.yaml")) == 1
@@ -492,7 +492,7 @@ def test_modules_and_files_of_other_folders(folder: Path) -> None:
     (folder / "inside" / "random.py").write_text(MINE)
     files = ("inside/package/noise.py", "my-noise.py", "inside/random.py")
     for target in ("inside.package.noise", *files):
-        words = (f"{target}:private_count", "--epsilon", "1", "--force", "--samples", "2000")
+        words = (f"{target}:private_count", "--epsilon", "1", "--force", "--samples", "500")
         done = started(*words)
         assert done.returncode == 0, done.stderr
         assert fails() == ""
@@ -651,7 +651,7 @@ def test_the_numbers_are_written_out(dpaudit: Any, folder: Path) -> None:
 
 def test_a_parameter_with_a_default_gets_the_number_of_the_claim(folder: Path) -> None:
     """At its default of 1 the mechanism, which is right, would be accused."""
-    claim = ("--epsilon", "0.5", "--samples", "10000", "--force")
+    claim = ("--epsilon", "0.5", "--samples", "2000", "--force")
     for name, more, key, value in (
         ("defaulted", (), "params", {"epsilon": 0.5}),
         ("Defaulted", (), "init", {"epsilon": 0.5}),
@@ -717,7 +717,7 @@ def at_terminal(target: str, answers: dict[str, str]) -> tuple[int, str]:
     """Return the exit code of init on a terminal and what it shows; takes out every answer that was
     asked for."""
     main, side = pty.openpty()
-    words = [*warm.dpaudit(), "init", target, "--samples", "2000"]
+    words = [*warm.dpaudit(), "init", target, "--samples", "500"]
     running = subprocess.Popen(words, stdin=side, stdout=side, stderr=side, close_fds=True)
     os.close(side)
     said = ""

@@ -170,9 +170,6 @@ def test_rare_outputs_are_planned_for_at_the_best_point_of_a_curve(dpaudit: Any)
     assert dpaudit(*run).exit_code == 0
     fewer = dpaudit("run", *inputs, "--samples", str(samples // 2), "--require-rare", "0.05")
     assert fewer.exit_code == 4
-    (number,) = re.findall(r"--samples ([\d_]+)\.", words(fewer.stdout))
-    enough = ("--samples", number, "--require-rare", "0.05")
-    assert dpaudit("run", *inputs, *enough).exit_code == 0
 
 
 @pytest.mark.usefixtures("one_trial")
@@ -247,20 +244,20 @@ def test_a_mechanism_that_fails(dpaudit: Any) -> None:
     assert result.code is not None
 
 
-@pytest.mark.parametrize("trial", [(), ("--trial", "2000")])
-def test_inputs_that_no_trial_tells_apart_have_no_plan(dpaudit: Any, trial: tuple[str]) -> None:
+def test_inputs_that_no_trial_tells_apart_have_no_plan(dpaudit: Any) -> None:
     """Another trial would choose another event, and plan for other numbers of draws."""
-    result = dpaudit("plan", "m.py:blind", *ASKED[2:], *trial)
+    result = dpaudit("plan", "m.py:blind", *ASKED[2:])
     said = words(result.stdout)
     assert result.exit_code == 4
     assert re.match(r"No plan: .* no difference in [\d,]+ draws ", said)
     assert re.search(r" --trial \d+ takes ", said)
     assert "1 of " not in result.stdout  # a share of an event
-    result = dpaudit("plan", "m.py:blind", *ASKED[2:], *trial, "-q")
+    result = dpaudit("plan", "m.py:blind", *ASKED[2:], "-q")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "showed no difference" in result.stderr
 
 
+@pytest.mark.usefixtures("one_trial")
 @pytest.mark.parametrize("claim", [("--mu", "2"), ("--rho", "0.6")])
 def test_a_claim_that_leaks_most_at_a_point_without_a_multiple(
     dpaudit: Any, claim: tuple[str]

@@ -401,7 +401,8 @@ def test_draws_that_the_clock_planned_are_not_run_again(dpaudit: Any, tmp_path: 
 
 def test_results_made_from_python_are_not_run_again(dpaudit: Any, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
-    path.write_text(to_json([audit(lambda x, rng: x + rng.laplace(), 0, 1, PureDP(1.0))]), "utf-8")
+    made = audit(lambda x, rng: x + rng.laplace(), 0, 1, PureDP(1.0), samples=200)
+    path.write_text(to_json([made]), "utf-8")
     result = dpaudit("report", "--rerun", path)
     assert (result.exit_code, result.code) == (2, "rerun-impossible")
     assert "the request" in result.stderr

@@ -138,7 +138,7 @@ def test_a_run_killed_three_times_has_the_result_of_an_undisturbed_one(
 ) -> None:
     plain, file = tmp_path / "plain.json", tmp_path / "result.json"
     # With `auto` others join where the machine is slow, and the result says how many drew.
-    long = (*TARGET, "--samples", "20000", "-q", "--workers", "1")
+    long = (*TARGET, "--samples", "8000", "-q", "--workers", "1")
     assert dpaudit(*long, "--journal", tmp_path / "uncut", "--json", plain).exit_code == 0
     whole = (tmp_path / "uncut" / "laplace.journal").stat().st_size
     keeping = ("--journal", tmp_path, "--resume", "--json", file)

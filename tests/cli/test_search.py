@@ -76,7 +76,7 @@ def test_inputs_outside_the_space_count_only_if_asked(folder: Path, dpaudit: Any
     counted = dpaudit(*words, "--outside")
     assert counted.exit_code == 1
     assert "outside the space" in counted.stdout
-    silent = dpaudit(*words, "--inside")
+    silent = dpaudit(*words[:-1], "2000", "--inside")
     assert silent.exit_code == 0
     assert "  outside  " not in silent.stdout
     both = dpaudit(*words, "--inside", "--outside")
@@ -106,7 +106,7 @@ def test_what_is_printed_reproduces_a_pair_of_tables(
 ) -> None:
     """By the command line or, where that has no form for a table without rows, by Python."""
     words = ("--space", f"table of 0 to 4 {columns}", "--adjacency", adjacency, "--as", form)
-    ended = dpaudit("search", f"m.py:{mechanism}", *words, "--epsilon", "1", "--samples", "2000")
+    ended = dpaudit("search", f"m.py:{mechanism}", *words, "--epsilon", "1", "--samples", "1000")
     assert ended.exit_code == 1, ended.stdout
     lines = ended.stdout.splitlines()
     commands = [one for one in lines if one.startswith("  reproduce ")]
@@ -125,7 +125,7 @@ def test_what_is_printed_reproduces_a_pair_of_tables(
 
 
 def test_a_result_is_rechecked_and_repeated(folder: Path, dpaudit: Any) -> None:
-    words = ("search", "m.py:bad", *UNIT, "--samples", "5000", "--json", "r.json")
+    words = ("search", "m.py:bad", *UNIT, "--samples", "2000", "--json", "r.json")
     assert dpaudit(*words).exit_code == 1
     assert dpaudit("report", "r.json").exit_code == 0
     again = dpaudit("report", "r.json", "--rerun")
@@ -189,7 +189,7 @@ def test_a_file_is_for_run(folder: Path, dpaudit: Any) -> None:
 def test_a_file_of_searches(folder: Path, dpaudit: Any) -> None:
     (folder / "a.yaml").write_text(
         "version: 1\n"
-        "defaults: {samples: 5_000, adjacency: add-remove, claim: {epsilon: 1}}\n"
+        "defaults: {samples: 2_000, adjacency: add-remove, claim: {epsilon: 1}}\n"
         "audits:\n"
         f"  - {{mechanism: 'm.py:${{name}}', search: '{SPACE}',\n"
         "     matrix: {name: [good]}, expect: pass}\n"
