@@ -275,7 +275,7 @@ def test_audits_refute_false_claims_and_round_trip_through_json(
 ) -> None:
     claim = ApproximateZCDP(rho, delta)
     mechanism = partial(fails_sometimes, share=0.3)
-    result = dpaudit.audit(mechanism, 0, 1, claim, samples=10_000)
+    result = dpaudit.audit(mechanism, 0, 1, claim, samples=4_000)
     assert result.verdict is verdict
     (again,) = from_json(to_json([result]))
     assert again.claim == claim

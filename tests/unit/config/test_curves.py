@@ -35,7 +35,8 @@ def write(folder: Path, claim: str, more: str = "") -> Path:
 
 def test_point_and_curve_are_audited_apart(tmp_path: Path) -> None:
     claim = "{epsilon: 4, delta: 1e-4, curve: {gaussian: {sigma: 1.25}, expect: violation}}"
-    point, curve = load_config(write(tmp_path, claim, "    expect: pass\n"))
+    path = write(tmp_path, claim, "    expect: pass\n")
+    point, curve = load_config(path, {"samples": 10_000})
     assert (point.name, curve.name) == ("noisy", "noisy (curve)")
     assert (point.claim, curve.claim) == (ApproximateDP(4, 1e-4), GaussianDP(0.8))
     assert (point.requirements.expect, curve.requirements.expect) == ("pass", "violation")
@@ -74,9 +75,8 @@ def test_what_is_no_curve_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 def test_functions_are_found_beside_the_file(tmp_path: Path) -> None:
-    (spec,) = load_config(
-        write(tmp_path, "{definition: computational, epsilon: 0.5, adversary: 'mine.py:guess'}")
-    )
+    path = write(tmp_path, "{definition: computational, epsilon: 0.5, adversary: 'mine.py:guess'}")
+    (spec,) = load_config(path, {"samples": 5_000})
     assert isinstance(spec.claim, ComputationalDP)
     assert str(spec.claim.adversary).endswith("mine.py:guess")
     assert run_audit(spec).verdict is Verdict.VIOLATION

@@ -310,7 +310,7 @@ def bit(x: int, size: int, rng: Any) -> Any:
 
 @pytest.mark.parametrize("claim", [PureDP(1.0), dpaudit.ApproximateDP(1.0, 0.1)])
 def test_the_course_of_wealth_ends_as_the_certificate_says(claim: PrivacyClaim) -> None:
-    result = dpaudit.audit(bit, 0, 1, claim, samples=4_000, name="bit")
+    result = dpaudit.audit(bit, 0, 1, claim, samples=1_000, name="bit")
     (one,) = result.certificates
     rounds = [beliefs_of(believed) for believed in one.rounds]
     looks = course(one.point, rounds, one.blocks)
@@ -340,7 +340,7 @@ def test_the_course_of_wealth_ends_as_the_certificate_says(claim: PrivacyClaim) 
     ids=lambda one: one.key,
 )
 def test_audits_of_other_definitions_have_every_figure(claim: PrivacyClaim) -> None:
-    result = dpaudit.audit(bit, 0, 1, claim, samples=4_000, name="bit")
+    result = dpaudit.audit(bit, 0, 1, claim, samples=1_000, name="bit")
     assert [one.name for one in pictures(result)] == ["region", "profile", "outputs", "wealth"]
     rows = of(result, "outputs").rows
     assert rows
