@@ -84,7 +84,7 @@ def takes_ctrl_c(x):
     os.kill(os.getpid(), signal.SIGINT)
 
 def has_children(x, rng):
-    if rng.random() < 0.02:
+    if rng.random() < 0.005:  # each copies the memory of the program
         child = os.fork()
         if child == 0:
             os._exit(7)
@@ -173,7 +173,7 @@ def test_a_line_that_begins_with_dashes_alone_is_a_command_too() -> None:
 
 def test_children_of_a_mechanism_may_leave(folder: Path) -> None:
     ended = audit("has_children")
-    assert len((folder / "children").read_text()) > 10
+    assert len((folder / "children").read_text()) > 2
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("NO VIOLATION FOUND")
 
@@ -416,7 +416,7 @@ def _fed(script: str) -> subprocess.CompletedProcess[str]:
 
 def test_pipes_that_end_are_read() -> None:
     audit("laplace", "--json", "r.json")
-    feeds = ("REPORT <(sleep 0.2; cat r.json)", "cat r.json | REPORT -", "REPORT - < r.json")
+    feeds = ("REPORT <(sleep 0.2; cat r.json)", "REPORT - < r.json")
     named = "mkfifo p; cat r.json > p & REPORT p"
     for feed in (*feeds, "cat r.json | REPORT /dev/stdin", named):
         ended = _fed(feed)
