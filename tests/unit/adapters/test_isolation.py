@@ -172,7 +172,8 @@ def test_equal_slow_ends_are_reported_and_end_the_audit(
     ):
         mechanism.sample_each([0, 1] * 100, rng())
     (text,) = caplog.messages
-    assert re.fullmatch(r"all \d draws of .*:always .* timeout \(.*\)", text)
+    # On a busy machine, the first draw alone may take as long.
+    assert re.fullmatch(r"(all \d draws|the only draw) of .*:always .* timeout \(.*\)", text)
 
 
 def test_slow_ends_on_one_input_do_not_end_the_audit(
