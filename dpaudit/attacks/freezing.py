@@ -147,8 +147,8 @@ def _other_rule(
     if refutes(winner, objective):
         return None
     is_of_bins = isinstance(winner, OrderedBins)
-    # Cells of kept draws are ordered by fits to other draws. Here they are ordered by their shrunk
-    # counts, as they will be when further draws are counted.
+    # Before, cells of draws in memory were ordered by fits to other draws. Here they are ordered by
+    # their own shrunk counts, as they will be when further draws are counted.
     others = [
         UnorderedCells.of(one.attack, one.cell_counts) if isinstance(one, UnorderedCells) else one
         for one in candidates
@@ -222,8 +222,8 @@ def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArr
 
 
 def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:
-    """Return the rules that the stake for rare outputs is bet on: one row if δ = 0, else two equal
-    rows that share the stake.
+    """Return the rules on which bettors stake the wealth that they keep for rare outputs: one row
+    if δ = 0, else two equal rows that share this wealth.
 
     The rule is the rare rule of the portfolio. Without a rare rule it is the main rule, if δ = 0
     and draws are already counted; otherwise a rule that always abstains.

@@ -276,8 +276,8 @@ class RareTable:
         return result
 
     def _rule_of(self, guesses: _Guesses, point: ProfilePoint, share: float) -> Rule:
-        """Return the rule that guesses in these cells. It has a level for no guess, a level for
-        each guess, and a level for unseen outcomes.
+        """Return the rule that guesses in these cells. It has a level (group of outcomes) for no
+        guess, a level for each guess, and a level for unseen outcomes.
 
         point: the point (ε, δ) of the claim's profile that the rule tests.
         share: share of the error probability of the exact test.

@@ -110,11 +110,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkovStates:
-    """The states of sequences, entry by entry.
+    """The states of sequences, entry by entry. A state is a summary of the earlier entries.
 
-    summary: which parts of the past a state keeps.
+    summary: which parts of the earlier entries a state keeps.
     steps: the entries, with log-ratios of 0.
-    cells: for each entry, (size,), state * symbols + symbol of every sequence; empty if not kept.
+    cells: for each entry, (size,), the index state * symbols + symbol of every sequence, where a
+        symbol is the number of a value; empty if not kept.
     pasts: for each entry, the past of each of its states.
     worth: log-likelihood of all entries given their states, minus half of the log of the number of
         draws for each parameter (Schwarz 1978).

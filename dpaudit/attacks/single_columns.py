@@ -158,8 +158,8 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     count = cells.intervals + len(cells.labels) + 1
     counts = by_fold(cells(column), count, selection.is_d1)
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-    # Numbers that rarely repeat: neighbouring intervals have similar log-ratios, so that no
-    # interval is ordered by its own counts.
+    # Whether numbers rarely repeat: if so, neighbouring intervals have similar log-ratios, so that
+    # no interval is ordered by its own counts.
     is_fine = len(numbers) > 0 and is_continuous(numbers)
     cell_counts = None if is_fine else CellCounts(CellLevels(cells, count), counts.sum(axis=0))
     return [

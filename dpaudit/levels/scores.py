@@ -83,7 +83,8 @@ class Intervals:
         return later if self.place_labels is None else self.place_labels(later)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Intervals:
-        """Return the intervals for outcomes of another form.
+        """Return the intervals for outcomes of another form, such as before their numbers were
+        rounded.
 
         of: turns a level map of these intervals into a level map of the other outcomes.
         """
