@@ -22,7 +22,8 @@ the twenty mechanisms of DP-Sniper's suite (benchmarks/peer_suite.py) at each nu
 
 A run records the parts that it uses (benchmarks/removals.py). A removal of another part would give
 the same efficiency, which is then taken from that run; so are candidates of scorers that a removal
-does not touch. `--keep` writes all efficiencies to a file, from which a later run continues.
+does not touch. `--keep` writes all efficiencies to a file, from which a later run of the same
+learner continues.
 
 Learning from counts, which begins at some 1.6 million draws, is measured by whole audits; below
 that, `learn` is called on the draws that an audit would keep, which takes a third of the time.
@@ -164,6 +165,11 @@ class Ablation:
                     self.left.remove(name)
                     yield f"  stays: {name:<44}{loss}"
             case.forget()
+        for name in self.left:
+            worst = max(self.cases, key=lambda one: self._screened[one.name, name])
+            mean = float(np.mean([self._screened[one.name, name] for one in self.cases]))
+            most = self._screened[worst.name, name]
+            yield f"  left:  {name:<44}{mean:+.4f} on average, at most {most:+.3f} {worst.name}"
 
     def alone(self) -> Iterator[str]:
         """Measure what is left with all seeds, the most telling cases first."""

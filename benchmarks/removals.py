@@ -155,7 +155,7 @@ NEUTRAL: dict[str, float] = {
     "PENALTY_WITHOUT_DELTA": 0.0,
     "PENALTY_SMOOTHED": 0.0,
     "PENALTY_ONE_FIT": 0.0,
-    "PENALTY_SHRUNK": 0.0,
+    "PENALTY_SHRUNK": 0.5,  # that of one fit; the code divides by it
     "DEVIATIONS": 0.0,
     "DEVIATIONS_BEYOND_LUCK": 2.0,
     "ERRORS_OF_COLUMN": -math.inf,
