@@ -24,7 +24,8 @@ import dpaudit
 from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
-from dpaudit.sampling.independence import CHECKS, WARNED, check_blocks, check_calls, check_further
+from dpaudit.sampling.homogeneity import check_blocks, check_calls, check_further
+from dpaudit.sampling.independence import CHECKS, WARNED
 from mechanisms import shared_noise
 
 DEPENDENT: tuple[Callable[..., Any], ...] = (

@@ -57,7 +57,6 @@ from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.whitened import innovations
 from dpaudit.auditing import counting
 from dpaudit.auditing.counting import Counts, RareStore
-from dpaudit.certificates.certificate import RuleKind
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
@@ -67,6 +66,7 @@ from dpaudit.certificates.evidence import (
     hidden_delta,
 )
 from dpaudit.certificates.fixed_test import FrozenRule
+from dpaudit.certificates.records import RuleKind
 from dpaudit.certificates.wealth import block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.composed import replace

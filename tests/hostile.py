@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from dpaudit.certificates.certificate import ExactCertificate, ExactEvent, FirstFailure, Recording
+from dpaudit.certificates.certificate import ExactCertificate, ExactEvent
 from dpaudit.certificates.one_run import OneRunCertificate
+from dpaudit.certificates.records import FirstFailure, Recording
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,

@@ -22,7 +22,8 @@ from dpaudit.certificates.one_run import CanaryScores, Rate, Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
-from dpaudit.inputs.canaries import coins_digest
+from dpaudit.inputs.canaries import SPLIT, coins_digest
+from dpaudit.sampling.independence import IMPOSSIBLE, WARNED
 from dpaudit.stats.binomial import (
     clopper_pearson_lower,
     clopper_pearson_upper,
@@ -42,22 +43,15 @@ Places = NDArray[np.intp]
 _SHARES = (0.1, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
 # Share of the canaries on which the number of guesses is chosen (benchmarks/canaries.py).
 CHOOSING = 0.5
-# Number of the random stream that splits the canaries and orders equal scores. The streams of
-# `dpaudit.Canaries` have other numbers.
-_SPLIT = 3
-# Warn about coins that fair coins give, as uneven as these, with a probability below the first
-# number; refuse them below the second, as `bound` refuses dependent rows.
-_UNFAIR, _REFUSED = 1e-4, 1e-12
-# Warn if the number of runs (maximal sequences of equal coins) differs from its mean by more than
-# this number of standard deviations, which has a probability of about `_UNFAIR`; and the smallest
-# number of canaries for this check, which assumes a normal distribution.
-_RUNS_APART, _FEWEST_FOR_RUNS = 4.5, 50
-# Smallest number of repeated coins that gives a warning: fair coins repeat with probability 2⁻³⁰.
-_REPEATED = 30
+# Smallest number of repeated coins that is refused: fair coins repeat this number of coins with a
+# probability below `IMPOSSIBLE`.
+_REPEATED = math.ceil(-math.log2(IMPOSSIBLE))
 # Below this AUROC (probability that an included canary has a larger score than an excluded one),
 # the scores probably have the wrong sign.
 _REVERSED = 0.4
+# False-positive rates for which a report shows the true-positive rate.
 _FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+# Number of bins of the histogram of scores, and maximum number of points of the ROC curve.
 _BINS, _ROC_POINTS = 24, 100
 
 
@@ -113,7 +107,7 @@ def audit_scores(
             "independent canaries need a threshold, above which all guesses say in; leave out sides"
         )
         raise UsageError(why, code="options-conflict")
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_SPLIT,)))
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SPLIT,)))
     order = rng.permutation(len(scores))
     # The first half of the canaries, in random order, chooses the plan; guesses are made about the
     # other half.
@@ -241,7 +235,7 @@ def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
         which = "in" if count else "out"
         raise _invalid(f"all {n:,} canaries are {which}; a fair coin must decide for each of them")
     p = _uneven(included)
-    if p < _REFUSED:
+    if p < IMPOSSIBLE:
         raise _invalid(
             f"{count:,} of {n:,} canaries are in, which fair coins give with probability {p:.1g}; "
             "give all canaries whose coins were tossed, and toss each with probability ½"
@@ -276,20 +270,18 @@ def _warnings(included: Bools) -> tuple[str, ...]:
     n, count = len(included), int(included.sum())
     warnings = []
     p = _uneven(included)
-    if p < _UNFAIR:
+    if p < WARNED:
         warnings.append(
             f"{count:,} of {n:,} canaries are in; fair coins are so uneven with probability "
             f"{p:.1g}. The result holds only for fair coins"
         )
-    out = n - count
-    expected = 1 + 2 * count * out / n
-    spread = math.sqrt(max(1e-9, (expected - 1) * (expected - 2) / max(1, n - 1)))
-    runs = 1 + int((included[1:] != included[:-1]).sum())
-    if n >= _FEWEST_FOR_RUNS and abs(runs - expected) > _RUNS_APART * spread:
+    changes = included[1:] != included[:-1]
+    if _uneven(changes) < WARNED and not warnings:
         warnings.append(
-            f"the coins depend on the order of the rows ({runs:,} streaks of equal coins, about "
-            f"{expected:,.0f} expected). If the rows were sorted after the scores were computed, "
-            "ignore this; otherwise the coins were not independent, and the result is invalid"
+            f"the coins depend on the order of the rows ({1 + changes.sum():,} streaks of equal "
+            f"coins, about {(n + 1) / 2:,.0f} expected). If the rows were sorted after the scores "
+            "were computed, ignore this; otherwise the coins were not independent, and the result "
+            "is invalid"
         )
     return tuple(warnings)
 

@@ -23,8 +23,8 @@ from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.auditing.divergence_bets import DivergenceBets
 from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Block, Stage
 from dpaudit.certificates.evidence import BETTING_SHARE, EARLY_BETTING_SHARE
+from dpaudit.certificates.records import Block, Stage
 from dpaudit.certificates.wealth import Wealth, block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
@@ -197,9 +197,6 @@ class Ledger:
 
 # Maximum number of draws with rare outputs that are kept in memory.
 MOST_KEPT = 16_384
-# Ratio of consecutive limits that eviction tries. A limit is the number of draws above which an
-# output counts as frequent and is evicted.
-_EVICTION_STEP = 1.2
 
 
 class RareStore:
@@ -269,9 +266,8 @@ class RareStore:
             rare_filter, _ = self.rare_filter.narrowed(kept.outcomes, frequency, spared)
             return int(np.count_nonzero(rare_filter.is_rare(kept.outcomes)))
 
-        limits = [OFTEN]
-        while limits[-1] < MOST_KEPT // 2:
-            limits.append(math.ceil(_EVICTION_STEP * limits[-1]))
+        # Numbers of draws above which an output counts as frequent and is evicted.
+        limits = range(OFTEN, MOST_KEPT // 2)
         place = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
         limit = limits[max(0, place - 1)]
         if place > 0 or 2 * size_without(limit) <= kept.size:

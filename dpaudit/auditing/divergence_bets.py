@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.certificates.certificate import DivergenceBet
 from dpaudit.certificates.evidence import mixed_log_wealth
+from dpaudit.certificates.records import DivergenceBet
 from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, LevelMap
 from dpaudit.stats.witness import Witness, most_telling_witness
 
-# Witnesses begin after this number of draws, and whenever draws have grown by the factor.
-_FIRST, _GROWTH = 400, 2
+# Witnesses begin after this number of draws, and whenever draws have doubled.
+_FIRST = 400
 # At every such time one witness begins for each of these numbers of draws to come, as multiples of
 # the draws so far: stakes for more draws are smaller.
 _COMING = (2, 6)
@@ -71,7 +71,7 @@ class DivergenceBets:
         level: map from outputs to levels.  spent: number of draws so far.
         expected: (levels, 2), expected draws by level and input.
         """
-        self._next, self._times = _GROWTH * spent, self._times + 1
+        self._next, self._times = 2 * spent, self._times + 1
         for times in _COMING:
             witness = most_telling_witness(
                 expected, self.limits, times * spent, self.alpha * self._share

@@ -9,13 +9,10 @@ error if calls exhaust the mechanism, or if new processes draw from another dist
 
 from __future__ import annotations
 
-import logging
-import math
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, nullcontext, suppress
-from dataclasses import asdict
 from functools import partial
 from importlib import metadata
 from typing import Any
@@ -23,32 +20,31 @@ from typing import Any
 import numpy as np
 
 from dpaudit import torch_use
-from dpaudit.adapters.calls import ONE_BY_ONE
-from dpaudit.adapters.pmf import stated_law
 from dpaudit.attacks.user_attacks import load_attacks
-from dpaudit.auditing import checks
+from dpaudit.auditing.checks import doubtful_inputs
 from dpaudit.auditing.counting import PROBING, Ledger
-from dpaudit.auditing.exact_pmf import exact_certificates
 from dpaudit.auditing.journal import Journal, opened_journal
-from dpaudit.auditing.options import MINIMUM_SAMPLES, StopEarly, flag_of
+from dpaudit.auditing.kept_state import KeptState, state_words
+from dpaudit.auditing.options import StopEarly, flag_of
 from dpaudit.auditing.pair_audit import PairAudit
+from dpaudit.auditing.redrawing import Redrawing, Refutation, redrawing_remarks
 from dpaudit.auditing.schedule import (
     FIRST_CALLS,
-    PROBE,
+    PROBE_CALLS,
     SLOW_DRAW,
     Plan,
-    late_words,
     limits_for,
 )
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.time_left import Notify, TimeLeft
 from dpaudit.auditing.underpowered import why_underpowered
-from dpaudit.certificates.certificate import Certificate, Redrawn
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.records import Redrawn
 from dpaudit.certificates.result import (
     AuditResult,
     Ending,
     Exact,
     Failed,
-    Progress,
     Repeated,
     Sampled,
     Searched,
@@ -64,6 +60,7 @@ from dpaudit.levels.candidates import Scorer
 from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.sampling.chunks import FirstCalls, ToProbe
 from dpaudit.sampling.executors import (
+    LOCAL,
     WORTHWHILE,
     Setup,
     WorkerPool,
@@ -72,27 +69,18 @@ from dpaudit.sampling.executors import (
     resolved,
 )
 from dpaudit.sampling.generators import preserved
-from dpaudit.sampling.independence import DependentDrawsError, check_uncached
+from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
-from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import (
     CallableTarget,
-    runs_in_another_process,
     single_targets,
-    starts_a_program,
 )
 from dpaudit.version import __version__
 from dpaudit.wording import KERNELS, UNSEEDED, counted
 
-# Names of executors whose worker processes this process starts on this machine.
-_LOCAL = (None, "serial", "processes")
-
 # A search that tried fewer pairs than this number has a warning.
 _FEW_PAIRS = 20
-# The audit warns that the time limit is too short if the estimated time is above the limit times
-# this factor.
-_LATE = 1.1
 
 _TIMED = (
     "the audit used elapsed times. They depend on the machine and its load: no seed repeats them, "
@@ -102,12 +90,6 @@ _DIFFERED = (
     "a new process of the mechanism gave other outputs from the same seed than this one: does "
     "a process keep something, such as noise that it draws once?"
 )
-_AFAR = "the processes that draw are started elsewhere"
-_NEW_PROCESSES = "waiting for new processes, which draw again"
-
-_log = logging.getLogger(__name__)
-
-Notify = Callable[[Progress], None]
 
 
 @auditor_errstate()
@@ -163,6 +145,8 @@ def check_mechanism(spec: AuditSpec) -> None:
     Raises the same errors as an audit whose mechanism cannot be loaded.
     """
     if spec.statistics.exact:
+        from dpaudit.adapters.pmf import stated_law
+
         stated_law(spec.target)
         return
     with closing(_sampler_maker(spec)()) as sampler:
@@ -227,7 +211,7 @@ def _search_warnings(searched: Searched, result: AuditResult) -> list[str]:
     is_violation = result.verdict is Verdict.VIOLATION
     if searched.kept and (is_violation or may_refute) and not is_warned:
         redrawn = getattr(result.decisive, "redrawn", None)
-        warnings.append(checks.state_words(searched.kept, redrawn))
+        warnings.append(state_words(searched.kept, redrawn))
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         if searched.refused:
             pairs = counted(searched.refused, "pair")
@@ -284,7 +268,7 @@ def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
         adversary=spec.claim.adversary,
         timing=spec.statistics.timing,
         # Workers on other machines may have another hash seed, which changes the order of sets.
-        text_orders=spec.sampling.executor in _LOCAL,
+        text_orders=spec.sampling.executor in LOCAL,
     )
 
 
@@ -297,27 +281,23 @@ class AuditRun:
 
     _sampler: Sampler
     _pool: WorkerPool
+    _state: KeptState
 
     def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
-        self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
+        self._spec, self._journal = journal.spec, journal
+        self._time = TimeLeft(journal, on_progress)
         self._certificates: list[Certificate] = []
-        # Warning that the time limit is too short, as a tuple; empty without a warning.
-        self._late_warning: tuple[str, ...] = ()
         # Notes about the executor, such as the reason why no other processes drew.
         self._notes: tuple[str, ...] = ()
         self._workers: int | None = None
         # Index of the pair that is audited now.
         self._number = 0
-        # Draws and bets of that pair.
-        self._ledger: Ledger | None = None
-        self._shown: Progress | None = None
         self._make = _sampler_maker(self._spec)
         self._users_attacks: tuple[Scorer, ...] = ()
         # The option `stop_early`, given by the user or chosen by the speed of the mechanism (None:
         # not chosen yet); and whether the speed chose it, so that a rerun might choose otherwise.
         self._stop_early: StopEarly | None = None
         self._is_by_clock = False
-        self._state: State = {}
         # New processes of this audit. Not used where a command or test run shares new processes
         # between all of its audits.
         self._processes = new_processes.NewProcesses()
@@ -326,7 +306,7 @@ class AuditRun:
         spec, journal = self._spec, self._journal
         ending: Ending
         try:
-            ending = Exact(exact_certificates(spec)) if spec.statistics.exact else self._sample()
+            ending = self._exact() if spec.statistics.exact else self._sample()
         except MechanismError as failure:
             ending = Failed(str(failure), tuple(self._certificates), failure.code)
         why = why_underpowered(spec, self._certificates)
@@ -338,7 +318,7 @@ class AuditRun:
             versions=versions(self._certificates),
             warnings=(
                 *journal.warnings,
-                *self._late_warning,
+                *self._time.warning,
                 *(() if spec.requirements.strict else allowed),
             ),
             underpowered=None if allowed else why,
@@ -347,6 +327,12 @@ class AuditRun:
             # A note, since a warning would fail a strict audit that is allowed to be underpowered.
             notes=(*self._notes, *(allowed if spec.requirements.strict else ())),
         )
+
+    def _exact(self) -> Exact:
+        # Imported here, since most mechanisms do not state the distribution of their output.
+        from dpaudit.auditing.exact_pmf import exact_certificates
+
+        return Exact(exact_certificates(self._spec))
 
     def _with_choice(self) -> AuditSpec:
         """Return the audit; if the speed of the mechanism chose `stop_early`, the choice is an
@@ -369,7 +355,7 @@ class AuditRun:
         )
         self._sampler = sampler = self._make()
         check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
-        self._state = kept_state(*sampler.mechanism.parts)
+        self._state = KeptState(sampler, self._make, self._journal)
         with (
             closing(sampler),
             preserved(sampler.carried),
@@ -378,7 +364,8 @@ class AuditRun:
         ):
             try:
                 for number in range(len(spec.pairs)):
-                    self._number, self._ledger = number, None
+                    self._number = number
+                    self._time.begin(number)
                     certificate = self._remarked(self._audit_pair(), warnings[number])
                     self._certificates.append(certificate)
                 self._journal.finish()
@@ -396,7 +383,7 @@ class AuditRun:
         spec = self._spec
         is_auto = spec.sampling.workers == "auto"
         if is_auto and spec.sampling.executor is None:
-            left = None if spec.statistics.timing else self._seconds_left
+            left = None if spec.statistics.timing else self._time.seconds
             return Setup(self._sampler, self._make, left=left)
         workers = (
             1
@@ -411,9 +398,9 @@ class AuditRun:
         single_draws = self._sampler.mechanism.interleaved
         # The process that draws makes the first calls, too: a mechanism may end its process.
         (first,) = drawer([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
-        if single_draws and spec.sampling.executor in _LOCAL and spec.sampling.time is not None:
-            self._check_time(self._most_workers() / max(first.seconds, 1e-9), -4 * PROBE)
-        (probe,) = drawer([ToProbe((number, PROBING, 0), PROBE)])
+        if single_draws and spec.sampling.executor in LOCAL and spec.sampling.time is not None:
+            self._time.check(self._most_workers() / max(first.seconds, 1e-9), -PROBE_CALLS)
+        (probe,) = drawer([ToProbe((number, PROBING, 0), PROBE_CALLS // 4)])
         limits = limits_for(
             max(first.columns, probe.columns),
             single_draws=single_draws,
@@ -425,18 +412,20 @@ class AuditRun:
             spec.sampling.time is not None
         ):  # the remaining time is divided equally among remaining pairs
             seconds = max(0.0, spec.sampling.time - journal.clock()) / (len(spec.pairs) - number)
-        plan = Plan(spec.sampling.samples, seconds, limits, journal.clock, self._check_time)
-        show = partial(self._show, journal.now(), seconds)
-        self._ledger = ledger = Ledger(spec, number, plan, drawer, show)
+        plan = Plan(spec.sampling.samples, seconds, limits, journal.clock, self._time.check)
+        show = partial(self._time.show, journal.now(), seconds)
+        ledger = Ledger(spec, number, plan, drawer, show)
+        self._time.begin(number, ledger)
         audit = PairAudit(ledger, self._users_attacks, partial(self._compared, first.seconds))
         try:
             certificate = audit.run()
         except MechanismError as error:
-            explained = self._explained(error, has_failures=ledger.failures.total > 0)
+            has_failures = ledger.failures.total > 0
+            explained = self._state.explained(error, number, has_failures=has_failures)
             if explained is None:
                 raise
             raise explained from error
-        if certificate.failures and (words := self._exhausted()):
+        if certificate.failures and (words := self._state.exhausted(number)):
             raise MechanismError(words, code="mechanism-exhausted")
         return replace(certificate, reproducible=probe.reproducible)
 
@@ -467,13 +456,13 @@ class AuditRun:
         texts += [_TIMED] if spec.statistics.timing else []
         is_doubted = certificate.refuted or spec.may_refute(certificate.p_value)
         is_reproducible = certificate.reproducible
-        names = self._changed_variables() if is_doubted or not is_reproducible else []
-        texts += [checks.state_words(names, redrawn, is_reproducible)] if names else []
+        names = self._state.changed(self._number) if is_doubted or not is_reproducible else []
+        texts += [state_words(names, redrawn, is_reproducible)] if names else []
         is_compared = redrawn is not None and redrawn.processes > 0
         texts += [_DIFFERED] if is_doubted and self._pool.differed and not is_compared else []
-        doubts, redrawing_notes = checks.redrawing_remarks(redrawn)
+        doubts, redrawing_notes = redrawing_remarks(redrawn)
         # Inputs that a search made have the type that the user asked for.
-        doubtful = [] if spec.search is not None else checks.doubtful_inputs(pair, certificate)
+        doubtful = [] if spec.search is not None else doubtful_inputs(pair, certificate)
         unseeded = [] if is_reproducible or names else [UNSEEDED]
         unseeded += [KERNELS] if not is_reproducible and torch_use.is_loaded() else []
         return replace(
@@ -483,50 +472,7 @@ class AuditRun:
             notes=(*unseeded, *certificate.notes, *notes(pair, spec.group), *redrawing_notes),
         )
 
-    def _explained(self, error: MechanismError, *, has_failures: bool) -> MechanismError | None:
-        """Return the error with a cause added if calls change or exhaust the mechanism, else None.
-
-        has_failures: whether any draw was an exception.
-        """
-        if has_failures and (words := self._exhausted()):
-            return MechanismError(words, code="mechanism-exhausted")
-        spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)
-        names = self._changed_variables() if has_failures or is_dependent else []
-        is_here = spec.sampling.executor in _LOCAL and not runs_in_another_process(spec.target)
-        # workers may have made all calls so far, so this process calls the mechanism, too
-        if is_dependent and not names and is_here:
-            self._make_few_calls()
-            names = self._changed_variables()
-        parts: list[str] = []
-        if names:
-            question = "" if is_dependent else ": do they use anything up?"
-            parts.append(f"; calls change {checks.listed(names)}{question}")
-        is_batch = not (self._sampler.mechanism.interleaved or starts_a_program(spec.target))
-        if is_dependent and is_batch:
-            parts += ["; with ", ONE_BY_ONE, ", dpaudit calls it once for each output"]
-        return MechanismError(*error.parts, *parts, code=error.code) if parts else None
-
-    def _exhausted(self) -> str | None:
-        """Return an error message if calls exhaust the mechanism, else None."""
-        spec, number = self._spec, self._number
-        look = partial(
-            checks.exhausted, self._make, spec.target, spec.pairs[number], spec.sampling.samples
-        )
-        return self._journal.once(f"used up {number}", look)
-
-    def _changed_variables(self) -> list[str]:
-        """Return the names of the mechanism's variables that its calls have changed."""
-        if self._spec.journaling.resume and not runs_in_another_process(self._spec.target):
-            self._make_few_calls()  # earlier, interrupted runs may have made all calls so far
-        sampler = self._sampler
-        names = list(changed(self._state, kept_state(*sampler.mechanism.parts)))
-        return names + (["os.environ"] if sampler.changes_environment else [])
-
-    def _make_few_calls(self) -> None:
-        """Call the mechanism in this process, to see whether calls change its variables."""
-        self._sampler.draw(FirstCalls((self._number, PROBING, 2), FIRST_CALLS))
-
-    def _compared(self, seconds: float, refutation: checks.Refutation) -> Redrawn | None:
+    def _compared(self, seconds: float, refutation: Refutation) -> Redrawn | None:
         """Compare a refutation with draws of new processes, and return a record of the comparison.
 
         Returns None if no comparison is asked for. Raises MechanismError if new processes draw from
@@ -540,34 +486,8 @@ class AuditRun:
         is_asked = processes is not self._processes or can_be_sent or self._pool.others_drew
         if not (is_asked and new_processes.PROCESSES):
             return None
-        if self._spec.sampling.executor not in _LOCAL and not runs_in_another_process(
-            self._spec.target
-        ):
-            return Redrawn(0, 0, _AFAR)
-        redrawing = checks.Redrawing(self._spec, processes, self._make, seconds, self._show_waiting)
-
-        def compare() -> tuple[dict[str, Any], str]:
-            redrawn, words = redrawing.compared(refutation)
-            return asdict(redrawn), words
-
-        recorded = self._journal.once(f"compared {self._number}", compare)
-        if recorded is None:
-            return Redrawn(0, 0, "the journal has no draws of new processes")
-        redrawn, words = recorded
-        if words:
-            raise MechanismError(words, code="new-process-differs")
-        return Redrawn(**redrawn)
-
-    def _seconds_left(self, rate: float) -> float:
-        """Estimate the seconds of drawing that are left for all pairs. rate: draws per second."""
-        spec, later = self._spec, len(self._spec.pairs) - self._number - 1
-        left = None if self._ledger is None else self._ledger.left
-        if spec.sampling.time is not None:
-            seconds = spec.sampling.time - self._journal.now()
-            return seconds if later or left is None else min(seconds, left / rate)
-        return (
-            (spec.sampling.samples if left is None else left) + later * spec.sampling.samples
-        ) / rate
+        redrawing = Redrawing(self._spec, processes, self._make, seconds, self._time.show_waiting)
+        return redrawing.recorded(self._journal, refutation)
 
     def _most_workers(self) -> int:
         """Return the largest number of processes that may draw in the course of the audit."""
@@ -576,54 +496,3 @@ class AuditRun:
         if spec.sampling.workers == "auto" and (spec.statistics.timing or is_short):
             return 1
         return resolved(spec.sampling.executor, spec.sampling.workers)
-
-    def _check_time(self, rate: float, spent: int) -> None:
-        """Warn once if `MINIMUM_SAMPLES` draws of each pair will take longer than the time limit.
-
-        rate: draws per second.
-        spent: number of draws of the present pair so far. A negative number means that this many
-            draws are needed in addition to the minimum.
-        """
-        if self._spec.sampling.time is None:
-            return
-        pairs = len(self._spec.pairs)
-        coming = (pairs - self._number) * MINIMUM_SAMPLES - spent
-        # The clock is read on every call: a journal replays the recorded readings one by one.
-        takes = self._journal.clock() + coming / rate
-        if takes > _LATE * self._spec.sampling.time and not self._late_warning:
-            self._late_warning = (late_words(self._spec.sampling.time, rate, pairs, takes),)
-            _log.warning("%s: %s", self._spec.name, self._late_warning[0])
-
-    def _show(self, start: float, seconds: float | None, ledger: Ledger) -> None:
-        """Report the progress of the present pair.
-
-        start: seconds on the audit's clock when the pair began.
-        seconds: time for the pair; None without a time limit.
-        """
-        self._journal.note(ledger)
-        if self._on_progress is None:
-            return
-        draws, plan = ledger.spent, ledger.plan
-        elapsed = max(self._journal.now() - start, 1e-9)
-        rate = draws / elapsed
-        remaining = (plan.budget - draws) / rate
-        if not plan.is_final and seconds is not None:
-            # `MINIMUM_SAMPLES` draws are made even if they take longer than the time limit.
-            remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - draws) / rate)
-        self._shown = Progress(
-            name=self._spec.name,
-            pair=self._spec.pairs[self._number].label,
-            draws=draws,
-            budget=plan.budget if plan.is_final else 0,
-            rate=rate,
-            wealth=ledger.largest_wealth,
-            epsilon_lower=ledger.wealth.epsilon_lower,
-            remaining=remaining,
-            needed=ledger.needed,
-        )
-        self._on_progress(self._shown)
-
-    def _show_waiting(self) -> None:
-        """Report that the audit waits for new processes, which draw to check a refutation."""
-        if self._on_progress is not None and self._shown is not None:
-            self._on_progress(replace(self._shown, remaining=math.inf, waiting=_NEW_PROCESSES))

@@ -15,7 +15,6 @@ import datetime
 import hashlib
 import os
 import platform
-import re
 import socket
 import time
 from collections import Counter, deque
@@ -36,7 +35,7 @@ from dpaudit.auditing.journal_file import (
     decoded,
     encoded,
     guarded,
-    remove_unused,
+    journal_path,
     unknown_format,
     unusable,
 )
@@ -51,11 +50,7 @@ from dpaudit.version import __version__
 
 # Type of a value that JSON can hold.
 Plain = TypeVar("Plain")
-Folder = str | os.PathLike[str]
 
-_SUFFIX = ".journal"
-# Suffix of the file that holds the result of a search, in the folder of the journal.
-SEARCH_SUFFIX = ".search"
 # Packages, in addition to dpaudit, whose version may change the numbers of a result.
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
@@ -427,35 +422,6 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
         with guarded(path):
             if not spec.journaling.resume and path.exists() and path.stat().st_size > 0:
                 raise _not_free(path)
-
-
-def journal_path(folder: Folder, name: str) -> Path:
-    """Return the path of the journal of the audit `name`; different names have different paths.
-
-    folder: the folder of journals, which need not exist. Raises UsageError if it is a file.
-    """
-    if not os.fspath(folder):
-        raise UsageError(f"journal={folder!r} must name a folder", code="option-invalid")
-    with guarded(Path(folder)):
-        if Path(folder).exists() and not Path(folder).is_dir():
-            why = f"journal: {folder} is a file; name a folder, which need not exist"
-            raise UsageError(why, code="option-invalid")
-    # 80 characters leave room for the digest in a file name.
-    plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:80]
-    if plain != name or not plain:
-        digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
-        plain = f"{plain}-{digest}".lstrip("-")
-    return Path(folder) / f"{plain}{_SUFFIX}"
-
-
-def remove(folder: Folder, name: str) -> None:
-    """Remove the journal of the audit `name`, and the result of the audit's search.
-
-    Files that do not exist, or that another process uses, are skipped.
-    """
-    path = journal_path(folder, name)
-    if remove_unused(path):
-        path.with_suffix(SEARCH_SUFFIX).unlink(missing_ok=True)
 
 
 def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:

@@ -1,15 +1,16 @@
 """The file of a journal: records are appended as lines, and synced to disk from time to time.
 
-journal.py writes and reads records (dicts) by `JournalFile`. `encoded` turns draws into values that
-JSON can hold, and `decoded` turns the values back. A line is the CRC-32 of a JSON object as 8
-hexadecimal digits, a space, and the object. Arrays are base64 text in the object; nothing is
-pickled, so reading a journal runs no code.
+journal.py writes and reads records (dicts) by `JournalFile`; `journal_path` names the file, and
+`remove` removes it. `encoded` turns draws into values that JSON can hold, and `decoded` turns the
+values back. A line is the CRC-32 of a JSON object as 8 hexadecimal digits, a space, and the object.
+Arrays are base64 text in the object; nothing is pickled, so reading a journal runs no code.
 """
 
 from __future__ import annotations
 
 import base64
 import fcntl
+import hashlib
 import json
 import math
 import os
@@ -27,12 +28,17 @@ import msgspec
 import numpy as np
 
 from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally
-from dpaudit.errors import JournalError
+from dpaudit.errors import JournalError, UsageError
 from dpaudit.outcomes import Outcomes, Raised
 from dpaudit.outcomes.packing import pack, unpack
 from dpaudit.sampling.chunks import Counted, Failures, Head, Learning, Probe, Rare
 from dpaudit.version import __version__
 
+Folder = str | os.PathLike[str]
+
+_SUFFIX = ".journal"
+# Suffix of the file that holds the result of a search, in the folder of the journal.
+SEARCH_SUFFIX = ".search"
 # Version of the format, written in the first line of each file.
 FORMAT = 5
 
@@ -166,7 +172,36 @@ def guarded(path: Path) -> Iterator[None]:
         raise unusable(path, why, code="cannot-write") from error
 
 
-def remove_unused(path: Path) -> bool:
+def journal_path(folder: Folder, name: str) -> Path:
+    """Return the path of the journal of the audit `name`; different names have different paths.
+
+    folder: the folder of journals, which need not exist. Raises UsageError if it is a file.
+    """
+    if not os.fspath(folder):
+        raise UsageError(f"journal={folder!r} must name a folder", code="option-invalid")
+    with guarded(Path(folder)):
+        if Path(folder).exists() and not Path(folder).is_dir():
+            why = f"journal: {folder} is a file; name a folder, which need not exist"
+            raise UsageError(why, code="option-invalid")
+    # 80 characters leave room for the digest in a file name.
+    plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:80]
+    if plain != name or not plain:
+        digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+        plain = f"{plain}-{digest}".lstrip("-")
+    return Path(folder) / f"{plain}{_SUFFIX}"
+
+
+def remove(folder: Folder, name: str) -> None:
+    """Remove the journal of the audit `name`, and the result of the audit's search.
+
+    Files that do not exist, or that another process uses, are skipped.
+    """
+    path = journal_path(folder, name)
+    if _remove_unused(path):
+        path.with_suffix(SEARCH_SUFFIX).unlink(missing_ok=True)
+
+
+def _remove_unused(path: Path) -> bool:
     """Remove a journal and return True; if another process has locked the file, return False."""
     with suppress(FileNotFoundError), path.open("r+b") as file:
         try:

@@ -1,11 +1,11 @@
 """The audit of one pair of inputs, d1 and d2, from the first draw to the certificate.
 
-engine.py calls `PairAudit(...).run()` for each pair; recorded.py uses the functions at the end of
-this module. The stages follow docs/method.md §4. Learning: draws are bet on, kept in a buffer and
-learned from. Freeze: a portfolio of up to three rules is fixed; a rule guesses d1 or d2, or
-abstains, for each level (bin) of the output. Certification: the exact test counts the guesses on
-the remaining draws. Confirmation: if a bet refutes the claim early, the exact test counts separate
-fresh draws instead.
+engine.py calls `PairAudit(...).run()` for each pair. The stages follow docs/method.md §4.
+Learning: each block of draws is bet on with the rules of earlier blocks, and then kept in a buffer
+to learn from; after the buffer is full, draws are only counted. Freeze: a portfolio of up to three
+rules is fixed; a rule guesses d1 or d2, or abstains, for each level (bin) of the output.
+Certification: the exact test counts the guesses on the remaining draws. Confirmation: if a bet
+refutes the claim early, the exact test counts separate fresh draws instead.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from numpy.typing import NDArray
 from dpaudit.attacks.early_bets import EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS, bet_early
 from dpaudit.attacks.learning import best_point, learn, scorers_for
 from dpaudit.attacks.objective import Objective
-from dpaudit.attacks.single_columns import has_fractions, has_integers
-from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
-from dpaudit.auditing.checks import DrawChecks, Refutation, certifying_tallies, check_inputs
+from dpaudit.auditing.checks import DrawChecks, certifying_tallies
 from dpaudit.auditing.counting import LEARNING, TIMING, Counts, Ledger, learn_by_counting
-from dpaudit.auditing.schedule import look_stride, wants_refit
-from dpaudit.certificates.certificate import (
-    Certificate,
-    EpsilonInterval,
-    FirstFailure,
-    FixedStage,
-    Redrawn,
-    Schedule,
+from dpaudit.auditing.exact_tests import (
+    frozen_rules,
+    integer_noise,
+    limited_divergence,
+    low_bits,
+    not_counted,
+    several_points,
+    single_outputs,
+    without_levels,
 )
+from dpaudit.auditing.redrawing import Refutation
+from dpaudit.auditing.schedule import look_stride, wants_refit
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import (
     CERTIFICATION_SHARE,
     CONFIRMATION_SHARE,
@@ -43,43 +45,34 @@ from dpaudit.certificates.evidence import (
     certificate,
 )
 from dpaudit.certificates.fixed_test import STOPPED, FiniteRange, FrozenRule, accused
+from dpaudit.certificates.records import (
+    EpsilonInterval,
+    FirstFailure,
+    FixedStage,
+    Redrawn,
+    Schedule,
+)
 from dpaudit.certificates.wealth import round_of
-from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.composed import replace
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm, pool
-from dpaudit.errors import MechanismError
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.level_map import NearLevels
-from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
+from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.levels.rule_tables import evidence_of
-from dpaudit.outcomes import Outcomes, narrowed
+from dpaudit.outcomes import narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToLearn, ToTime
 from dpaudit.sampling.independence import STORED, never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
-from dpaudit.stats.witness import Witness, most_telling_witness
-from dpaudit.targets.target import what_to_check
+from dpaudit.stats.witness import Witness
 
-# If the first draws, up to this number, are all exceptions, the audit ends with an error.
-_HOPELESS_DRAWS = 500
 _CountedStage = Literal["certification", "confirmation"]
 # Number of rules that are bet on, in addition to the rules for rare outputs.
 _RULES = 3
-_CONTINUOUS = (
-    "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
-    "approximate definition, which the probabilistic one implies"
-)
 
 
 class PairAudit:
-    """The audit of one pair; call `run` once.
-
-    *Learning*: each block of draws is bet on with the rules learned from earlier blocks. Then the
-    block is kept in a buffer to learn from. After the buffer is full, learning draws are only
-    counted.
-    *Certification*: the rules are frozen; further draws are counted for the exact test and bet on.
-    *Confirmation*: if a bet refutes the claim, the exact test counts only draws made after that.
-    """
+    """The audit of one pair; call `run` once."""
 
     def __init__(
         self,
@@ -214,7 +207,7 @@ class PairAudit:
         """Return the rules for the certification, or for the confirmation after a refutation."""
         ledger, plan = self._ledger, self._plan
         learned = self._fill_buffer(None)
-        self._check_inputs()
+        self._checks.inputs()
         if not (ledger.may_stop or plan.is_final):
             self._time_draws(learned or self._fit())
             plan.plan_by_clock(ledger.spent)
@@ -258,7 +251,7 @@ class PairAudit:
             ledger.failures += Failures(
                 failures_by_arm(released.outcomes, released.is_d1), drawn.failures.first
             )
-            self._check_failures()
+            self._checks.failed()
             plan.close_buffer_if_due(ledger.spent)
             spent, buffer_until = ledger.spent, plan.buffer_until
             if ledger.may_stop or spent >= buffer_until:
@@ -402,31 +395,6 @@ class PairAudit:
         self._warnings.append(interval)
         return None
 
-    def _check_failures(self) -> None:
-        """Raise MechanismError if all draws are exceptions, which shows nothing about privacy."""
-        failures, spent = self._ledger.failures, self._ledger.spent
-        is_enough = spent >= min(_HOPELESS_DRAWS, self._plan.freeze_at)
-        if is_enough or self._ledger.may_stop:
-            self._check_inputs()
-        if is_enough and failures.total == spent:
-            first = next(iter(failures.first.values()))
-            raise MechanismError(
-                f"all {spent} draws of both inputs raised an exception, the first one "
-                f"{first.words}; an audit needs outputs: "
-                f"{what_to_check(self._spec.target, first.kind)}",
-                code="always-raises",
-            )
-
-    def _check_inputs(self) -> None:
-        """Raise MechanismError if d1 or d2 alone seems to have the wrong type.
-
-        Inputs that a search made are not checked: they have the type that the user asked for.
-        """
-        failures = self._ledger.failures
-        if self._spec.sampling.on_error == "auto" and self._spec.search is None and failures.total:
-            arms = sum((without_levels(part) for part in self._buffer), Tally.empty(1)).arms
-            check_inputs(self._spec.pairs[self._ledger.number], failures, arms)
-
     def _doubted(
         self,
         certificate: Certificate,
@@ -538,94 +506,9 @@ class PairAudit:
         )
 
 
-def without_levels(draws: SelectionDraws) -> Tally:
-    """Return the numbers of draws of d1 and of d2 as a (1, 2) tally."""
-    return Tally(by_arm(np.zeros(draws.size, dtype=np.intp), 1, draws.is_d1))
-
-
-def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
-    """Return the points (ε, δ) of a claim that is a curve; () for a claim with one point."""
-    points = tuple(claim.points())
-    return points if len(points) > 1 else ()
-
-
 def _h(guesses: NDArray[np.int64]) -> float:
     """Return h, the factor of δ in docs/method.md §2: 1 if a rule can guess both inputs, else 1/2.
 
     guesses: (levels,), 1 for d1, -1 for d2, 0 to abstain.
     """
     return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5
-
-
-def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...]:
-    """Return the rules of a portfolio in the form that the exact test takes.
-
-    is_one: whether to return the main rule only, with the whole error probability. True for the
-        probabilistic definition, which tests single outputs in place of rules.
-    """
-    rules = [
-        FrozenRule(
-            rule.role,
-            rule.share,
-            rule.attack,
-            tuple(guesses.tolist()),
-            (rule.words(1), rule.words(-1)),
-            rule.point,
-        )
-        for rule, guesses in zip(portfolio.rules, portfolio.all_guesses, strict=True)
-    ]
-    return (replace(rules[0], share=1.0),) if is_one else tuple(rules)
-
-
-def limited_divergence(
-    claim: PrivacyClaim, learned: Learned, selection: SelectionDraws, coming: int, alpha: float
-) -> tuple[Witness, float] | None:
-    """Return the witness of a Rényi divergence, and the largest divergence that the claim allows.
-
-    A witness is a bounded function g of the level, with an order and a direction, that bounds the
-    divergence from below (docs/method.md §6). Returns None if the claim limits no divergence, or if
-    no witness is expected to show a divergence above the limit.
-
-    selection: the learning draws.  coming: number of draws to certify with.
-    alpha: error probability of the exact tests; the test of the witness takes half of it.
-    """
-    limits = dict(claim.divergences())
-    expected = learned.expected_by_joint_level(selection) if limits else None
-    if expected is None:
-        return None
-    witness = most_telling_witness(expected, limits, coming, alpha / 2)
-    return None if witness is None else (witness, limits[witness.order])
-
-
-def single_outputs(
-    claim: PrivacyClaim, selection: SelectionDraws, point: ProfilePoint
-) -> SingleOutputs | None:
-    """Return the single outputs to test for the probabilistic definition.
-
-    Returns None for any other definition, and if outputs do not repeat, so that single outputs
-    cannot be counted.
-
-    selection: the learning draws.  point: the inequality (ε, δ) that is tested.
-    """
-    if not (claim.counts_single_outputs and has_atoms(selection)):
-        return None
-    return choose_single_outputs(selection, point)
-
-
-def not_counted(claim: PrivacyClaim, singles: SingleOutputs | None) -> list[str]:
-    """Return a warning if the claim is about single outputs but none can be counted."""
-    return [_CONTINUOUS] if claim.counts_single_outputs and singles is None else []
-
-
-def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
-    """Return the claim's note about integer outputs; empty without a note or without integers."""
-    note = claim.note_for_integers()
-    return (note,) if note is not None and has_integers(outcomes) else ()
-
-
-def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
-    """Return a remark that low-order bits of floats are ignored; empty without such floats.
-
-    remedy: name of the option, or the command, that searches low-order bits.
-    """
-    return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []

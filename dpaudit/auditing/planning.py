@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
-from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.auditing.schedule import FEW_DRAWS, Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import fewest_draws, foreseen, limits_of, most_powerful
-from dpaudit.certificates.certificate import Certificate, FixedTest
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.records import FixedTest
 from dpaudit.certificates.result import AuditResult
 from dpaudit.composed import replace
 from dpaudit.errors import UsageError
@@ -27,10 +28,8 @@ from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
 # Usual number of draws of the first trial.
 TRIAL = 10_000
-# If the usual number would take longer than `_TRIAL_SECONDS`, the first trial has the number of
-# draws of that time, but at least this number.
-_LEAST_TRIAL = 1_000
-# Maximum duration of the first trial, in seconds, unless `_LEAST_TRIAL` draws take longer.
+# If the usual number would take longer than this number of seconds, the first trial has the number
+# of draws of this time, but at least `FEW_DRAWS`.
 _TRIAL_SECONDS = 10.0
 # Maximum number of draws of a later trial. Later trials are as large as the planned audit, since
 # the event that is learned depends on the number of draws.
@@ -65,9 +64,6 @@ _DOUBT = 0.01
 # Share of draws in the event in the next audit, relative to the share in the trial. Below 1 as a
 # safety margin: another audit may learn a rarer event.
 _SHARE_IN_NEXT_AUDIT = 0.9
-# Shares of draws in an event for which `dpaudit plan` shows the number of draws, in addition to the
-# event of the trial.
-SHARES = (0.5, 0.1, 0.01, 0.001)
 
 # Runs an audit and returns its result.
 Run = Callable[[AuditSpec], AuditResult]
@@ -219,7 +215,7 @@ class _Trials:
             again = self._timed(fewest)
             result = min(result, again, key=lambda trial: trial.seconds)
         rate = speed(result)
-        fitting = min(TRIAL, self._left * rate, max(_TRIAL_SECONDS * rate, _LEAST_TRIAL))
+        fitting = min(TRIAL, self._left * rate, max(_TRIAL_SECONDS * rate, FEW_DRAWS))
         draws = max(MINIMUM_SAMPLES, int(fitting))
         if draws == MINIMUM_SAMPLES:
             return result, draws

@@ -22,15 +22,16 @@ import numpy as np
 from dpaudit.auditing.canaries import certify_guesses
 from dpaudit.auditing.canary_scores import rate_of
 from dpaudit.auditing.exact_pmf import certify
+from dpaudit.auditing.exact_tests import several_points
 from dpaudit.auditing.familywise import settled, share_of, unsettled
 from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.auditing.pair_audit import several_points
-from dpaudit.auditing.schedule import CONFIRMING, Plan, look_stride, wants_refit
+from dpaudit.auditing.schedule import FEW_DRAWS, Plan, look_stride, wants_refit
 from dpaudit.auditing.underpowered import limits_of
-from dpaudit.certificates.certificate import Certificate, ExactCertificate, FixedTest, Schedule
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.certificates.one_run import OneRunCertificate
+from dpaudit.certificates.records import FixedTest, Schedule
 from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.certificates.wealth import beliefs_of, first_refuted, tally
 from dpaudit.claims import PrivacyClaim, compose, group
@@ -46,7 +47,7 @@ _RELATIVE = 1e-6
 
 # Allowed minimum sizes of a confirmation, in draws: for a mechanism with one draw per call, and for
 # other mechanisms.
-_CONFIRMING = (MINIMUM_SAMPLES, CONFIRMING)
+_CONFIRMING = (MINIMUM_SAMPLES, FEW_DRAWS)
 
 # First version of the format of result files that has the field `detectable_rare`.
 _VERSION_WITH_RARE = 6

@@ -22,8 +22,7 @@ from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import thresholds
 from dpaudit.auditing.counting import Counts, is_enough
 from dpaudit.auditing.engine import versions
-from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify
-from dpaudit.auditing.pair_audit import (
+from dpaudit.auditing.exact_tests import (
     frozen_rules,
     integer_noise,
     limited_divergence,
@@ -33,11 +32,13 @@ from dpaudit.auditing.pair_audit import (
     single_outputs,
     without_levels,
 )
-from dpaudit.auditing.schedule import Plan, limits_for
+from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify
+from dpaudit.auditing.schedule import LEAST_LEARNED, Plan, limits_for
 from dpaudit.auditing.underpowered import kept_too_few
-from dpaudit.certificates.certificate import Certificate, Method, Recording
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import Evidence, certificate
 from dpaudit.certificates.fixed_test import Setting, accused, game_test, pair_test
+from dpaudit.certificates.records import Method, Recording
 from dpaudit.certificates.result import AuditResult, Failed, Recorded
 from dpaudit.certificates.wealth import block_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
@@ -50,7 +51,7 @@ from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.outcomes.representation import OF_TYPE
 from dpaudit.sampling.chunks import MOST_RARE
-from dpaudit.sampling.independence import all_equal, constant
+from dpaudit.sampling.independence import WARNED, all_equal, constant
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
 from dpaudit.stats.binomial import coin_flips
@@ -60,17 +61,12 @@ from dpaudit.wording import counted
 Rows = NDArray[np.intp]
 Raw = Sequence[Any] | NDArray[Any]
 
-# Minimum number of recorded draws of each input.
-_LEAST_OF_ONE = MINIMUM_SAMPLES // 4
 # Share of the rows to learn from. Measured: 1/3 gives nearly the best bounds for 100 to 20,000
 # draws. An audit that draws learns from 1/8 of its draws. A recording is small, so that a larger
 # share is needed to learn a good event.
 _LEARNED = 1 / 3
 # Seed for the order of the rows of two separate recordings; an arbitrary number.
 _SHUFFLING_SEED = 20_231
-# If a fair coin would give inputs as uneven as the recorded inputs with a probability below this,
-# the numbers of draws are treated as fixed, even if the user says that a coin picked the inputs.
-_IMPLAUSIBLE = 1e-6
 # Ratio of the numbers of draws of d1 and d2 above which separate Clopper-Pearson bounds are tried.
 # Such bounds are weaker than the game, but use all draws of the more frequent input.
 _UNEVEN = 2.0
@@ -133,8 +129,8 @@ class RecordedAudit:
         d1, d2 = self.arms
         for where, draws, of, least, each in (
             (every, d1 + d2, "", MINIMUM_SAMPLES, "in all"),
-            (name1, d1, " of d1", _LEAST_OF_ONE, "of each"),
-            (name2, d2, " of d2", _LEAST_OF_ONE, "of each"),
+            (name1, d1, " of d1", LEAST_LEARNED, "of each"),
+            (name2, d2, " of d2", LEAST_LEARNED, "of each"),
         ):
             if draws < least:
                 why = f"{counted(draws, 'draw')}{of} cannot certify anything"
@@ -304,7 +300,7 @@ class _RecordedRun:
         is_d1 = self._audit.is_d1
         changes = int((is_d1[1:] != is_d1[:-1]).sum())
         d1, d2 = self._audit.arms
-        if looks_like_fair_coins(d1, d2, changes, _IMPLAUSIBLE):
+        if looks_like_fair_coins(d1, d2, changes, WARNED):
             return True
         self._warnings.append(_NO_COINS.format(d1=f"{d1:,}", d2=f"{d2:,}", changes=f"{changes:,}"))
         return False

@@ -48,7 +48,6 @@ _FREE = {
     "claimed_by",
 }
 _CODE = "the code of "
-_LONGEST = 80
 _FIXED = (
     "the number of draws is fixed before the exact test and never changed after it, "
     "docs/method.md §4"
@@ -158,7 +157,7 @@ def _words(spec: AuditSpec, name: str) -> str:
         return str(value.describe())
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}"
-    return shown(value, _LONGEST)
+    return shown(value)
 
 
 def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:

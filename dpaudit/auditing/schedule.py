@@ -19,12 +19,17 @@ from dpaudit.auditing.options import MINIMUM_SAMPLES
 # Number of single calls at the start of an audit. They show the columns of an output and the
 # duration of a call; their outputs are not used for anything else.
 FIRST_CALLS = 4
-# Number of draws of each input that are made twice from one seed, to see whether equal seeds give
-# equal outputs. These draws are not used for anything else.
-PROBE = 32
-# Number of calls before the first draw that is used, for a mechanism with one draw per call:
-# `FIRST_CALLS`, and `PROBE` draws of 2 inputs, each made twice.
-PROBING_CALLS = FIRST_CALLS + 2 * 2 * PROBE
+# Number of draws that show whether equal seeds give equal outputs: a quarter of them for each
+# input, each made twice. These draws are not used for anything else.
+PROBE_CALLS = 128
+# A mechanism with one draw per call is slow if a draw takes more than this number of seconds.
+SLOW_DRAW = 0.005
+
+# Draws below this number are few: a fit to them is poor, and a test of them is weak.
+#   Learning: if 1/8 of the budget, the usual part, is less, it takes up to 1/4 of the budget.
+#   Refits while the buffer fills: after every block, and after that by ratios of draws.
+#   Confirmation: at least this number of draws, unless the mechanism makes one draw per call.
+FEW_DRAWS = 1_000
 
 # Maximum number of draws in the sample buffer.
 MAX_BUFFERED_DRAWS = 100_000
@@ -35,50 +40,33 @@ _MAX_BUFFERED_VALUES = 4_000_000
 # holds at least this number of draws.
 _LEAST_BUFFERED_DRAWS = 2_000
 
-# Size of the first block to learn from, in draws.
-FIRST_BLOCK = 100
-# In a run that bets alone may end: size of the first block, and divisor of the number of draws so
-# far that gives the size of the next block. Draws are slow, so rules are refitted after each.
-_FIRST_EARLY_BLOCK, _EARLY_BLOCK_SHARE = 16, 12
-# In such a run, ratio of draws between refits beyond 1,000 draws, until half of the buffer is full.
-_EARLY_REFIT_GROWTH = 1.25
+# Ratio of the sizes of consecutive blocks that fill the buffer. In a run that bets alone may end,
+# also the ratio of draws between refits beyond 1,000 draws, until half of the buffer is full.
+_GROWTH = 1.25
+# A block that is only counted has 1/16 of the number of draws before it, since smaller blocks show
+# a refutation earlier: bets are evaluated at the end of a block. A confirmation has 16 blocks, or
+# more, which is enough to see whether draws depend on their call.
+BLOCK_SHARE = 16
+# In a run that bets alone may end, a block has 1/12 of the number of draws before it. Draws are
+# slow, so rules are refitted after each block.
+_EARLY_BLOCK_SHARE = 12
 # In such a run, minimum number of draws before the first fit if the claim has several points.
 _EARLY_POINTS = 64
-# A mechanism with one draw per call is slow if a draw takes more than this number of seconds.
-SLOW_DRAW = 0.005
-# Ratio of the sizes of consecutive blocks that fill the buffer.
-_BLOCK_GROWTH = 1.25
-# Minimum number of draws for a good fit. If 1/8 of the budget, the usual part for learning, is
-# less, the buffer takes 1/4 of the budget, up to this number.
-_FEW_DRAWS = 1_000
-
-# A block that is only counted has 1/16 of the number of draws before the block. Smaller blocks show
-# a refutation earlier, since bets are evaluated at the end of a block.
-_BLOCK_SHARE = 16
 # Minimum size of a block that is only counted, in draws.
 _LEAST_BLOCK = 64
-# Usual maximum size of a block, in draws.
-_LARGEST_BLOCK = 131_072
-# Usual maximum size of a block of a mechanism with one draw per call, in draws. Such a mechanism
-# is slow; small blocks update the display in time and keep several workers busy.
-_LARGEST_BLOCK_OF_SINGLE_DRAWS = 32_768
 # Minimum number of blocks in a small budget: checks compare blocks with each other.
 _LEAST_BLOCKS = 15
-# Blocks grow beyond their usual maximum where a budget would have more than about this number of
-# blocks.
+# Usual maximum size of a block, in draws.
+_LARGEST_BLOCK = 131_072
+# The maximum is smaller by this factor for a mechanism with one draw per call: it is slow, and
+# small blocks update the display in time and keep several workers busy. The maximum is larger by up
+# to this factor for a large budget; still larger blocks could not be shared out among many workers.
+_SIZE_RANGE = 4
+# A budget is large if blocks of the usual maximum size would be more than about this number.
 _ENOUGH_BLOCKS = 200
-# Maximum size, in draws, to which blocks grow to stay near `_ENOUGH_BLOCKS`: larger blocks could
-# not be shared out among many workers.
-_LARGEST_SHARED_BLOCK = 524_288
 # Blocks grow beyond every limit where a budget would have more than about this number of blocks,
 # since a result stores each block.
 _MOST_BLOCKS = 16_384
-
-# Minimum number of draws of a confirmation, unless the mechanism makes one draw per call.
-CONFIRMING = 1_000
-# A confirmation has about this number of blocks, or more: enough to see whether draws depend on
-# their call.
-_CONFIRMING_BLOCKS = 16
 
 # A claim that is clearly refuted is frozen early: after 1/32 of the budget.
 _EARLIEST_FREEZE = 1 / 32
@@ -90,32 +78,26 @@ _NEAR_FREEZE = 0.6
 _REFIT_GROWTH_FOR_RARE = math.sqrt(2)
 # With δ > 0, no refit comes within this factor in draws before the next planned refit.
 _NO_REFIT_BEFORE = 1.2
-# While the buffer fills, rules are refitted after every block up to this number of draws; after
-# that, whenever draws have doubled.
-_REFIT_EACH_BLOCK_UNTIL = 1_000
 # A run that continues after a refutation (--full) refits whenever draws have grown by this factor.
+# Its first fit follows when the buffer is so full that the second fit comes when half of it is
+# full: an earlier fit would be replaced before a bet depends on it. A claim of several points waits
+# as long, since its first fit chooses the point.
 _REFIT_GROWTH_OF_FULL_RUNS = 8
-# With --full, or for a claim of several points, the first fit follows when 1/16 of the buffer is
-# full. An earlier fit would be replaced before a bet depends on it.
-_FIRST_REFIT_OF_FULL_RUNS = 16
 
-# With a time limit, learning ends after 1/8 of the time. (Without a limit, after 1/8 of the draws.)
-_LEARNING_TIME = 1 / 8
-# With a time limit, learning ends after 1/4 of the time if 1/8 gave fewer than `_FEW_DRAWS` draws.
-_LEARNING_TIME_OF_FEW_DRAWS = 1 / 4
+# Learning ends after 1/8 of the draws, or of the time with a time limit; after twice that if the
+# draws are fewer than `FEW_DRAWS`.
+_LEARNING_SHARE = 1 / 8
 # Fraction of the time limit that is spent to measure the draws per second.
 _TIMING_TIME = 0.05
 # Minimum number of blocks in which the draws per second are measured.
 _TIMED_BLOCKS = 8
-# Minimum size of a block that measures the draws per second, in draws.
-_LEAST_TIMED_BLOCK = 4
 # Workers may take up to this fraction of the remaining time to start.
 _STARTING_TIME = 1 / 3
 # Fraction of the time limit that the planned budget fills.
 _PLANNED_TIME = 0.9
 # With a time limit, minimum number of draws to learn from. The remaining draws of the smallest
-# budget certify.
-_LEAST_LEARNED = MINIMUM_SAMPLES // 4
+# budget certify. A recording has at least this number of draws of each input.
+LEAST_LEARNED = MINIMUM_SAMPLES // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +113,13 @@ class Limits:
 
     learned: int = MAX_BUFFERED_DRAWS
     block: int = _LARGEST_BLOCK
-    confirming: int = CONFIRMING
+    confirming: int = FEW_DRAWS
     bets: bool = False
 
     @property
     def single_draws(self) -> bool:
         """Whether the mechanism is called once for each draw."""
-        return self.confirming < CONFIRMING
+        return self.confirming < FEW_DRAWS
 
 
 def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> Limits:
@@ -149,8 +131,8 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
     columns = max(1, columns)
     least = min(_LEAST_BUFFERED_DRAWS, 10 * _MAX_BUFFERED_VALUES // columns)
     rows = max(least, _MAX_BUFFERED_VALUES // columns)
-    block = _LARGEST_BLOCK_OF_SINGLE_DRAWS if single_draws else _LARGEST_BLOCK
-    confirming = MINIMUM_SAMPLES if single_draws and not by_outputs else CONFIRMING
+    block = _LARGEST_BLOCK // _SIZE_RANGE if single_draws else _LARGEST_BLOCK
+    confirming = MINIMUM_SAMPLES if single_draws and not by_outputs else FEW_DRAWS
     return Limits(min(MAX_BUFFERED_DRAWS, rows), min(block, rows), confirming)
 
 
@@ -217,7 +199,8 @@ class Plan:
 
     @property
     def _usual(self) -> int:
-        return max(self.budget // 8, min(self.budget // 4, _FEW_DRAWS))
+        share = int(_LEARNING_SHARE * self.budget)
+        return max(share, min(int(2 * _LEARNING_SHARE * self.budget), FEW_DRAWS))
 
     def _elapsed(self) -> float:
         return self._clock() - self._start
@@ -230,7 +213,7 @@ class Plan:
         even large leaks do not show.
         """
         usual = self.buffer_until
-        self._keeps_half = not self._is_by_clock and usual >= min(_FEW_DRAWS, self.limits.learned)
+        self._keeps_half = not self._is_by_clock and usual >= min(FEW_DRAWS, self.limits.learned)
         return self.buffer_until > usual
 
     def close_buffer_if_due(self, spent: int) -> None:
@@ -241,10 +224,10 @@ class Plan:
         if not self._is_by_clock:
             return
         elapsed = self._elapsed()
-        is_late = elapsed >= _LEARNING_TIME_OF_FEW_DRAWS * self._seconds
-        is_time = elapsed >= _LEARNING_TIME * self._seconds and spent >= _FEW_DRAWS
+        is_late = elapsed >= 2 * _LEARNING_SHARE * self._seconds
+        is_time = elapsed >= _LEARNING_SHARE * self._seconds and spent >= FEW_DRAWS
         is_full = spent >= self.limits.learned
-        if is_full or is_time or (is_late and spent >= _LEAST_LEARNED):
+        if is_full or is_time or (is_late and spent >= LEAST_LEARNED):
             self._closed_at = spent
         elif is_late:
             self._check_rate(spent / max(elapsed, 1e-9), spent, elapsed)
@@ -262,16 +245,16 @@ class Plan:
         arrive together, which makes a single block seem to take no time.
         """
         elapsed = self._elapsed()
-        if elapsed >= _PLANNED_TIME * self._seconds:
+        if self._seconds_left(elapsed) == 0.0:
             return
         first_rate = spent / max(elapsed, 1e-9)
-        size = float(_FEW_DRAWS)
+        size = float(FEW_DRAWS)
         while True:
             rate = first_rate if self._rate is None else self._rate
             most = rate * _TIMING_TIME * self._seconds / _TIMED_BLOCKS
-            size = max(_LEAST_TIMED_BLOCK, min(size, most))
+            size = max(1.0, min(size, most))
             yield int(size)
-            size = min(2 * size, max(self.limits.block, _LARGEST_SHARED_BLOCK))
+            size = min(2 * size, max(self.limits.block, _SIZE_RANGE * _LARGEST_BLOCK))
 
     def record_timed(self, size: int) -> bool:
         """Update the draws per second after a block of `size` draws.
@@ -302,14 +285,17 @@ class Plan:
         if self._is_by_clock and self._rate is not None:
             self._plan(spent, self._elapsed(), self._rate)
 
+    def _seconds_left(self, elapsed: float) -> float:
+        """Return the seconds to plan draws for: the remaining time without a reserve."""
+        return max(0.0, _PLANNED_TIME * self._seconds - elapsed)
+
     def _plan(self, spent: int, elapsed: float, rate: float) -> None:
-        coming = int(rate * max(0.0, _PLANNED_TIME * self._seconds - elapsed))
+        coming = int(rate * self._seconds_left(elapsed))
         # Plan a few draws even if the time is over, since an audit needs draws to certify with.
-        self._budget = spent + max(coming, spent // 8, MINIMUM_SAMPLES - _LEAST_LEARNED)
+        self._budget = spent + max(coming, spent // 8, MINIMUM_SAMPLES - LEAST_LEARNED)
 
     def _check_rate(self, rate: float, spent: int, elapsed: float) -> None:
-        left = max(0.0, _PLANNED_TIME * self._seconds - elapsed)
-        if spent + rate * left < MINIMUM_SAMPLES:
+        if spent + rate * self._seconds_left(elapsed) < MINIMUM_SAMPLES:
             self._late(rate, spent)
 
     def learning_sizes(self, spent: int = 0) -> Iterator[int]:
@@ -317,16 +303,16 @@ class Plan:
         if self.limits.bets:
             yield from self._early_sizes(spent)
             return
-        first = _LEAST_LEARNED if self._is_by_clock else FIRST_BLOCK
-        size = first + (_BLOCK_GROWTH - 1) * spent
+        first = LEAST_LEARNED if self._is_by_clock else MINIMUM_SAMPLES
+        size = first + (_GROWTH - 1) * spent
         while spent < self.buffer_until:
             block = min(round(size), self.buffer_until - spent, self.limits.block)
             yield block
-            spent, size = spent + block, size * _BLOCK_GROWTH
+            spent, size = spent + block, size * _GROWTH
 
     def _early_sizes(self, spent: int) -> Iterator[int]:
         while spent < self.buffer_until:
-            usual = max(2, spent // _EARLY_BLOCK_SHARE) if spent else _FIRST_EARLY_BLOCK
+            usual = max(2, spent // _EARLY_BLOCK_SHARE) if spent else BLOCK_SHARE
             block = min(usual, self.buffer_until - spent, self.limits.block)
             yield block
             spent += block
@@ -373,7 +359,7 @@ class Plan:
         """Yield sizes of blocks that are only counted, until the total is `until` draws."""
         least = min(_LEAST_BLOCK, self.budget // _LEAST_BLOCKS)
         while spent < until:
-            block = min(max(spent // _BLOCK_SHARE, least), self._largest(), until - spent)
+            block = min(max(spent // BLOCK_SHARE, least), self._largest(), until - spent)
             yield block
             spent += block
 
@@ -388,12 +374,12 @@ class Plan:
         remaining budget. Many blocks show whether draws depend on their call.
         """
         size = min(self.budget - spent, max(spent, self.limits.confirming))
-        block = min(self._largest(), -(-size // _CONFIRMING_BLOCKS))
+        block = min(self._largest(), -(-size // BLOCK_SHARE))
         for start in range(0, size, block):
             yield min(block, size - start)
 
     def _largest(self) -> int:
-        usual = min(self.budget // _ENOUGH_BLOCKS, _LARGEST_SHARED_BLOCK)
+        usual = min(self.budget // _ENOUGH_BLOCKS, _SIZE_RANGE * _LARGEST_BLOCK)
         return max(self.limits.block, usual, self.budget // _MOST_BLOCKS)
 
 
@@ -418,16 +404,16 @@ def wants_refit(
     full: whether the run continues after a refutation (--full).
     bets: whether bets alone may end the run.
     """
-    if bets and available <= _REFIT_EACH_BLOCK_UNTIL:
+    if bets and available <= FEW_DRAWS:
         return points == 1 or available >= min(_EARLY_POINTS, buffer_until // 2)
     is_patient = full or points > 1
-    if is_patient and available < buffer_until // _FIRST_REFIT_OF_FULL_RUNS:
+    if is_patient and available < buffer_until // (2 * _REFIT_GROWTH_OF_FULL_RUNS):
         return False
-    if points > 1 and available < _REFIT_EACH_BLOCK_UNTIL:
+    if points > 1 and available < FEW_DRAWS:
         return False
-    if available <= _REFIT_EACH_BLOCK_UNTIL:
+    if available <= FEW_DRAWS:
         return not full or 2 * learned_from <= available
-    growth = _EARLY_REFIT_GROWTH if bets else _REFIT_GROWTH_OF_FULL_RUNS if full else 2
+    growth = _GROWTH if bets else _REFIT_GROWTH_OF_FULL_RUNS if full else 2
     return growth * learned_from <= available <= buffer_until // 2
 
 
@@ -437,20 +423,3 @@ def look_stride(size: int, *, bets: bool = False) -> int:
     bets: whether bets alone may end the run, so that a look after each draw may save draws.
     """
     return max(1 if bets else 16, size // 24)
-
-
-def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
-    """Return the warning that the time limit is too short.
-
-    seconds: time limit.  rate: draws per second.  pairs: number of pairs of inputs.
-    takes: estimated seconds for `MINIMUM_SAMPLES` draws of each pair.
-    """
-    each = "an audit, which needs" if pairs == 1 else f"{pairs} pairs, each of which needs"
-    return (
-        f"at {_short(rate)} draws per second {each} {MINIMUM_SAMPLES:,}, will take about "
-        f"{_short(takes)} s, not {_short(seconds)} s"
-    )
-
-
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"

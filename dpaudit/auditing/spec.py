@@ -252,6 +252,12 @@ class AuditSpec:
             )
 
     @property
+    def is_timed(self) -> bool:
+        """Whether outputs depend on elapsed times, which differ between blocks and processes."""
+        limits = getattr(self.target, "limits", None)
+        return self.statistics.timing or getattr(limits, "timeout", None) is not None
+
+    @property
     def runs(self) -> int:
         """Number of independent runs of the mechanism in one output."""
         return self.target.times if isinstance(self.target, RepeatedTarget) else 1

@@ -19,8 +19,9 @@ from operator import itemgetter
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Certificate, FixedTest
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE, detectable_rare_of_any
+from dpaudit.certificates.records import FixedTest
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.records import are_equal

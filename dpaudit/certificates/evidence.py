@@ -14,18 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.certificates.certificate import (
-    Block,
-    Certificate,
-    DivergenceBet,
-    DivergenceBets,
-    DivergenceTest,
-    FixedStage,
-    FixedTest,
-    Method,
-    Round,
-    Unseen,
-)
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.fixed_test import (
     Accused,
     FrozenRule,
@@ -34,6 +23,17 @@ from dpaudit.certificates.fixed_test import (
     game_test,
     illustrated,
     pair_test,
+)
+from dpaudit.certificates.records import (
+    Block,
+    DivergenceBet,
+    DivergenceBets,
+    DivergenceTest,
+    FixedStage,
+    FixedTest,
+    Method,
+    Round,
+    Unseen,
 )
 from dpaudit.certificates.wealth import Wealth, beliefs_of, replay, tally
 from dpaudit.claims import ProfilePoint

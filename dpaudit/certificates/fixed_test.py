@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificates.certificate import (
+from dpaudit.certificates.records import (
     EpsilonInterval,
     EventCount,
     FixedStage,

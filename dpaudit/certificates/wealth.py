@@ -13,7 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
-from dpaudit.certificates.certificate import Block, Round, Stage
+from dpaudit.certificates.records import Block, Round, Stage
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs, bound_grid, epsilon_lower, log_wealth, stakes

@@ -20,7 +20,6 @@ from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.options import MINIMUM_SAMPLES, OPTIONS
 from dpaudit.auditing.planning import (
     PATIENCE,
-    SHARES,
     TRIAL,
     AuditPlan,
     Planned,
@@ -28,7 +27,7 @@ from dpaudit.auditing.planning import (
     plan,
     speed,
 )
-from dpaudit.auditing.schedule import PROBING_CALLS
+from dpaudit.auditing.schedule import FIRST_CALLS, PROBE_CALLS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import draws_for_rare, most_powerful
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
@@ -64,11 +63,14 @@ _FLAGS = tuple(
 )
 # Largest leak, as a multiple of the claim: a few draws show any larger leak.
 _MOST = 100
+# Shares of the draws for which a plan shows the number of draws, in addition to the share of the
+# draws in the event of the trials.
+_RARER = (0.5, 0.1, 0.01, 0.001)
 # Larger leaks, as multiples of the claimed ε, that a message suggests if a leak of the given size
 # cannot be caught.
 _LARGER = (1.5, 2, 3, 5, 10)
 # Calls of the shortest trial: its draws, and the calls that probe the mechanism.
-_CALLS = MINIMUM_SAMPLES + PROBING_CALLS
+_CALLS = MINIMUM_SAMPLES + FIRST_CALLS + PROBE_CALLS
 # Seconds of drawing in which the speed is measured. If the trial made fewer draws per second than
 # `_SLOW`, the speed of the trial is used instead.
 _TIMED, _SLOW = 1.0, 1_000
@@ -448,7 +450,7 @@ class _Shown:
             )
         table = (
             (share, draws_needed(one.certificate, share, self._excess, self._power))
-            for share in SHARES
+            for share in _RARER
             if not one.share or share < one.share
         )
         said = [

@@ -25,8 +25,9 @@ from dpaudit.wording import shown
 SCORE, CANARY, RUN = "score", "canary", "run"
 # Maximum number of canaries, since all coins are kept in memory.
 _MOST = 10**8
-# Numbers of the random streams of a seed: one for the coins, one for the directions of gradients.
-_COINS, _DIRECTIONS = 1, 2
+# Numbers of the random streams of a seed: for the coins; for the directions of gradients; and for
+# the split of the canaries and the order of equal scores.
+_COINS, _DIRECTIONS, SPLIT = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from dpaudit.attacks.objective import Objective
 from dpaudit.auditing.counting import CERTIFYING, LEARNING, PROBING
 from dpaudit.auditing.pair_audit import frozen_rules, several_points
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import FixedTest
 from dpaudit.certificates.fixed_test import FrozenRule, Setting, game_test
+from dpaudit.certificates.records import FixedTest
 from dpaudit.claims import ProfilePoint
 from dpaudit.composed import replace
 from dpaudit.errors import DpauditError, UsageError

@@ -10,14 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpaudit.certificates.certificate import (
-    Certificate,
-    EpsilonInterval,
-    EventCount,
-    ExactCertificate,
-    FirstFailure,
-    FixedTest,
-)
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.records import EpsilonInterval, EventCount, FirstFailure, FixedTest
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,

@@ -10,13 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dpaudit.auditing.underpowered import event_could_not
-from dpaudit.certificates.certificate import (
-    Certificate,
-    DivergenceTest,
-    EventCount,
-    ExactEvent,
-    FixedTest,
-)
+from dpaudit.certificates.certificate import Certificate, ExactEvent
+from dpaudit.certificates.records import DivergenceTest, EventCount, FixedTest
 from dpaudit.certificates.result import AnyCertificate, AuditResult, Verdict
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL

@@ -23,8 +23,9 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union
 
-from dpaudit.certificates.certificate import Block, Certificate, ExactCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.one_run import OneRunCertificate
+from dpaudit.certificates.records import Block
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import DEFINITIONS, PrivacyClaim
 from dpaudit.claims.registry import described

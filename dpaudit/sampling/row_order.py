@@ -19,16 +19,12 @@ from scipy.special import gammaln
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
+from dpaudit.sampling.homogeneity import BoolArray, Difference, IntArray, judged, level_sets
 from dpaudit.sampling.independence import (
     CHECKS,
     WARNED,
-    BoolArray,
-    Difference,
-    IntArray,
     Series,
-    judged,
     least_serial,
-    level_sets,
     numbers,
     repeating_lag,
     series_of,

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.journal import SEARCH_SUFFIX, check_free, journal_path
-from dpaudit.auditing.journal_file import guarded
+from dpaudit.auditing.journal import check_free
+from dpaudit.auditing.journal_file import SEARCH_SUFFIX, guarded, journal_path
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Leader, Searched

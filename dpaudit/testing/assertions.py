@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from dpaudit.api import MoreOptions, audit, search
-from dpaudit.auditing.journal import remove
+from dpaudit.auditing.journal_file import remove
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
 from dpaudit.errors import UsageError

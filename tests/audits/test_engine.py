@@ -21,7 +21,8 @@ from dpaudit.auditing.engine import _sampler_maker, run_audit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Certificate, Round
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.records import Round
 from dpaudit.certificates.result import Progress
 from dpaudit.composed import composed, replace
 from dpaudit.errors import UsageError

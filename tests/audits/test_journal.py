@@ -23,8 +23,7 @@ from dpaudit import (
 )
 from dpaudit.auditing import journal
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.journal import journal_path
-from dpaudit.auditing.journal_file import FORMAT, JournalFile
+from dpaudit.auditing.journal_file import FORMAT, JournalFile, journal_path
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Progress
 from dpaudit.composed import composed, replace

@@ -14,7 +14,7 @@ from scipy.stats import beta, binom
 import dpaudit
 from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict
 from dpaudit.auditing.recheck import _evidence, recheck
-from dpaudit.certificates.certificate import Block, Certificate, FixedTest
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
@@ -23,6 +23,7 @@ from dpaudit.certificates.evidence import (
     numbers,
 )
 from dpaudit.certificates.fixed_test import FrozenRule
+from dpaudit.certificates.records import Block, FixedTest
 from dpaudit.claims import ProfilePoint
 from dpaudit.composed import replace
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE

@@ -13,8 +13,9 @@ import dpaudit
 from dpaudit.auditing.recheck import _evidence, recheck
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.certificates import wealth
-from dpaudit.certificates.certificate import Block, Certificate, Schedule
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import numbers
+from dpaudit.certificates.records import Block, Schedule
 from dpaudit.certificates.result import AuditResult
 from dpaudit.composed import replace
 from mechanisms import laplace

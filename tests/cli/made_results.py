@@ -8,14 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import (
-    Block,
-    Certificate,
-    EventCount,
-    FixedTest,
-    Round,
-    Schedule,
-)
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.records import Block, EventCount, FixedTest, Round, Schedule
 from dpaudit.certificates.result import AuditResult, Failed, Progress, Sampled
 from dpaudit.claims import PureDP
 from dpaudit.composed import composed, replace

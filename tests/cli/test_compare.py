@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dpaudit as dp
-from dpaudit.certificates.certificate import EpsilonInterval
+from dpaudit.certificates.records import EpsilonInterval
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims import PureDP
 from dpaudit.composed import replace

@@ -16,11 +16,13 @@ import dpaudit
 from dpaudit import RenyiDP, Verdict, ZeroConcentratedDP
 from dpaudit.auditing import pair_audit
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.pair_audit import PairAudit, limited_divergence
+from dpaudit.auditing.exact_tests import limited_divergence
+from dpaudit.auditing.pair_audit import PairAudit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Certificate, DivergenceTest
+from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import CERTIFICATION_SHARE, CONFIRMATION_SHARE
+from dpaudit.certificates.records import DivergenceTest
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, group
 from dpaudit.claims.renyi import ApproximateZCDP

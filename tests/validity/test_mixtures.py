@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from dpaudit.certificates.certificate import DivergenceBet
 from dpaudit.certificates.evidence import mixed_log_wealth
+from dpaudit.certificates.records import DivergenceBet
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.stats.witness import Witness, best_stakes
 

@@ -11,7 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.recheck import recheck
-from dpaudit.certificates.certificate import Unseen
+from dpaudit.certificates.records import Unseen
 from dpaudit.composed import replace
 from dpaudit.reports.json import document, entry
 from dpaudit.reports.text import render

@@ -53,6 +53,8 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 
 Workers = int | Literal["auto"]
 EXECUTORS = ("serial", "processes", "dask")
+# Executors whose worker processes this process starts on this machine.
+LOCAL = (None, "serial", "processes")
 # Names of worker processes begin with this, so that a worker can recognise itself as a worker.
 WORKER = "dpaudit-worker"
 _DASK_ADDRESS = "dask://host:8786"

@@ -1,7 +1,7 @@
 """New processes that repeat the draws of a refutation, to detect noise that a process draws once.
 
-After draws have refuted a claim, `dpaudit.auditing.checks` asks `NewProcesses.draw` for counts of
-draws by up to eight new processes, and compares these counts with the counts that refuted
+After draws have refuted a claim, `dpaudit.auditing.redrawing` asks `NewProcesses.draw` for
+counts of draws by up to eight new processes, and compares these counts with the counts that refuted
 (docs/method.md §11, "New processes"). Each new process imports the mechanism for itself, since a
 fork of this process would share noise that was drawn when the mechanism was imported. The clock of
 each process runs ahead by another number of hours, which shows noise that is seeded by the time.

@@ -9,8 +9,8 @@ import pytest
 
 from dpaudit.attacks.single_columns import CellLevels
 from dpaudit.auditing.divergence_bets import DivergenceBets
-from dpaudit.certificates.certificate import DivergenceBet
 from dpaudit.certificates.evidence import mixed_log_wealth
+from dpaudit.certificates.records import DivergenceBet
 from dpaudit.draws import Tally
 from dpaudit.levels.cells import Cells
 from dpaudit.levels.level_map import FloatArray, IntArray

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.auditing import checks
-from dpaudit.auditing.checks import exhausted
+from dpaudit.auditing import kept_state
+from dpaudit.auditing.kept_state import exhausted
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
@@ -57,6 +57,6 @@ def test_few_slow_calls_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
         return len(data)
 
     clock = SimpleNamespace(monotonic=lambda: float(calls))  # a call takes a second
-    monkeypatch.setattr(checks, "time", clock)
+    monkeypatch.setattr(kept_state, "time", clock)
     assert words(slow) is None
     assert calls <= 4

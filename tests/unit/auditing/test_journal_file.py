@@ -20,8 +20,15 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing import journal_file
-from dpaudit.auditing.journal import SEARCH_SUFFIX, History, journal_path, remove
-from dpaudit.auditing.journal_file import JournalFile, decoded, encoded
+from dpaudit.auditing.journal import History
+from dpaudit.auditing.journal_file import (
+    SEARCH_SUFFIX,
+    JournalFile,
+    decoded,
+    encoded,
+    journal_path,
+    remove,
+)
 from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally
 from dpaudit.errors import JournalError
 from dpaudit.outcomes import Raised, from_raw

@@ -18,7 +18,7 @@ from dpaudit import (
     Verdict,
     ZeroConcentratedDP,
 )
-from dpaudit.certificates.certificate import DivergenceTest, RuleKind
+from dpaudit.certificates.records import DivergenceTest, RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims.base import ProfilePoint
 from dpaudit.claims.renyi import ApproximateZCDP

@@ -11,7 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dpaudit.auditing.schedule import Plan, late_words
+from dpaudit.auditing.schedule import Plan
+from dpaudit.auditing.time_left import late_words
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.outcomes.frames import Frame, Series

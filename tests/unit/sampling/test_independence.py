@@ -18,11 +18,9 @@ from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.chunks import Head
+from dpaudit.sampling.homogeneity import between_processes, check_blocks, check_calls
 from dpaudit.sampling.independence import (
     _varies,
-    between_processes,
-    check_blocks,
-    check_calls,
     check_heads,
     check_independence,
     check_uncached,

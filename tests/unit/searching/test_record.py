@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit import PureDP
-from dpaudit.auditing.journal import SEARCH_SUFFIX, journal_path
+from dpaudit.auditing.journal_file import SEARCH_SUFFIX, journal_path
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair

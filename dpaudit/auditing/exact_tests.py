@@ -1,0 +1,110 @@
+"""From a claim and learning draws to the exact tests: rules, single outputs, witness, and notes.
+
+pair_audit.py and recorded.py use these functions. An exact test counts draws that had no part in
+choosing what it tests (docs/method.md §4). A rule guesses d1 or d2, or abstains, at each level (bin
+of outputs).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpaudit.attacks.single_columns import has_fractions, has_integers
+from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
+from dpaudit.certificates.fixed_test import FrozenRule
+from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.composed import replace
+from dpaudit.draws import SelectionDraws, Tally, by_arm
+from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
+from dpaudit.outcomes import Outcomes
+from dpaudit.stats.witness import Witness, most_telling_witness
+
+_CONTINUOUS = (
+    "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
+    "approximate definition, which the probabilistic one implies"
+)
+
+
+def without_levels(draws: SelectionDraws) -> Tally:
+    """Return the numbers of draws of d1 and of d2 as a (1, 2) tally."""
+    return Tally(by_arm(np.zeros(draws.size, dtype=np.intp), 1, draws.is_d1))
+
+
+def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
+    """Return the points (ε, δ) of a claim that is a curve; () for a claim with one point."""
+    points = tuple(claim.points())
+    return points if len(points) > 1 else ()
+
+
+def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...]:
+    """Return the rules of a portfolio in the form that the exact test takes.
+
+    is_one: whether to return the main rule only, with the whole error probability. True for the
+        probabilistic definition, which tests single outputs in place of rules.
+    """
+    rules = [
+        FrozenRule(
+            rule.role,
+            rule.share,
+            rule.attack,
+            tuple(guesses.tolist()),
+            (rule.words(1), rule.words(-1)),
+            rule.point,
+        )
+        for rule, guesses in zip(portfolio.rules, portfolio.all_guesses, strict=True)
+    ]
+    return (replace(rules[0], share=1.0),) if is_one else tuple(rules)
+
+
+def limited_divergence(
+    claim: PrivacyClaim, learned: Learned, selection: SelectionDraws, coming: int, alpha: float
+) -> tuple[Witness, float] | None:
+    """Return the witness of a Rényi divergence, and the largest divergence that the claim allows.
+
+    A witness is a bounded function g of the level, with an order and a direction, that bounds the
+    divergence from below (docs/method.md §6). Returns None if the claim limits no divergence, or if
+    no witness is expected to show a divergence above the limit.
+
+    selection: the learning draws.  coming: number of draws to certify with.
+    alpha: error probability of the exact tests; the test of the witness takes half of it.
+    """
+    limits = dict(claim.divergences())
+    expected = learned.expected_by_joint_level(selection) if limits else None
+    if expected is None:
+        return None
+    witness = most_telling_witness(expected, limits, coming, alpha / 2)
+    return None if witness is None else (witness, limits[witness.order])
+
+
+def single_outputs(
+    claim: PrivacyClaim, selection: SelectionDraws, point: ProfilePoint
+) -> SingleOutputs | None:
+    """Return the single outputs to test for the probabilistic definition.
+
+    Returns None for any other definition, and if outputs do not repeat, so that single outputs
+    cannot be counted.
+
+    selection: the learning draws.  point: the inequality (ε, δ) that is tested.
+    """
+    if not (claim.counts_single_outputs and has_atoms(selection)):
+        return None
+    return choose_single_outputs(selection, point)
+
+
+def not_counted(claim: PrivacyClaim, singles: SingleOutputs | None) -> list[str]:
+    """Return a warning if the claim is about single outputs but none can be counted."""
+    return [_CONTINUOUS] if claim.counts_single_outputs and singles is None else []
+
+
+def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
+    """Return the claim's note about integer outputs; empty without a note or without integers."""
+    note = claim.note_for_integers()
+    return (note,) if note is not None and has_integers(outcomes) else ()
+
+
+def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
+    """Return a remark that low-order bits of floats are ignored; empty without such floats.
+
+    remedy: name of the option, or the command, that searches low-order bits.
+    """
+    return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []

@@ -1,0 +1,192 @@
+"""Compare a refutation with draws of new processes (docs/method.md §11, *New processes*).
+
+Noise that is drawn when a module is imported is equal in all draws of one process, so only other
+processes show it. engine.py makes a `Redrawing` for each pair whose claim is refuted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.auditing.counting import REDRAWING, Ledger
+from dpaudit.auditing.journal import Journal
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.records import Redrawn
+from dpaudit.draws import Tally
+from dpaudit.errors import MechanismError, UsageError
+from dpaudit.sampling import homogeneity
+from dpaudit.sampling.chunks import Measure, ToCount
+from dpaudit.sampling.executors import LOCAL, new_processes
+from dpaudit.sampling.executors.new_processes import Answers, NewProcesses
+from dpaudit.sampling.executors.pools import Recipe
+from dpaudit.sampling.sampler import Sampler
+from dpaudit.targets.target import runs_in_another_process
+
+# A check of a refutation makes further draws if an e-value is at least this number. An e-value
+# measures the evidence that draws depend on their call, or that processes draw from different
+# distributions. If draws are independent, about 1 of 100 audits reaches 2 for calls, and at most
+# half reach 2 for processes.
+SUSPECT_E_VALUE = 2.0
+# Maximum number of draws of each new process in the first comparison, and of each block of further
+# draws.
+PART = 250
+# New processes share the time for all of them equally. If fewer draws than this number fit in the
+# time of one process, no new processes are compared. The first comparison has at least twice this
+# number of draws of each.
+_TOO_FEW = 4
+# Maximum probability that independent draws of several processes are reported as different.
+DIFFERENT = 1e-3
+# A comparison of n new processes misses noise that each process draws only once per input with a
+# probability of at most about this number to the power of n. A simulation gave 0.28, 0.11, 0.05,
+# 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with Laplace noise of scale 1 and outputs
+# without noise that differ by 1.
+_UNNOTICED = 0.38
+# Largest probability of missing such noise without a warning.
+_UNLIKELY = 0.01
+
+_AFAR = "the processes that draw are started elsewhere"
+_BY_TIMES = "outcomes depend on elapsed times, which differ between processes"
+_TOO_SLOW = "one draw takes {:.2g} s, and all of them may take 5 s"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refutation:
+    """The draws that refuted the claim, and the rule that counted the draws.
+
+    ledger: the draws of the pair.  measure: the frozen rules that count draws.
+    guesses: (levels,), the guesses of the rule that refutes the claim.
+    tallies: counts by level and input of the draws that the rule counted, block by block.
+    is_number: whether all outputs are single numbers. If so, new processes may have other hash
+        seeds: a hash seed changes the order of sets, which affects a number by rounding at most.
+    """
+
+    ledger: Ledger
+    measure: Measure
+    guesses: NDArray[np.int64]
+    is_number: bool
+    tallies: tuple[Tally, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Redrawing:
+    """Compares refutations of one audit with draws of new processes.
+
+    processes: the new processes, which several audits may use.
+    make: returns a sampler; can be sent to another process.  seconds: duration of one draw.
+    wait: called without arguments while new processes draw.
+    """
+
+    spec: AuditSpec
+    processes: NewProcesses
+    make: Callable[[], Sampler]
+    seconds: float
+    wait: Callable[[], None]
+
+    def recorded(self, journal: Journal, refuted: Refutation) -> Redrawn:
+        """Return a record of the comparison, from the journal if an earlier run has made it.
+
+        Raises MechanismError if new processes draw from other distributions.
+        """
+
+        def compare() -> tuple[dict[str, Any], str]:
+            redrawn, words = self.compared(refuted)
+            return asdict(redrawn), words
+
+        recorded = journal.once(f"compared {refuted.ledger.number}", compare)
+        if recorded is None:
+            return Redrawn(0, 0, "the journal has no draws of new processes")
+        redrawn, words = recorded
+        if words:
+            raise MechanismError(words, code="new-process-differs")
+        return Redrawn(**redrawn)
+
+    def compared(self, refuted: Refutation) -> tuple[Redrawn, str]:
+        """Return a record of the comparison, and a description of a difference between processes.
+
+        The description is "" if no difference was found. For independent draws, the description is
+        not empty with a probability of at most `DIFFERENT`.
+        """
+        if self.spec.is_timed:
+            return Redrawn(0, 0, _BY_TIMES), ""
+        is_local = self.spec.sampling.executor in LOCAL
+        if not (is_local or runs_in_another_process(self.spec.target)):
+            return Redrawn(0, 0, _AFAR), ""
+        seconds = new_processes.SECONDS / new_processes.PROCESSES
+        most = min(PART, int(seconds / max(self.seconds, 1e-9)))
+        may_repeat = True
+        if refuted.ledger.ends_by_bets:  # draws are slow: use no more
+            each = refuted.ledger.spent // new_processes.PROCESSES
+            may_repeat = each >= 2 * _TOO_FEW
+            most = min(most, each // 2 if may_repeat else max(each, _TOO_FEW))
+        if most < _TOO_FEW:
+            return Redrawn(0, 0, _TOO_SLOW.format(self.seconds)), ""
+        try:
+            recipe = Recipe.of(self.make)
+        except UsageError as error:
+            return Redrawn(0, 0, str(error)), ""
+        levels = refuted.measure.portfolio.levels
+        first = sum(refuted.tallies, Tally.empty(levels))
+        size = min(most, max(2 * _TOO_FEW, first.draws // new_processes.PROCESSES))
+        answers = self._answers(recipe, refuted, 0, new_processes.PROCESSES, size)
+        processes = len(answers.drawn)
+        if answers.failed or not processes:
+            return Redrawn(0, 0, answers.why), ""
+        every = [one.tally for one in answers.drawn]
+        # Each of the two tests has half of the error probability. The first test only decides
+        # whether the second one is carried out.
+        compare = partial(homogeneity.between_processes, first)
+        evidence, words = compare(every, refuted.guesses, DIFFERENT / 2)
+        if not words and may_repeat and evidence >= math.log(SUSPECT_E_VALUE):
+            further = self._answers(recipe, refuted, new_processes.PROCESSES, processes, most)
+            tallies = [one.tally for one in further.drawn]
+            _, words = compare(tallies, refuted.guesses, DIFFERENT / 2)
+            every += tallies
+        return Redrawn(processes, sum(one.draws for one in every), answers.why), words
+
+    def _answers(
+        self, recipe: Recipe, refuted: Refutation, begin: int, processes: int, size: int
+    ) -> Answers:
+        """Return the counts of draws of new processes.
+
+        begin: number of the first random stream.  processes: number of new processes.
+        size: number of draws of each process.
+        """
+        stream, numbers = (refuted.ledger.number, REDRAWING), range(begin, begin + processes)
+        chunks = [ToCount((*stream, n), size, refuted.measure) for n in numbers]
+        answers = self.processes.draw(recipe, chunks, own_hashes=refuted.is_number, look=self.wait)
+        for drawn in answers.drawn:
+            for kind in drawn.failures.counts.keys() - refuted.ledger.failures.counts.keys():
+                words = drawn.failures.first[kind].words
+                return Answers([], f"a new process raises {words}", failed=True)
+        return answers
+
+
+def redrawing_remarks(redrawn: Redrawn | None) -> tuple[list[str], list[str]]:
+    """Return a list of warnings and a list of notes about a comparison with new processes.
+
+    A warning is returned if few processes could be compared. Noise that each process draws only
+    once may then look like a leak.
+
+    redrawn: the comparison; None if no comparison was asked for, which gives two empty lists.
+    """
+    if redrawn is None:
+        return [], []
+    processes, wanted = redrawn.processes, new_processes.PROCESSES
+    notes = [] if processes else [f"not compared with draws of new processes: {redrawn.note}"]
+    share = _UNNOTICED**processes
+    is_late = processes > 0 or redrawn.note == new_processes.late(0)
+    if not is_late or processes == wanted or share <= _UNLIKELY:
+        return [], notes
+    warning = (
+        f"only {processes} of {wanted} new processes could be compared with this one "
+        f"({redrawn.note}): noise that a process draws once, such as when a module is imported, "
+        f"would pass for a leak in about {100 * share:.0f} % of such audits"
+    )
+    return [warning], notes

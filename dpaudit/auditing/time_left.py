@@ -1,0 +1,124 @@
+"""The time that an audit has left: for worker processes, for the display, and for a warning.
+
+engine.py makes a `TimeLeft` for each audit.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+
+from dpaudit.auditing.counting import Ledger
+from dpaudit.auditing.journal import Journal
+from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.certificates.result import Progress
+from dpaudit.composed import replace
+
+_NEW_PROCESSES = "waiting for new processes, which draw again"
+
+_log = logging.getLogger(__name__)
+
+Notify = Callable[[Progress], None]
+
+
+class TimeLeft:
+    """The time that an audit has left.
+
+    warning: warning that the time limit is too short, as a tuple; empty without a warning.
+    """
+
+    def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
+        """Begin an audit.
+
+        journal: holds the audit and its clock.
+        on_progress: called with a Progress after every block of draws.
+        """
+        self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
+        self.warning: tuple[str, ...] = ()
+        self._number = 0
+        self._ledger: Ledger | None = None
+        self._shown: Progress | None = None
+
+    def begin(self, number: int, ledger: Ledger | None = None) -> None:
+        """Begin pair `number`. ledger: its draws and bets; None before they are planned."""
+        self._number, self._ledger = number, ledger
+
+    def seconds(self, rate: float) -> float:
+        """Estimate the seconds of drawing that are left for all pairs. rate: draws per second."""
+        spec, later = self._spec, len(self._spec.pairs) - self._number - 1
+        left = None if self._ledger is None else self._ledger.left
+        if spec.sampling.time is not None:
+            seconds = spec.sampling.time - self._journal.now()
+            return seconds if later or left is None else min(seconds, left / rate)
+        return (
+            (spec.sampling.samples if left is None else left) + later * spec.sampling.samples
+        ) / rate
+
+    def check(self, rate: float, spent: int) -> None:
+        """Warn once if `MINIMUM_SAMPLES` draws of each pair will take longer than the time limit.
+
+        rate: draws per second.
+        spent: number of draws of the present pair so far. A negative number means that this many
+            draws are needed in addition to the minimum.
+        """
+        if self._spec.sampling.time is None:
+            return
+        pairs = len(self._spec.pairs)
+        coming = (pairs - self._number) * MINIMUM_SAMPLES - spent
+        # The clock is read on every call: a journal replays the recorded readings one by one.
+        takes = self._journal.clock() + coming / rate
+        if takes > self._spec.sampling.time and not self.warning:
+            self.warning = (late_words(self._spec.sampling.time, rate, pairs, takes),)
+            _log.warning("%s: %s", self._spec.name, self.warning[0])
+
+    def show(self, start: float, seconds: float | None, ledger: Ledger) -> None:
+        """Report the progress of the present pair.
+
+        start: seconds on the audit's clock when the pair began.
+        seconds: time for the pair; None without a time limit.
+        """
+        self._journal.note(ledger)
+        if self._on_progress is None:
+            return
+        draws, plan = ledger.spent, ledger.plan
+        elapsed = max(self._journal.now() - start, 1e-9)
+        rate = draws / elapsed
+        remaining = (plan.budget - draws) / rate
+        if not plan.is_final and seconds is not None:
+            # `MINIMUM_SAMPLES` draws are made even if they take longer than the time limit.
+            remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - draws) / rate)
+        self._shown = Progress(
+            name=self._spec.name,
+            pair=self._spec.pairs[self._number].label,
+            draws=draws,
+            budget=plan.budget if plan.is_final else 0,
+            rate=rate,
+            wealth=ledger.largest_wealth,
+            epsilon_lower=ledger.wealth.epsilon_lower,
+            remaining=remaining,
+            needed=ledger.needed,
+        )
+        self._on_progress(self._shown)
+
+    def show_waiting(self) -> None:
+        """Report that the audit waits for new processes, which draw to check a refutation."""
+        if self._on_progress is not None and self._shown is not None:
+            self._on_progress(replace(self._shown, remaining=math.inf, waiting=_NEW_PROCESSES))
+
+
+def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
+    """Return the warning that the time limit is too short.
+
+    seconds: time limit.  rate: draws per second.  pairs: number of pairs of inputs.
+    takes: estimated seconds for `MINIMUM_SAMPLES` draws of each pair.
+    """
+    each = "an audit, which needs" if pairs == 1 else f"{pairs} pairs, each of which needs"
+    return (
+        f"at {_short(rate)} draws per second {each} {MINIMUM_SAMPLES:,}, will take about "
+        f"{_short(takes)} s, not {_short(seconds)} s"
+    )
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"

@@ -1,0 +1,244 @@
+"""Tests that the distribution of draws is the same in all calls, blocks and processes.
+
+The tests of `independence.py` compare draws with each other; these compare counts of groups of
+draws (docs/method.md §11, *Draws of one call* and *New processes*). A check returns warnings in
+words if chance rarely explains the counts, and raises DependentDrawsError if chance is excluded
+(p < 1e-12). Terms: a *block* is the draws of one chunk; a *level* is a bin of outcomes; a *guess*
+is the input that a learned rule names at a level (1: d1, -1: d2, 0: abstain); an *e-value* has
+expectation at most 1 for independent draws, so that it exceeds 1 / α with probability at most α.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.draws import SelectionDraws, Tally
+from dpaudit.sampling.independence import (
+    IMPOSSIBLE,
+    DependentDrawsError,
+    beginning,
+    is_informative,
+    numbers,
+)
+from dpaudit.stats.dependence import log_e_value, log_mean_e_value
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+# A pair: the log of an e-value, and the name of the tested draws for messages, such as "d1".
+Evidence = tuple[float, str]
+
+# The draws of one input in a block are split into 4 runs, which are compared with each other; in
+# small learning blocks the sampler makes 4 calls for each input.
+_RUNS = 4
+# _CALL_COLUMNS: at most this many columns of the output are compared between runs.
+# _QUANTILES: the compared events are "the value is at most this quantile of its column".
+_CALL_COLUMNS, _QUANTILES = 8, (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Texts of a message about draws whose distribution changes between calls or parts of a file.
+
+    words: statement of the change, with the placeholder {} for the name of the tested draws.
+    cause: the likely cause, used in an error (chance is excluded).
+    advice: questions for the user, used in a warning (chance is unlikely, but possible).
+    """
+
+    words: str
+    cause: str
+    advice: str
+
+
+_CALLS = Difference(
+    "outputs for {} differ from call to call more than independent draws",
+    ": many outputs share one noise value, or a state changes from call to call; draw fresh noise "
+    "for every output and keep nothing between calls",
+    "every bound is for independent draws; do the outputs of a call share noise, or does the "
+    "mechanism keep state between calls?",
+)
+_FROM_PROCESSES = (
+    "outputs for {} differ from process to process more than independent draws can (p < {:g}): an "
+    "event {} {:,} draws here and {} draws of new processes; every process of the mechanism keeps "
+    "something, such as noise that it draws when it is imported or takes from the clock; draw "
+    "fresh noise for every output and keep nothing between calls; if outputs contain the date or "
+    "the time, remove it by post_process"
+)
+
+
+def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> list[str]:
+    """Return a warning if the distribution of learning draws changes from call to call.
+
+    The compared events are "a column of the output is at most a quartile". Learned rules are not
+    used here: a rule fits the draws from which it was learned better than other draws, also if all
+    draws are independent.
+
+    blocks: number of draws in each block (draws of one chunk), in order.
+    level: probability of a warning for independent draws.
+
+    Raises DependentDrawsError for draws that cannot be independent.
+    """
+    return judged(_between_calls(draws, blocks), level, _CALLS)
+
+
+def check_further(
+    draws: SelectionDraws,
+    tallies: Sequence[Tally],
+    guesses: IntArray,
+    level: float,
+    before: float = 0.0,
+) -> list[str]:
+    """Return a warning if the distribution changes from call to call in draws made for this check.
+
+    The draws are compared by quartiles of the output columns, as in `check_calls`, and by the
+    levels (bins) of the rule, as in `check_blocks`.
+
+    draws: all draws, block after block.
+    tallies: counts by level and input, one tally for each block.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    level: probability of a warning for independent draws.
+    before: log of the e-value of the certification draws, from `doubt`.
+    """
+    evidence = _between_calls(draws, [one.draws for one in tallies])
+    return judged(evidence + _between_blocks(tallies, guesses), level, _CALLS, before)
+
+
+def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
+    """Return a warning if the distribution over a rule's levels (bins) changes between blocks.
+
+    A block is the draws of one chunk. Different blocks never share a call, so a change shows noise
+    that the draws of a call share, or state that calls change.
+
+    tallies: counts by level and input, one tally for each block; made after the rule was fixed.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    level: probability of a warning for independent draws.
+
+    Raises DependentDrawsError for draws that cannot be independent.
+    """
+    return judged(_between_blocks(tallies, guesses), level, _CALLS)
+
+
+def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
+    """Return the log of an e-value against "all certification blocks have one distribution".
+
+    The product of this e-value with the e-value of later draws is again an e-value. So one error
+    probability suffices for a test that warns either now or after the later draws (Ville).
+
+    tallies: counts by level and input, one tally for each block.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    """
+    return log_mean_e_value(log for log, _ in _between_blocks(tallies, guesses))
+
+
+def between_processes(
+    first: Tally, others: Sequence[Tally], guesses: IntArray, level: float
+) -> tuple[float, str]:
+    """Return the log of an e-value against "all processes draw from one distribution", and a text.
+
+    The text is an error message that says how the draws differ; it is empty if the e-value is below
+    1 / level.
+
+    first: counts by level and input of the certification draws, made by the auditing process.
+    others: counts by level and input, one tally for each new process.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    level: probability of a text for independent draws.
+    """
+    every = _between_blocks([first, *others], guesses)
+    evidence = log_mean_e_value(log for log, _ in every)
+    if evidence < -math.log(level):
+        return evidence, ""
+    place = max(range(len(every)), key=lambda number: every[number][0])
+    arm, number = divmod(place, len(every) // 2)
+    event = level_sets(sum(others, first).counts[:, arm], guesses)[number]
+    draws, *new_draws = (int(one.counts[:, arm].sum()) for one in (first, *others))
+    here, *there = (100 * one.counts[event, arm].sum() for one in (first, *others))
+    shares = [inside / size for inside, size in zip(there, new_draws, strict=True) if size]
+    low, high = min(shares, default=0.0), max(shares, default=0.0)
+    own = f"came up in {here / max(1, draws):.3g} % of" if here else "never came up in"
+    new = f"in {low:.3g} % to {high:.3g} % of" if high else "never in"
+    return evidence, _FROM_PROCESSES.format(every[place][1], level, own, draws, new)
+
+
+def judged(
+    every: Sequence[Evidence], level: float, difference: Difference, before: float = 0.0
+) -> list[str]:
+    """Return a warning that draws are dependent if the mean of e-values is at least 1 / level.
+
+    Otherwise the list is empty. The mean of e-values is an e-value, whatever their dependence.
+
+    every: the e-values, as logs with the names of their draws.
+    level: probability of a warning for independent draws.
+    difference: texts of the warning and of the error.
+    before: log of an e-value of earlier draws, which multiplies the mean.
+
+    Raises DependentDrawsError if the e-value is at least 1 / `IMPOSSIBLE`.
+    """
+    evidence = before + log_mean_e_value(log for log, _ in every)
+    if evidence < -math.log(level):
+        return []
+    words = difference.words.format(max(every)[1])
+    if evidence >= -math.log(IMPOSSIBLE):
+        message = f"{words} can (p < {IMPOSSIBLE:g}){difference.cause}"
+        raise DependentDrawsError(message, code="draws-differ")
+    return [f"{words} should (p < {math.exp(-evidence):.1e}), but {difference.advice}"]
+
+
+def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
+    """Return e-values against "all runs of draws have one distribution", for each input and event.
+
+    A run is a quarter of the draws of one input in a block, in order. An event is "the value of a
+    column is at most a quartile of the column".
+
+    blocks: number of draws in each block (draws of one chunk), in order.
+    """
+    draws = beginning(draws)
+    events = [
+        values <= cut
+        for column in filter(is_informative, draws.outcomes.columns[:_CALL_COLUMNS])
+        for values in [numbers(column)]
+        for cut in np.unique(np.quantile(values, _QUANTILES, method="lower"))
+    ]
+    every: list[Evidence] = []
+    for name, arm in (("d1", draws.is_d1), ("d2", ~draws.is_d1)):
+        parts = np.split(arm, np.cumsum(blocks)[:-1])
+        lengths = [len(run) for part in parts for run in np.array_split(part[part], _RUNS)]
+        runs = np.repeat(np.arange(len(lengths)), lengths)
+        sizes = np.bincount(runs)
+        for inside in events:
+            counts = np.bincount(runs, weights=inside[arm]).astype(np.int64)
+            every.append((log_e_value(counts, sizes), name))
+    return every
+
+
+def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidence]:
+    """Return e-values against "all blocks have one distribution", for each input and event.
+
+    An event is one of the sets of levels (bins) that `level_sets` returns.
+
+    tallies: counts by level and input, one tally for each block (draws of one chunk).
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    """
+    counts = np.stack([tally.counts for tally in tallies])  # (blocks, levels, arms)
+    return [
+        (log_e_value(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
+        for name, by_block in (("d1", counts[:, :, 0]), ("d2", counts[:, :, 1]))
+        for chosen in level_sets(by_block.sum(axis=0), guesses)
+    ]
+
+
+def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
+    """Return three sets of levels (bins of outcomes), each as a mask of shape (levels,).
+
+    The sets are: the levels at which the rule guesses d1; the levels at which the rule guesses d2;
+    and the lowest levels that together hold about half of the draws.
+
+    counts: (levels,), number of draws at each level.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    """
+    lower = np.cumsum(counts)
+    half = np.argmin(np.abs(lower - lower[-1] / 2))
+    return [guesses > 0, guesses < 0, np.arange(len(counts)) <= half]
