@@ -32,7 +32,7 @@ from scipy.special import expit
 import dpaudit
 from benchmarks.oracle import Oracle, Rule, information_limit
 from benchmarks.specimens import Specimen, specimens
-from dpaudit.auditing import pair_audit
+from dpaudit.auditing import exact_tests, pair_audit
 from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.outcomes import from_raw
@@ -127,7 +127,7 @@ class Watched:
 
     def following(self) -> AbstractContextManager[Any]:
         """Record the rule that an audit freezes."""
-        usual = pair_audit.limited_divergence
+        usual = exact_tests.limited_divergence
 
         def noticed(claim: Any, learned: Learned, *given: Any) -> Any:
             self.frozen = learned.portfolio

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dpaudit.attacks.learning import best_point, learn, scorers_for
 from dpaudit.attacks.objective import Objective
 from dpaudit.auditing.counting import CERTIFYING, LEARNING, PROBING
-from dpaudit.auditing.pair_audit import frozen_rules, several_points
+from dpaudit.auditing.exact_tests import frozen_rules, several_points
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.fixed_test import FrozenRule, Setting, game_test
 from dpaudit.certificates.records import FixedTest
