@@ -32,21 +32,16 @@ from dpaudit.levels.level_map import (
     larger_for_d1,
     log_ratio,
 )
-from dpaudit.levels.piecewise_logit import log_odds
+from dpaudit.levels.limits import CELLS, MOST_COLUMNS
+from dpaudit.levels.piecewise_logit import LEVELS, log_odds
 from dpaudit.levels.rule_tables import pooled_counts
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
 from dpaudit.outcomes.columns import join
 
-# Largest number of intervals that a column is cut into.
-_CELLS = 32
-# Largest number of columns that get piecewise linear fits, which are slow.
-_CLOSELY = 128
 # Number of Newton steps that find the factor by which the log-ratios of a column are multiplied
 # (`scale_of`).
 _NEWTON_STEPS = 4
-# Least number of intervals for which a piecewise linear or monotone fit differs from a free fit.
-_LEAST_INTERVALS = 3
 
 
 def additive(
@@ -59,7 +54,7 @@ def additive(
 
 def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
     """Return the score that sums the log-ratios of some columns, at least one."""
-    terms = [Term.of(make_cells(column, _CELLS), column) for column in columns]
+    terms = [Term.of(make_cells(column, CELLS), column) for column in columns]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([one.name for one in tables], spread)
     text = with_most(f"adds up {len(tables):,} coordinates", importance)
@@ -174,6 +169,11 @@ class _Column:
     free: FloatArray
 
     @property
+    def has_order(self) -> bool:
+        """Whether a linear or monotone fit may differ from a free one: not for two intervals."""
+        return self.intervals > 2
+
+    @property
     def numbers(self) -> IntArray:
         """The counts of the intervals, in the order in which they mostly rise from d2 to d1."""
         return self.train[:, : self.intervals][:, :: self.step]
@@ -207,10 +207,10 @@ def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
         counts = term.counts(is_d1)
         train = training_counts(counts)
         columns.append(_Column(term.cells.intervals, counts, train, _shrunk(train)))
-    if len(columns) <= _CLOSELY:
+    if len(columns) <= MOST_COLUMNS:
         return _closely(columns)
     fits = [_best(one, _in_order(one)) for one in columns]
-    some = np.argsort([-gain for _, gain in fits], kind="stable")[:_CLOSELY].tolist()
+    some = np.argsort([-gain for _, gain in fits], kind="stable")[:MOST_COLUMNS].tolist()
     for place, fit in zip(some, _closely([columns[at] for at in some]), strict=True):
         fits[place] = fit
     return fits
@@ -262,7 +262,7 @@ def _closely(columns: Sequence[_Column]) -> list[_Fit]:
     monotone, or free. Piecewise linear fits of columns with equally many intervals are made
     together, which is many times faster."""
     fits = [_in_order(one) for one in columns]
-    for intervals in {one.intervals for one in columns if one.intervals >= _LEAST_INTERVALS}:
+    for intervals in {one.intervals for one in columns if one.has_order}:
         places = [at for at, one in enumerate(columns) if one.intervals == intervals]
         every = log_odds(np.stack([columns[at].numbers for at in places]))
         for at, odds in zip(places, every, strict=True):
@@ -274,7 +274,7 @@ def _closely(columns: Sequence[_Column]) -> list[_Fit]:
 
 def _in_order(column: _Column) -> list[FloatArray]:
     """Return the monotone fit, if there are at least 3 intervals, and the free fit."""
-    if column.intervals < _LEAST_INTERVALS:
+    if not column.has_order:
         return [column.free]
     ordered = np.stack([pooled_counts(one) for one in column.numbers])[:, :: column.step]
     monotone = log_ratio(ordered, column.train.sum(axis=1, keepdims=True))
@@ -324,8 +324,6 @@ def _gain(fit: FloatArray, counts: IntArray) -> float:
     return float(np.sum(counts * (math.log(2) - lost)))
 
 
-# Largest number of intervals of an entry, counted over all runs.
-_CELLS_OF_RUN = 64
 # Matches the number of the run in the name of a column, as in output[3].mean.
 _RUN = re.compile(r"\boutput\[\d+\]")
 # Replaces the number of the run.
@@ -343,7 +341,8 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
         return []
     terms = []
     for name, columns in groups.items():
-        cells = make_cells(join([replace(one, name=name) for one in columns]), _CELLS_OF_RUN)
+        # All runs together have many draws, so an entry is cut as finely as a score.
+        cells = make_cells(join([replace(one, name=name) for one in columns]), LEVELS)
         terms.append(Term.of(cells, *columns))
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares(list(groups), spread)

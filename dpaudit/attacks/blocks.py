@@ -38,7 +38,21 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidates import OrderedBins, Scorer, by_score
 from dpaudit.levels.cells import equal_mass_groups
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, folds
-from dpaudit.levels.limits import ENOUGH_TO_COMPARE, FIRST_DRAWS, LARGEST_SCORE, MOST_COLUMNS
+from dpaudit.levels.limits import (
+    BEST,
+    CLOSE,
+    FEW,
+    FIRST_DRAWS,
+    LARGEST_SCORE,
+    LEAST_DRAWS,
+    LEAST_EXPECTED,
+    LONGEST_STEP,
+    LUCK,
+    MANY_DRAWS,
+    MOST_COLUMNS,
+    NEWTON_STEPS,
+    SMALL_SHARE,
+)
 from dpaudit.levels.piecewise_logit import probability, softplus
 from dpaudit.levels.scores import Score, Scored, shares, with_most
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
@@ -51,28 +65,11 @@ KINDS = "outputs of each kind by themselves"
 
 # Scorers that are tried for a block with several columns.
 SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
-# Number of scorers that are fitted to all draws, after a comparison on some of the draws.
-_CLOSER = 2
-# Newton's method for the offset: number of steps, longest step, and a step small enough to end
-# with, in nats.
-_NEWTON_STEPS, _FARTHEST, _CLOSE = 40, 1.0, 1e-7
-# Least number of draws for `parts`.
-_LEAST_DRAWS = 10_000
-# Least number of columns.
-_FEWEST_COLUMNS = 3
 # Number of groups of neighbouring values that a column is cut into for the table of two columns.
 _GROUPS = 4
-# Probability that some pair of independent columns looks dependent, over all pairs together.
-_LUCK = 0.001
-# Least number of expected draws of a cell that counts in the χ² test.
-_LEAST_EXPECTED = 4.0
-# A column varies if its most frequent group has less than this share of the draws.
-_VARIES = 0.98
 # From this number of kept draws on, the audit will probably count further draws that it does not
 # keep.
 _ENOUGH_TO_GO_ON = 65_000
-# Largest number of blocks of dependent columns, since fitting more blocks takes seconds.
-_MOST_PARTS = 8
 
 # The names of the columns of a block.
 Names = tuple[str, ...]
@@ -111,7 +108,7 @@ def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
         for attack, one in known
         if one is not None and one.halves is not None
     ]
-    return sorted(result, key=lambda one: -one.gain)[:_CLOSER]
+    return sorted(result, key=lambda one: -one.gain)[:BEST]
 
 
 def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
@@ -145,12 +142,12 @@ def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])
     result = 0.0
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(NEWTON_STEPS):
         share = probability(scores + result)
         bend = max(1e-9, float(np.sum(share * (1 - share))))
-        step = min(_FARTHEST, max(-_FARTHEST, (wanted - float(share.sum())) / bend))
+        step = min(LONGEST_STEP, max(-LONGEST_STEP, (wanted - float(share.sum())) / bend))
         result += step
-        if abs(step) < _CLOSE:
+        if abs(step) < CLOSE:
             break
     return result
 
@@ -164,14 +161,14 @@ def log_odds(is_d1: NDArray[np.bool_]) -> float:
 def parts(selection: SelectionDraws) -> list[OrderedBins]:
     """Return orders of outcomes by a sum over independent blocks of columns: the best score of each
     block."""
-    if selection.size < _LEAST_DRAWS:
+    if selection.size < MANY_DRAWS:
         return []
     first = selection.take(slice(FIRST_DRAWS))
     blocks = _parts(first)
     # With many draws, compare the scorers on some of them, then fit the best ones to all.
-    is_some = selection.size > 2 * ENOUGH_TO_COMPARE
-    some = selection.take(slice(ENOUGH_TO_COMPARE)) if is_some else selection
-    least = tuning.GAIN_OF_BLOCK * (ENOUGH_TO_COMPARE / selection.size if is_some else 1)
+    is_some = selection.size > 2 * MANY_DRAWS
+    some = selection.take(slice(MANY_DRAWS)) if is_some else selection
+    least = tuning.GAIN_OF_BLOCK * (MANY_DRAWS / selection.size if is_some else 1)
     every = {names: fits(only(names, some), SCORING) for names in blocks}
     tried = {names: own for names, own in every.items() if own and own[0].gain > least}
     # Blocks that form a sequence are kept for learning from further draws even if the first draws
@@ -213,7 +210,7 @@ def _all_vary(some: SelectionDraws) -> bool:
     depends on others, and its evidence might be counted twice."""
     columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
     most = (np.bincount(equal_mass_groups(one, _GROUPS)).max() for one in columns)
-    return all(often < _VARIES * some.size for often in most)
+    return all(often < (1 - SMALL_SHARE) * some.size for often in most)
 
 
 def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names, Fit]:
@@ -294,7 +291,7 @@ def _parts(some: SelectionDraws) -> list[Names]:
     if len(some.outcomes.columns) > 2 * MOST_COLUMNS:
         return []
     columns = [one for one in some.outcomes.columns if not one.name.startswith(KIND)]
-    if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
+    if not 1 < len(columns) <= MOST_COLUMNS:
         return []
     arm = some.is_d1.astype(np.intp)
     groups = [equal_mass_groups(one, _GROUPS) for one in columns]
@@ -306,7 +303,8 @@ def _parts(some: SelectionDraws) -> list[Names]:
             result.append(sorted(part))
         else:
             alone += part
-    if not 0 < len(result) <= _MOST_PARTS or len(result[0]) == len(columns):
+    # Fits of more than a few blocks take seconds.
+    if not 0 < len(result) <= FEW or len(result[0]) == len(columns):
         return []
     return [tuple(columns[place].name for place in part) for part in (*result, alone) if part]
 
@@ -322,7 +320,7 @@ def _reached(
     groups: for each column, (draws,), the group of the entry of each draw.
     arm: (draws,), 1 for a draw of d1, 0 for d2.
     """
-    luck = 2 * _LUCK / (len(groups) * (len(groups) - 1))
+    luck = 2 * LUCK / (len(groups) * (len(groups) - 1))
     result, others, open_ = {first}, set(left) - {first}, [first]
     while open_ and others:
         place = open_.pop()
@@ -340,15 +338,12 @@ def _depend(left: IntArray, right: IntArray, arm: IntArray, luck: float) -> bool
     """
     cell = (arm * _GROUPS + left) * _GROUPS + right
     tables = np.bincount(cell, minlength=2 * _GROUPS**2).reshape(2, _GROUPS, -1)
-    total, freedom = chi_squared(tables, _LEAST_EXPECTED)
+    total, freedom = chi_squared(tables, LEAST_EXPECTED)
     return freedom > 0 and bool(chdtrc(freedom, total) < luck)
 
 
-# Least number of draws for `kinds`.
-_LEAST_DRAWS_OF_KINDS = 2_000
-# Largest number of types with a score of their own, and the least share of the draws of such a
-# type.
-_MOST_KINDS, _SHARE = 3, 0.1
+# Least share of the draws of a type with a score of its own.
+_SHARE = 0.1
 
 
 def kinds(selection: SelectionDraws) -> list[OrderedBins]:
@@ -357,7 +352,7 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
     is the sum of the log-ratios of its columns."""
     outcomes = selection.outcomes
     columns = outcomes.columns
-    if selection.size < _LEAST_DRAWS_OF_KINDS or not 1 < len(columns) <= MOST_COLUMNS:
+    if not 1 < len(columns) <= MOST_COLUMNS:
         return []
     if all(one.codes is None for one in columns):
         return []
@@ -459,14 +454,14 @@ def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
 
 
 def _usual(keys: KeyArray) -> list[int]:
-    """Return the hashes of at most three types, each with at least a tenth of the draws and 1,000
-    draws; an empty list if there is only one type.
+    """Return the hashes of the types that have at least a tenth of the draws and 1,000 draws each,
+    the most frequent first; an empty list if there is only one type.
 
     keys: (draws,), the hash of the type of each draw.
     """
     values, counts = np.unique(keys, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:_MOST_KINDS]
-    often = counts[order] >= max(_SHARE * len(keys), _LEAST_DRAWS_OF_KINDS / 2)
+    order = np.argsort(-counts, kind="stable")
+    often = counts[order] >= max(_SHARE * len(keys), LEAST_DRAWS)
     return [] if len(values) == 1 else [int(key) for key in values[order][often]]
 
 
@@ -484,7 +479,7 @@ def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDra
     if not varying:
         return None
     own = SelectionDraws(Table(varying, len(rows)), selection.is_d1[rows])
-    some, attacks = own.take(slice(ENOUGH_TO_COMPARE)), (*SCORING, parts)
+    some, attacks = own.take(slice(MANY_DRAWS)), (*SCORING, parts)
     result = fits(some, attacks)
     if some.size < own.size:
         result = fits(own, [one.attack for one in result])

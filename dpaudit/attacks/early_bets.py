@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.freezing import expected_draws_of
+from dpaudit.attacks.freezing import as_beliefs, expected_draws_of
 from dpaudit.attacks.learning import learn
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import CellLevels
@@ -22,6 +22,7 @@ from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.cells import Cells, frequent_labels, is_number, make_cells, short_edges
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
+from dpaudit.levels.limits import GROUPS
 from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
 from dpaudit.stats.betting import Beliefs
 
@@ -32,25 +33,24 @@ EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS = 400, 4_000
 NAME = "early bets"
 # Number of intervals of a column of numbers, at most.
 _INTERVALS = 48
+# Precision of the normal prior of the weights of a regression: the usual one, and a large one.
+_PRECISION, _LARGE_PRECISION = 2.0, 10.0
 # For each bettor with a regression: a function that returns the features of a level at the place z,
-# which are scaled to mean 0 and standard deviation 1; and the precision of the normal prior of
-# their weights.
+# which are scaled to mean 0 and standard deviation 1; and the precision.
 _REGRESSIONS = (
-    ((abs,), 2.0),
-    ((np.square,), 2.0),
-    ((np.positive, abs), 2.0),
-    ((np.positive,), 2.0),
-    ((np.positive, abs), 10.0),
+    ((abs,), _PRECISION),
+    ((np.square,), _PRECISION),
+    ((np.positive, abs), _PRECISION),
+    ((np.positive,), _PRECISION),
+    ((np.positive, abs), _LARGE_PRECISION),
 )
 # For each bettor that counts draws by group of neighbouring levels: the number of groups, and the
 # number of draws of each input to which the Beta prior of a group is equivalent.
-_GROUPS = ((8, 6.0), (16, 4.0), (8, 2.0))
-# Places are in units of the median distance from the median, times this factor, and clipped.
-_UNIT, _FARTHEST = 1.5, 4.0
+_GROUPED = ((GROUPS, 6.0), (2 * GROUPS, 4.0), (GROUPS, 2.0))
 # Steps of Newton's method; six reach the optimum to three digits.
 _STEPS = 6
-# Decimals of a belief, as in `freezing.py`.
-_DECIMALS = 5
+# Places are in units of the median distance from the median, times this factor, and clipped.
+_UNIT, _FARTHEST = 1.5, 4.0
 
 
 def bet_early(
@@ -134,7 +134,7 @@ def _log_likelihood(counts: IntArray) -> float:
     """Return the log-likelihood of the inputs under a regression on the ranks of an order's levels,
     whose counts, (levels, 2), come from fits to other draws."""
     places = _ranks(counts)[:-1, None]
-    belief = _regression(places, counts[:-1], _REGRESSIONS[3][1])
+    belief = _regression(places, counts[:-1], _PRECISION)
     share = np.clip(belief, 1e-9, 1 - 1e-9)
     unseen = float(counts[-1].sum()) * math.log(2)
     return float(np.sum(counts[:-1] * np.log(np.stack([share, 1 - share], axis=1)))) - unseen
@@ -154,9 +154,8 @@ def _posteriors(counts: IntArray, places: FloatArray) -> FloatArray:
             table = np.stack([feature(places[has_place]) for feature in features], axis=1)
             row[has_place] = _regression(table, counts[has_place], precision)
         rows.append(row)
-    rows += [_by_group(counts, has_place, *one) for one in _GROUPS]
-    least = 10.0**-_DECIMALS
-    return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
+    rows += [_by_group(counts, has_place, *one) for one in _GROUPED]
+    return as_beliefs(rows)
 
 
 def _regression(features: FloatArray, counts: IntArray, precision: float) -> FloatArray:

@@ -13,22 +13,16 @@ from itertools import groupby
 
 import numpy as np
 
+from dpaudit.levels import tuning
 from dpaudit.levels.cells import frequent_labels
 from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.limits import CELLS, FEW, MOST_ROWS
 from dpaudit.outcomes import Column, Outcomes
 
 # Scaled numbers are clipped at this distance from the median, in units of the spread.
 _FARTHEST = 10.0
 # Distance between the quartiles of a standard normal law.
 _QUARTILES_OF_NORMAL = 1.349
-# Largest number of different numbers in a column that are taken for categories.
-_FEW_VALUES = 8
-# Largest number of labels of a column that become features.
-_MOST_LABELS = 32
-# Least number of draws of a label, or of a number that is a category.
-_LEAST_DRAWS = 20
-# Number of first draws that show the scale and the labels of a column.
-_LOOKED_AT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +162,11 @@ def _scaled(column: Column) -> Iterator[Feature]:
     numbers, labels = _numbers(column), _labels(column)
     values, counts = np.unique(numbers, return_counts=True)
     kinds = len(labels) + bool(len(numbers))
-    if 1 < len(values) <= _FEW_VALUES:
-        often = values[counts >= _LEAST_DRAWS]
+    if 1 < len(values) <= FEW:  # numbers that are categories
+        is_often = counts >= tuning.DRAWS_PER_CELL
         # An indicator for every category but the most frequent one.
-        rest = np.delete(often, np.argmax(counts[counts >= _LEAST_DRAWS])) if len(often) else often
-        yield from (Indicator(column.name, float(value)) for value in rest)
+        is_often[np.argmax(counts)] = False
+        yield from (Indicator(column.name, float(value)) for value in values[is_often])
     elif len(values) > 1:
         yield on_scale(column)
     if kinds > 1:
@@ -197,10 +191,10 @@ def on_scale(column: Column) -> Number:
 
 
 def _numbers(column: Column) -> FloatArray:
-    numbers = column.numbers[:_LOOKED_AT]
-    return numbers if column.codes is None else numbers[column.codes[:_LOOKED_AT] == 0]
+    numbers = column.numbers[:MOST_ROWS]
+    return numbers if column.codes is None else numbers[column.codes[:MOST_ROWS] == 0]
 
 
 def _labels(column: Column) -> tuple[str, ...]:
-    """Return the labels with at least 20 draws, the most frequent first, at most 32."""
-    return frequent_labels(column.take(slice(_LOOKED_AT)), _LEAST_DRAWS, _MOST_LABELS)
+    """Return the labels with at least 24 draws, the most frequent first, at most 32."""
+    return frequent_labels(column.take(slice(MOST_ROWS)), tuning.DRAWS_PER_CELL, CELLS)

@@ -21,6 +21,7 @@ from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, Counting, OrderedBins, UnorderedCells
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
+from dpaudit.levels.limits import BEST, GROUPS
 from dpaudit.levels.portfolio import (
     OTHER_SHARE,
     RARE_SHARE,
@@ -42,11 +43,9 @@ from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.shrinkage import shrunk
 from dpaudit.stats.betting import Beliefs
 
-# Standard errors by which bettors move log-ratios towards zero. Each value gives two bettors.
-_SHRINKAGES = (0.0, 0.5, 1.0, 1.5)
-# Number of groups of levels for the bettors with coarse beliefs, which win early. Bettors with a
-# belief for each level win late.
-_COARSE = 8
+# Bettors move log-ratios towards zero by 0, ½, 1, … standard errors: how many such steps there are.
+# Each gives two bettors.
+_SHRINKAGES = 4
 # Decimals of a belief. Results store beliefs with this precision, so bets use it, too.
 _DECIMALS = 5
 # Usual number of candidates (orders of outcomes) that count further draws.
@@ -272,7 +271,7 @@ def _leading(
     of_cells = [n for n, one in enumerate(order) if isinstance(one, UnorderedCells)]
     relearned = [n for n, one in enumerate(order) if one.is_relearned]
     relearned.sort(key=lambda n: -order[n].smoothed.log_likelihood)
-    wanted = {*of_cells[:1], *relearned[:2]}
+    wanted = {*of_cells[:1], *relearned[:BEST]}
     others = [n for n in range(len(order)) if n not in wanted]
     room = max(1, _LEADING - len(wanted))
     return tuple(order[n] for n in sorted([*wanted, *others[:room]]))
@@ -310,13 +309,20 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
     ordered, main_levels = by_level[:-1], len(by_level) - 1
     arms = by_level.sum(axis=0)
     rows = []
+    # Bettors with a belief for each group of levels win early, with a belief for each level late.
     for own in (_coarse(ordered), ordered):
         counts = np.concatenate([own, extra])
         ratio = log_ratio(counts, arms)
         error = np.sqrt((1 / (counts + 0.5)).sum(axis=1))
-        for shrinkage in _SHRINKAGES:
-            believed = np.sign(ratio) * np.maximum(np.abs(ratio) - shrinkage * error, 0.0)
+        for step in range(_SHRINKAGES):
+            believed = np.sign(ratio) * np.maximum(np.abs(ratio) - step / 2 * error, 0.0)
             rows.append(np.insert(1 / (1 + np.exp(-believed)), main_levels, 0.5))
+    return as_beliefs(rows)
+
+
+def as_beliefs(rows: Sequence[FloatArray]) -> FloatArray:
+    """Return the beliefs of all bettors, (bettors, levels), rounded as results store them, and
+    never 0 or 1."""
     least = 10.0**-_DECIMALS
     return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
 
@@ -326,7 +332,7 @@ def _coarse(ordered: IntArray) -> IntArray:
     are runs of neighbouring levels with about equal numbers of draws."""
     masses = ordered.sum(axis=1)
     middle = np.cumsum(masses) - masses / 2
-    group = np.minimum((middle * _COARSE / max(1, masses.sum())).astype(int), _COARSE - 1)
-    totals = np.zeros((_COARSE, 2), dtype=np.int64)
+    group = np.minimum((middle * GROUPS / max(1, masses.sum())).astype(int), GROUPS - 1)
+    totals = np.zeros((GROUPS, 2), dtype=np.int64)
     np.add.at(totals, group, ordered)
     return np.asarray(totals[group])

@@ -79,7 +79,9 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCells
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group
+from dpaudit.levels.limits import DRAWS_PER_VALUE, FEW, FIRST_DRAWS, LEAST_DRAWS
 from dpaudit.levels.portfolio import Learned, Tried
+from dpaudit.levels.rare_filter import OFTEN
 from dpaudit.levels.rule_tables import (
     RuleTable,
     balanced,
@@ -111,14 +113,9 @@ SCORERS: tuple[Scorer, ...] = (
     atoms,  # whole outputs, each by its own frequency
 )
 
-# Few values: at most 8, each seen in 50 draws on average. The first 2,000 draws must show at most 8
-# values, too.
-_FEW_VALUES, _DRAWS_PER_VALUE, _FIRST_DRAWS = 8, 50, 2_000
-# Scorers of users, whose cost is unknown, make rules to bet on only from this number of draws on.
-_DRAWS_FOR_CUSTOM = 1_000
 # Two tables of rare outputs: an output is rare if it has an entry seen in fewer than 10 draws, or
 # in fewer than 100.
-_RARE_COUNTS = (10, 100)
+_RARE_COUNTS = (OFTEN, 10 * OFTEN)
 
 
 def scorers_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Scorer, ...]:
@@ -155,7 +152,7 @@ def learn(
     with_rare: look for rare outputs, unless `to_bet`.
     """
     objective = replace(objective, to_bet=to_bet)
-    if not to_bet or selection.size >= _DRAWS_FOR_CUSTOM:
+    if not to_bet or selection.size >= LEAST_DRAWS:
         scorers = (*scorers, *custom_scorers)
     has_few = _has_few_values(selection)
     if has_few:
@@ -179,11 +176,11 @@ def _has_few_values(selection: SelectionDraws) -> bool:
     least 50 draws per value on average."""
     if len(selection.outcomes.columns) < 2:
         return False
-    first = selection.outcomes.take(slice(_FIRST_DRAWS))
-    if len(np.unique(first.keys())) > _FEW_VALUES:
+    first = selection.outcomes.take(slice(FIRST_DRAWS))
+    if len(np.unique(first.keys())) > FEW:
         return False
     values = len(np.unique(selection.outcomes.keys()))
-    return values <= _FEW_VALUES and selection.size >= values * _DRAWS_PER_VALUE
+    return values <= FEW and selection.size >= values * DRAWS_PER_VALUE
 
 
 def learn_again(

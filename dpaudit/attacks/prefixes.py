@@ -25,12 +25,13 @@ import numpy as np
 
 from dpaudit.attacks.additive import training_counts
 from dpaudit.attacks.counted_sequences import SequenceScored, Sum, relearned
-from dpaudit.attacks.sequences import LEAST_DRAWS, NAME, MarkovStates, Prefixes, depend, weights
+from dpaudit.attacks.sequences import NAME, MarkovStates, Prefixes, depend, weights
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, OrderedBins
 from dpaudit.levels.level_map import FOLDS, FloatArray, by_fold, folds
-from dpaudit.levels.limits import FIRST_DRAWS, MOST_COLUMNS
+from dpaudit.levels.limits import FIRST_DRAWS, LEAST_DRAWS, MOST_COLUMNS
 from dpaudit.levels.scores import aligned
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.columns import ELAPSED
@@ -38,18 +39,12 @@ from dpaudit.outcomes.known import Bands
 
 # Prefix of the names of orders of banded sequences.
 BANDED = "numbers in bands: "
-# Least number of columns that have both numbers and special values.
-_FEWEST_COLUMNS = 2
 # A special value makes up at least 0.5 % of its column and is at least 4 times as frequent as any
 # ordinary value. A column has at most 3 special values.
 _OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
-# Least number of different ordinary values.
-_FEWEST_OTHERS = 16
-# Quantiles between the bands. The outer bands are narrow, since the rarest numbers are the most
-# informative.
-_SHARES = (0.1, 0.3, 0.7, 0.9)
-# Largest ratio of different sequences to draws; with more, each sequence is too rare to be a cell.
-_MOST_SEQUENCES = 0.25
+# Quantiles between the bands, at either end of the numbers. The outer bands are narrow, since the
+# rarest numbers are the most informative.
+_SHARES = (0.1, 0.3)
 
 
 def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
@@ -66,12 +61,9 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
     if bands is None:
         return []
     sequences = bands(selection.outcomes)
-    some = sequences.take(slice(FIRST_DRAWS))
-    result: list[Candidate] = []
-    if len(np.unique(some.keys())) <= _MOST_SEQUENCES * some.size:
-        every = atoms(SelectionDraws(sequences, selection.is_d1), bands)
-        result += [replace(one, attack=BANDED + one.attack) for one in every]
-    return [*result, *_by_entry(sequences, selection, bands)]
+    every = atoms(SelectionDraws(sequences, selection.is_d1), bands)
+    whole = [replace(one, attack=BANDED + one.attack) for one in every]
+    return [*whole, *_by_entry(sequences, selection, bands)]
 
 
 def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
@@ -131,7 +123,7 @@ def _bands_of(selection: SelectionDraws) -> Bands | None:
 def _bands(columns: Sequence[Column]) -> Bands | None:
     """Return the bands for the numbers of columns that also have a few special values; None if
     there are fewer than two such columns."""
-    if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
+    if not 1 < len(columns) <= MOST_COLUMNS:
         return None
     names, alone, rest = [], set[float](), [np.empty(0)]
     for column in columns:
@@ -145,10 +137,10 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
             alone |= set(often.tolist())
             rest.append(others)
     every = np.concatenate(rest)
-    is_many = len(np.unique(every)) >= _FEWEST_OTHERS
-    if len(names) < _FEWEST_COLUMNS or len(alone) > _MOST_ALONE or not is_many:
+    is_many = len(np.unique(every)) > tuning.FEW_CELLS
+    if len(names) < 2 or len(alone) > _MOST_ALONE or not is_many:
         return None
-    exact = np.unique(np.quantile(every, _SHARES))
+    exact = np.unique(np.quantile(every, [*_SHARES, *(1 - share for share in _SHARES)]))
     if not np.isfinite(exact).all():
         return None
     # Short decimals, so that reports show the exact edges, except where two edges would become
@@ -159,13 +151,13 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
 
 
 def _are_codes(others: FloatArray, size: int) -> bool:
-    """Return whether the ordinary values of a column are codes with a meaning each: fewer than 16
+    """Return whether the ordinary values of a column are codes with a meaning each: at most 16
     values, none of them rare.
 
     size: number of numbers in the column.
     """
     values, counts = np.unique(others, return_counts=True)
-    return len(values) < _FEWEST_OTHERS and bool((counts >= _OFTEN * size).all())
+    return len(values) <= tuning.FEW_CELLS and bool((counts >= _OFTEN * size).all())
 
 
 def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:

@@ -21,6 +21,7 @@ from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, RareOutputs
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group
+from dpaudit.levels.limits import COLUMNS_NAMED, MANY_COLUMNS
 from dpaudit.levels.portfolio import RARE_SHARE, Rule
 from dpaudit.levels.rare_cells import (
     OTHER,
@@ -34,14 +35,12 @@ from dpaudit.levels.rare_cells import (
     joint_ranges,
     rare_column,
 )
-from dpaudit.levels.rare_filter import MOST_COLUMNS, OFTEN, Mask, RareFilter, Usual
+from dpaudit.levels.rare_filter import OFTEN, Mask, RareFilter, Usual
 from dpaudit.levels.shrinkage import ExpectedDraws, Law
 from dpaudit.outcomes import ABSENT, Column, concatenate
 from dpaudit.stats.power import LEAST_SEEN
 
 NAME = "rare outputs"
-# Largest number of columns that the order of rare outputs uses.
-_MOST_COLUMNS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +123,7 @@ class RareTable:
         rare_filter: made from the same draws, for counting further draws.
         """
         columns = []
-        for column in selection.outcomes.columns[:MOST_COLUMNS]:
+        for column in selection.outcomes.columns[:MANY_COLUMNS]:
             result = frequent_column(column)
             if result is None:
                 continue
@@ -153,13 +152,14 @@ class RareTable:
 
     def order(self) -> list[Candidate]:
         """Return a list with one candidate; an empty list with fewer than two rare outcomes. It
-        uses at most four columns: those with a cell whose expected share of d1 is most uneven."""
+        uses at most four columns, so that words can name them: those with a cell whose expected
+        share of d1 is most uneven."""
         if self._kept.size < LEAST_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
         uneven = np.abs(self._shares[0] - even)
         telling = [uneven[self._column == place].max() for place in range(len(self.columns))]
-        best = sorted(range(len(telling)), key=lambda place: -telling[place])[:_MOST_COLUMNS]
+        best = sorted(range(len(telling)), key=lambda place: -telling[place])[:COLUMNS_NAMED]
         return [self._ordered(best)]
 
     def by_column(self) -> list[tuple[str, Candidate]]:

@@ -21,10 +21,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Predictor
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.limits import FIRST_DRAWS, MOST_COLUMNS, TINY
+from dpaudit.levels.limits import (
+    DRAWS_PER_VALUE,
+    FEW,
+    FIRST_DRAWS,
+    LEAST_DRAWS,
+    LONGEST_STEP,
+    MOST_COLUMNS,
+    TINY,
+)
+from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.piecewise_smoothing import expected
+from dpaudit.levels.rare_filter import OFTEN
 from dpaudit.levels.scores import shares, with_most
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.known import BAND, Alphabet, Bands
@@ -32,17 +43,12 @@ from dpaudit.stats.p_values import chi_squared
 
 # Least number of entries of a sequence.
 _FEWEST_COLUMNS = 3
-# Largest number of different values over all entries.
-_MOST_VALUES = 8
-# Largest number of states of an entry; least number of draws of a state; and that least number
-# where further draws will be counted.
-_MOST_PASTS, _DRAWS_OF_A_PAST, _FEW_DRAWS = 64, 50, 5
-# Largest number of parameters of all entries together: more take long.
-_MOST_TABLES = 200
-# Least number of draws that sequences predict each other from.
-LEAST_DRAWS = 1_000
-# Entries depend on their states if χ² exceeds its mean by more than this many standard deviations.
-_DEPENDENT = 6.0
+# Largest number of parameters of all entries together, and of tables that are fitted, one for each
+# value in each state; tables with few draws are left out. The number of tables grows with the
+# draws, and more would take seconds.
+_MOST_TABLES = 400
+# Number of Newton steps to the log-odds of a value.
+_NEWTON_STEPS = 8
 # Number of the state that stands for all rare or unknown pasts.
 LOST = 0
 
@@ -130,7 +136,7 @@ class MarkovStates:
     @classmethod
     def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> MarkovStates | None:
         """Return the states of sequences, where a state summarises the earlier entries. Return None
-        if entries take more than 8 distinct values, or if the states need more than 200 parameters.
+        if entries take more than 8 distinct values, or if the states need more than 400 parameters.
 
         draws: number of draws of each outcome, (outcomes,); None: 1 each.
         """
@@ -157,7 +163,7 @@ class MarkovStates:
         symbols: Sequence[Alphabet],
         outcomes: Outcomes,
         draws: IntArray | None,
-        least: int = _DRAWS_OF_A_PAST,
+        least: int = DRAWS_PER_VALUE,
     ) -> MarkovStates | None:
         """Return the states for one kind of summary; None if they need too many parameters.
 
@@ -191,7 +197,7 @@ class MarkovStates:
         """Return states of the same outcomes in which rarer pasts have a state of their own, since
         further draws will reach them; the present states if that needs too many parameters."""
         symbols = [one.symbols for one in self.steps]
-        return self._by(self.summary, symbols, outcomes, None, _FEW_DRAWS) or self
+        return self._by(self.summary, symbols, outcomes, None, OFTEN) or self
 
     def through(self, bands: Bands) -> MarkovStates:
         """Return the states for entries whose numbers are replaced by bands (intervals)."""
@@ -255,7 +261,8 @@ def _following(
     draws: (states * symbols,), number of draws of each state and symbol.
     pasts: the past of each present state.
     classes: for each value, the value that stands for it in a past.
-    least: least number of draws of a next state; a rarer one is `LOST`.
+    least: least number of draws of a next state; a rarer one is `LOST`, as are all but the 64 most
+        frequent ones.
     """
     nexts: list[Past | None] = []
     total: Counter[Past] = Counter()
@@ -267,7 +274,7 @@ def _following(
             result = summary.after(pasts[past], classes[symbol])
             total[result] += many
         nexts.append(result)
-    often = [one for one, many in total.most_common(_MOST_PASTS) if many >= least]
+    often = [one for one, many in total.most_common(LEVELS) if many >= least]
     known = {one: place for place, one in enumerate(often, LOST + 1)}
     following = [known.get(one, LOST) if one is not None else LOST for one in nexts]
     return np.array(following, dtype=np.intp), (pasts[LOST], *often)
@@ -282,7 +289,7 @@ def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float 
         if column.name.startswith(KIND):
             continue
         own = _entries(column)
-        if own is not None and len(total | own) <= _MOST_VALUES:
+        if own is not None and len(total | own) <= FEW:
             result.append(column)
             total += own
     return result, [one for one, _ in total.most_common()]
@@ -291,12 +298,12 @@ def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float 
 def _entries(column: Column) -> Counter[float | str] | None:
     """Return the number of draws of each distinct entry of a column; None if the column has more
     than 8 distinct entries."""
-    if len(column.labels) > _MOST_VALUES or len(np.unique(column.numbers[:100])) > 2 * _MOST_VALUES:
+    if len(column.labels) > FEW or len(np.unique(column.numbers[:100])) > 2 * FEW:
         return None
     codes = column.codes
     numbers = column.numbers if codes is None else column.numbers[codes == 0]
     values, counts = np.unique(numbers, return_counts=True)
-    if len(values) > _MOST_VALUES or np.isnan(values).any():
+    if len(values) > FEW or np.isnan(values).any():
         return None
     own = Counter[float | str](dict(zip(values.tolist(), counts.tolist(), strict=True)))
     if codes is not None:
@@ -312,14 +319,7 @@ def depend(counts: Sequence[IntArray]) -> bool:
     """
     tables = (table for one in counts for table in np.moveaxis(one[LOST + 1 :], -1, 0))
     total, freedom = chi_squared(tables)
-    return total > freedom + _DEPENDENT * math.sqrt(2 * freedom)
-
-
-# Number of Newton steps to the log-odds of a value.
-_NEWTON_STEPS = 8
-# Largest number of tables that are fitted, one for each value in each state; tables with few draws
-# are left out. The number of tables grows with the draws, and fits would take seconds.
-_MOST_FITTED_TABLES = 400
+    return total > freedom + tuning.DEVIATIONS_BEYOND_LUCK * math.sqrt(2 * freedom)
 
 
 def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArray]:
@@ -382,7 +382,7 @@ def _odds_ratios(
     result = np.zeros_like(seen)
     # The tables with enough draws to be fitted; others keep log odds ratios of 0.
     least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
-    kept = np.sort(np.argsort(-least, kind="stable")[:_MOST_FITTED_TABLES])
+    kept = np.sort(np.argsort(-least, kind="stable")[:_MOST_TABLES])
     kept = kept[least[kept] > 0]
     if len(kept) == 0:
         return result
@@ -432,7 +432,7 @@ def _log_ratios(
         )
         off = wanted - draws[..., 0] * of_d1 - draws[..., 1] * of_d2
         bend = draws[..., 0] * of_d1 * (1 - of_d1) + draws[..., 1] * of_d2 * (1 - of_d2)
-        centre += np.clip(off / np.maximum(bend, 1e-9), -1, 1)
+        centre += np.clip(off / np.maximum(bend, TINY), -LONGEST_STEP, LONGEST_STEP)
     of_d2, of_d1 = centre - odds_ratio / 2, centre + odds_ratio / 2
     of_value = np.logaddexp(0, -of_d2) - np.logaddexp(0, -of_d1)
     return of_value, np.logaddexp(0, of_d2) - np.logaddexp(0, of_d1)

@@ -46,6 +46,7 @@ from dpaudit.levels.level_map import (
     larger_for_d1,
     log_ratio,
 )
+from dpaudit.levels.limits import BEST, CELLS, DRAWS_TO_RANK, FEW, MOST_ROWS, TINY
 from dpaudit.levels.rule_tables import pooled_counts
 from dpaudit.levels.scores import Intervals, filled
 from dpaudit.outcomes import KIND, Column, NamedColumns, Outcomes
@@ -59,18 +60,6 @@ _LOW_BITS = "low-order bits: "
 _BY_SIZE, _SINGLE = "threshold", "single "
 # Standard deviations, in cells, of the Gaussian windows that smooth counts; 0: no smoothing.
 _WIDTHS = (0, 2, 8)
-# Largest number of labels that are placed among the numbers in an order by size.
-_FEW_LABELS = 4
-# Added once per cell to log-ratios, so that neighbours with equal log-ratios keep their order.
-_TIE_BREAK = 1e-9
-# Orders are made for the 2 most informative columns, which the first 20,000 draws show when each
-# column is cut into at most 32 intervals. From 2,000 draws on, columns of entries and columns of
-# entry types are ranked separately, and 2 of either kind are used.
-_DRAWS_TO_RANK, _CELLS_TO_RANK, _DRAWS_FOR_TYPES, _COLUMNS = 20_000, 32, 2_000, 2
-# If there are at most this number of columns derived from bits, orders are made for all of them.
-_FEW_DERIVED = 20
-# Largest number of different values of a column that is a bit, not a number with noise.
-_VALUES_OF_BIT = 2
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
@@ -111,15 +100,11 @@ def elapsed(selection: SelectionDraws) -> list[Candidate]:
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
     """Return candidates that order outcomes by the low-order bits and the decimals of their
-    numbers: of each column, and summed over columns."""
+    numbers: of the most informative columns, and summed over columns."""
     columns = bit_columns(selection.outcomes, ASPECTS)
-    if len(columns) <= _FEW_DERIVED:
-        result = [one for column in columns for one in orders_of(column, selection)]
-    else:
-        result = single_columns(selection, columns)
-    result += additive(selection, bit_columns(selection.outcomes, [SPAN]))
-    names = [one.attack.removeprefix(ONE_COLUMN) for one in result]
-    return [replace(one, attack=_LOW_BITS + name) for one, name in zip(result, names, strict=True)]
+    result = _of_most_informative(selection, columns, _LOW_BITS)
+    sums = additive(selection, bit_columns(selection.outcomes, [SPAN]))
+    return [*result, *(replace(one, attack=_LOW_BITS + one.attack) for one in sums)]
 
 
 def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
@@ -137,10 +122,11 @@ def has_fractions(outcomes: Outcomes) -> bool:
 
 
 def has_integers(outcomes: Outcomes) -> bool:
-    """Return whether all numbers are integers, and some column has more than two values."""
+    """Return whether all numbers are integers, and some column is no bit: it has more than two
+    values."""
     finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
     are_whole = all((one == np.rint(one)).all() for one in finite)
-    return are_whole and any(len(np.unique(one)) > _VALUES_OF_BIT for one in finite)
+    return are_whole and any(len(np.unique(one)) > 2 for one in finite)
 
 
 def _has_numbers(column: Column) -> bool:
@@ -197,24 +183,25 @@ class CellLevels(LevelMap):
 def _of_most_informative(
     selection: SelectionDraws, columns: Sequence[Column], prefix: str
 ) -> list[Candidate]:
-    """Return the orders by each of the most informative columns.
+    """Return the orders by each of the two most informative columns. From 2,000 draws on, columns
+    of entries and columns of entry types are ranked separately, and two of either kind are used.
 
     prefix: put before the name of each order.
     """
-    is_d1 = selection.is_d1[:_DRAWS_TO_RANK].astype(np.intp)
-    errors = np.array([_difference(one.take(slice(_DRAWS_TO_RANK)), is_d1) for one in columns])
+    is_d1 = selection.is_d1[:MOST_ROWS].astype(np.intp)
+    errors = np.array([_difference(one.take(slice(MOST_ROWS)), is_d1) for one in columns])
     # Of equally informative columns the first is the plainest: the type of an output comes before
     # its content.
     best = [columns[int(place)] for place in np.argsort(-errors, kind="stable")]
     best = best[: int(np.count_nonzero(errors > tuning.ERRORS_OF_COLUMN))]
-    if selection.size < _DRAWS_FOR_TYPES:
-        best = best[:_COLUMNS]
+    if selection.size < DRAWS_TO_RANK:
+        best = best[:BEST]
     are_types = [one.name.startswith(KIND) for one in best]
     ranks = [are_types[:place].count(is_type) for place, is_type in enumerate(are_types)]
     return [
         replace(one, attack=prefix + one.attack)
         for column, rank in zip(best, ranks, strict=True)
-        if rank < _COLUMNS
+        if rank < BEST
         for one in orders_of(column, selection)
     ]
 
@@ -225,7 +212,7 @@ def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
 
     is_d1: (draws,), 1 for a draw of d1, 0 for d2.
     """
-    cells = make_cells(column, _CELLS_TO_RANK)
+    cells = make_cells(column, CELLS)
     count = cells.intervals + len(cells.labels) + 1
     table = np.bincount(cells(column) * 2 + is_d1, minlength=2 * count).reshape(count, 2)
     table = table[table.sum(axis=1) > 0]
@@ -259,7 +246,7 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
             fits[smooth] = log_ratio(_smoothed(numeric[:, occupied], width), arms)
     labels = train[:, cells.intervals :]
     scores = dict.fromkeys(fits, log_ratio(labels, arms))
-    if len(cells.labels) <= _FEW_LABELS:
+    if len(cells.labels) <= FEW:
         every = zip(pooled, labels, arms[:, 0], strict=True)
         scores[name] = np.stack([_label_scores(*one) for one in every])
     return {
@@ -278,7 +265,7 @@ def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> tuple[FloatA
     """
     step = 1 if rising else -1
     pooled = np.stack([pooled_counts(one[::step])[::step] for one in counts])
-    return log_ratio(pooled, arms) + step * _TIE_BREAK * np.arange(counts.shape[1]), pooled
+    return log_ratio(pooled, arms) + step * TINY * np.arange(counts.shape[1]), pooled
 
 
 def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> FloatArray:
@@ -366,7 +353,7 @@ def _candidate(
         numbers = np.where(column.codes > 0, np.nan, numbers)
     position = filled(_means(numbers, level_map(outcomes), levels + 1)[:-1])
     source: BinSource = Fixed(level_map)
-    if len(cells.labels) <= _FEW_LABELS and cells.intervals > levels:
+    if len(cells.labels) <= FEW and cells.intervals > levels:
         total = counts.sum(axis=0)
         source = _BySize(
             level_map, cells, total, scores[-1, :-1], level[-1], rising, numbers, outcomes

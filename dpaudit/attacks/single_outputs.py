@@ -28,19 +28,11 @@ from dpaudit.levels.level_map import (
     held_out_tally,
     log_ratio,
 )
-from dpaudit.levels.limits import WORDS
+from dpaudit.levels.limits import FIRST_DRAWS, MOST_CELLS, REPEATS, SMALL_SHARE, WORDS
+from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.portfolio import SingleOutputs
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
 from dpaudit.outcomes.known import Bands, Known
-
-# Least number of draws of an outcome with a cell of its own.
-_LEAST = 2
-# Largest number of outcomes with a cell of their own.
-_MOST = 4096
-# If no outcome repeats among this many first draws, no single outcome is frequent enough to matter.
-_FIRST_LOOK = 2_000
-# Share of draws of other outcomes up to which sequences predict each other.
-_FEW_OTHERS = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +57,8 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
     distinct, first, place, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
-    frequent = np.argsort(-counts, kind="stable")[:_MOST]
-    frequent = np.sort(frequent[counts[frequent] >= _LEAST])
+    frequent = np.argsort(-counts, kind="stable")[:MOST_CELLS]
+    frequent = np.sort(frequent[counts[frequent] >= REPEATS])
     column = np.full(len(distinct), len(frequent))
     column[frequent] = np.arange(len(frequent))
     table = by_fold(column[place], len(frequent) + 1, selection.is_d1)
@@ -79,8 +71,8 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     bands: intervals that have replaced the numbers of these draws, and that must replace the
         numbers of later outcomes; None: no number was replaced.
     """
-    some = selection.outcomes.take(slice(_FIRST_LOOK))
-    if len(np.unique(some.keys())) == some.size:
+    some = selection.outcomes.take(slice(FIRST_DRAWS))
+    if len(np.unique(some.keys())) == some.size:  # no single outcome is frequent enough to matter
         return []
     result = count_atoms(selection)
     if len(result.keys) == 0:
@@ -97,7 +89,8 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     level_map = AtomLevels(known, final, each)
     penalty = tuning.PENALTY if len(result.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
-    are_all = everything[-1].sum() <= _FEW_OTHERS * arms.sum()
+    # Sequences predict each other where nearly all of them have a cell.
+    are_all = everything[-1].sum() <= SMALL_SHARE * arms.sum()
     predictor = sequence_predictor(result.outcomes, each_draws) if are_all else None
     cell_counts = CellCounts(every, everything, predictor)
     return [UnorderedCells("single outputs", by_level, penalty, level_map, cell_counts)]
@@ -159,10 +152,6 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
     return listed([*parts, *some[1:]], "or")
 
 
-# Largest number of outputs to test one by one, for either direction.
-_MOST_ATOMS = 64
-
-
 def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
     """Return the outputs to test one by one against a point (ε, δ): those whose log-ratio exceeds
     ε, and the most uneven ones that are needed to outweigh δ. Exceptions are not tested this
@@ -190,7 +179,7 @@ def _accused(
     counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
 ) -> IntArray:
     """Return the indices of the outputs to test in one direction, the most uneven first, at most
-    64.
+    64, as an order has at most 64 levels.
 
     counts: (outputs, 2), draws by output and input.
     arms: (2,), all draws by input.
@@ -205,4 +194,4 @@ def _accused(
     needed = int(np.searchsorted(lower, point.delta, side="right")) + 1
     looks_violating = ratio[order] > point.epsilon
     keep = looks_violating | (np.arange(len(order)) < needed)
-    return np.asarray(order[keep][:_MOST_ATOMS], dtype=np.int64)
+    return np.asarray(order[keep][:LEVELS], dtype=np.int64)

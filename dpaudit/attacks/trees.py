@@ -3,7 +3,9 @@ version).
 
 Trees get the columns and the scores of the cheaper scorers as inputs. Importing scikit-learn alone
 takes a second, so trees are fitted only if the table of some two columns shows a difference between
-d1 and d2 that these scores do not explain. `learning.py` calls `propose_trees` after all scorers.
+d1 and d2 that these scores do not explain, and that adds 2 % to the log-likelihood that they gain
+over a coin flip. Trees are kept only if they add as much. `learning.py` calls `propose_trees` after
+all scorers.
 """
 
 from __future__ import annotations
@@ -26,37 +28,27 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Candidate, OrderedBins, by_score
 from dpaudit.levels.cells import equal_mass_groups, listed
 from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.limits import (
+    BEYOND_DOUBT,
+    DRAWS_TO_RANK,
+    GROUPS,
+    LEAST_EXPECTED,
+    LUCK,
+    MANY_COLUMNS,
+    MOST_FLOATS,
+    MOST_ROWS,
+    SMALL_SHARE,
+)
 from dpaudit.levels.portfolio import Tried
 from dpaudit.levels.rule_tables import predicted_growth
-from dpaudit.levels.scores import MOST_ROWS, Score, Scored, cross_fitted, most, shares
+from dpaudit.levels.scores import Score, Scored, cross_fitted, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.wording import install_command
 
 NAME = "gradient-boosted trees"
 
-# Largest number of columns: with more, trees take long.
-_MOST_COLUMNS = 256
-# A table of two columns has 8 × 8 cells. The number of draws times the number of pairs of columns
-# is at most 20 million, except that at least 2,000 draws are used; with fewer draws there are no
-# trees.
-_GROUPS, _MOST_WORK, _LEAST_DRAWS = 8, 20_000_000, 2_000
-# Trees are left out if another candidate is predicted 98 % of the bound of a rule that is never
-# wrong. For rules to bet on they are also left out if another candidate is predicted a log wealth
-# of 15 nats, which refutes a claim at any usual level.
-_NEARLY_ALL, _PLENTY = 0.98, 15.0
-# Trees are fitted, and kept, only if they add this share to the log-likelihood that other
-# candidates gain over a coin flip. Before the fit, this is estimated from tables of two columns.
-_SHARE_OF_PAIR = 0.02
-# Least variance of the number of draws of d1 in a cell of such a table; cells with less are left
-# out.
-_LEAST_INFORMATION = 3.0
-# Probability that some pair of columns looks informative by chance, over all pairs together.
-_LUCK = 0.003
-# Number of draws that show how far each input moves the log-odds.
-_SHUFFLED_ROWS = 2_000
+# Where they differ from scikit-learn's defaults: smaller trees, for noise is large.
 _SETTINGS: dict[str, Any] = {
-    "learning_rate": 0.1,
-    "max_iter": 100,
     "max_leaf_nodes": 15,
     "min_samples_leaf": 30,
     "l2_regularization": 1.0,
@@ -82,7 +74,7 @@ def propose_trees(
 
     candidates: the candidates of all other scorers.
     """
-    if len(selection.outcomes.columns) < 2 or selection.size < _LEAST_DRAWS:
+    if len(selection.outcomes.columns) < 2 or selection.size < DRAWS_TO_RANK:
         return [], []
     best = max(candidates, key=lambda one: rank_key(one, objective))
     base = _most_explaining(candidates, best)
@@ -110,7 +102,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBi
         lambda rows: _fitted(table[rows], selection.is_d1[rows], features),
         lambda model, rows: _odds(model, table[rows]),
     )
-    freeze = partial(_frozen, features, scores, model, table[-_SHUFFLED_ROWS:].copy())
+    freeze = partial(_frozen, features, scores, model, table[-DRAWS_TO_RANK:].copy())
     return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
 
 
@@ -147,16 +139,17 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     significant, and large enough to be worth fitting trees."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
-    rows = min(selection.size, MOST_ROWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
+    # With many pairs of columns fewer draws, to save time.
+    rows = min(selection.size, MOST_ROWS, max(DRAWS_TO_RANK, MOST_FLOATS // pairs))
     share = _predicted_shares(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
-    groups = np.stack([equal_mass_groups(one.take(slice(rows)), _GROUPS) for one in columns])
+    groups = np.stack([equal_mass_groups(one.take(slice(rows)), GROUPS) for one in columns])
     # Log-likelihood gain of the candidate over a coin flip, in nats. Trees are worth fitting if two
     # columns together add 2 % of it.
     known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
-    least = _SHARE_OF_PAIR * known
+    least = SMALL_SHARE * known
     return any(
-        _is_striking(first, groups[place + 1 :], (surprise, variance), _LUCK / pairs, least)
+        _is_striking(first, groups[place + 1 :], (surprise, variance), LUCK / pairs, least)
         for place, first in enumerate(groups[:-1])
     )
 
@@ -178,16 +171,15 @@ def _is_striking(
     luck: false-alarm probability of the test.
     least: least evidence in nats.
     """
-    table = np.arange(len(others))[:, None] * _GROUPS
-    cell = ((table + others) * _GROUPS + first).ravel()
-    shape = len(others), _GROUPS**2
+    table = np.arange(len(others))[:, None] * GROUPS
+    cell = ((table + others) * GROUPS + first).ravel()
+    shape = len(others), GROUPS**2
     sums, noise = (
         np.bincount(cell, np.tile(one, len(others)), math.prod(shape)).reshape(shape)
         for one in moments
     )
-    enough = _LEAST_INFORMATION
-    counted = noise > enough
-    squares = np.where(counted, sums**2 / np.maximum(noise, enough), 0.0).sum(axis=1)
+    counted = noise > LEAST_EXPECTED
+    squares = np.where(counted, sums**2 / np.maximum(noise, LEAST_EXPECTED), 0.0).sum(axis=1)
     freedom = np.maximum(counted.sum(axis=1), 1)
     return bool(np.any((chdtrc(freedom, squares) < luck) & (squares - freedom > 2 * least)))
 
@@ -226,7 +218,7 @@ def _wanted_likelihood(base: Candidate, draws: int) -> float:
     if not base.is_smooth:
         return -math.inf
     known = base.smoothed.log_likelihood + draws * math.log(2)
-    return base.smoothed.log_likelihood + _SHARE_OF_PAIR * max(0.0, known)
+    return base.smoothed.log_likelihood + SMALL_SHARE * max(0.0, known)
 
 
 def _why_no_trees(
@@ -241,13 +233,14 @@ def _why_no_trees(
     base: the candidate with the largest likelihood.
     """
     columns = len(selection.outcomes.columns)
-    if columns > _MOST_COLUMNS:
-        return f"{columns:,} columns are too many, more than {_MOST_COLUMNS}"
+    if columns > MANY_COLUMNS:
+        return f"{columns:,} columns are too many, more than {MANY_COLUMNS}"
     arms = int(selection.is_d1.sum()), int((~selection.is_d1).sum())
-    if best_predicted(best, objective) >= _NEARLY_ALL * objective.perfect_bound(arms):
+    perfect = objective.perfect_bound(arms)
+    if best_predicted(best, objective) >= (1 - SMALL_SHARE) * perfect:
         return f"{best.attack} promises nearly the largest bound that this number of draws allows"
     growth = float(np.max(predicted_growth(best.table, objective.point)))
-    if objective.to_bet and growth > _PLENTY:
+    if objective.to_bet and growth > BEYOND_DOUBT:
         return f"{best.attack} is enough for a refutation"
     # `best` comes first, since `base` (the candidate with the largest likelihood) takes longer to
     # check.

@@ -26,7 +26,8 @@ from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import resolve
 from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.level_map import FloatArray, larger_for_d1
-from dpaudit.levels.scores import MOST_ROWS, Scored, cross_fitted
+from dpaudit.levels.limits import LEAST_DRAWS, MOST_ROWS, TINY
+from dpaudit.levels.scores import Scored, cross_fitted
 from dpaudit.outcomes import Outcomes
 from dpaudit.wording import did_you_mean, shortened, shown
 
@@ -34,12 +35,6 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Scorer = Callable[[Outcomes], ArrayLike]
-
-# Number of outcomes on which the score is checked.
-_LOOKED_AT = 256
-# Largest difference, relative and absolute, between two scores of one outcome that counts as
-# rounding.
-_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,10 +140,10 @@ class UsersScore:
     def check(self, outcomes: Outcomes) -> None:
         """Raise AttackError if the score of an outcome depends on other outcomes of the batch. A
         batch may hold draws of one input only, so the other outcomes would reveal the input."""
-        some = outcomes.take(slice(_LOOKED_AT))
+        some = outcomes.take(slice(LEAST_DRAWS))
         together, half = self(some), np.arange(some.size)[::-2]
         apart = self(some.take(half))
-        if not np.allclose(together[half], apart, rtol=_SAME, atol=_SAME, equal_nan=True):
+        if not np.allclose(together[half], apart, rtol=TINY, atol=TINY, equal_nan=True):
             raise AttackError(
                 f"the attack {self.name} gives the same outcome another score among other "
                 "outcomes; a score must depend on its outcome alone, so compute means and the "

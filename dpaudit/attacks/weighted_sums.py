@@ -30,17 +30,18 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FOLDS, FloatArray, folds
-from dpaudit.levels.limits import MOST_COLUMNS, ONE_THREAD, TINY
+from dpaudit.levels.limits import (
+    FEWEST_DRAWS,
+    MOST_COLUMNS,
+    MOST_FLOATS,
+    MOST_ROWS,
+    NEWTON_STEPS,
+    ONE_THREAD,
+    TINY,
+)
 from dpaudit.levels.piecewise_logit import probability, softplus
 from dpaudit.levels.scores import Scored, most, shares
 from dpaudit.outcomes import KIND, Outcomes
-
-# Least number of rows in a piece of a matrix product. With shorter pieces, starting threads costs
-# less than adding up the pieces.
-_LEAST_ROWS = 8
-# Conjugate gradients stop when the residual has fallen to 1e-8 of the first, or after 3 rounds per
-# dimension.
-_PRECISE, _ROUNDS = 1e-8, 3
 
 
 def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
@@ -49,9 +50,8 @@ def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     weights: (rows,); None: 1 each.
     """
     width = matrix.shape[1]
-    rows = ONE_THREAD // width**2
-    if rows < _LEAST_ROWS:
-        rows = max(1, len(matrix))
+    # A wider matrix would have pieces of so few rows that starting threads costs less.
+    rows = ONE_THREAD // width**2 if width <= MOST_COLUMNS else max(1, len(matrix))
     total = np.zeros((width, width))
     for start in range(0, len(matrix), rows):
         piece = matrix[start : start + rows]
@@ -80,8 +80,8 @@ def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     rest = vector.astype(np.float64)
     step = eased = rest / diagonal
     size = float(np.sum(rest * eased))
-    wanted = _PRECISE**2 * size
-    for _ in range(_ROUNDS * len(vector)):
+    wanted = TINY**2 * size
+    for _ in range(len(vector)):  # with exact arithmetic no more are needed
         if size <= wanted:
             break
         image = times(matrix, step)
@@ -158,33 +158,20 @@ def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
 
 NAME = "logistic regression"
 
-# Least number of draws.
-_LEAST_DRAWS = 300
-# Largest product of the numbers of draws and of features in one fit.
-_MOST_ENTRIES = 5_000_000
-# Largest number of Newton steps.
-_NEWTON_STEPS = 20
-# Number of step lengths that are tried if a Newton step would raise the loss, each half of the one
-# before.
-_HALVINGS = 8
 # Newton's method stops when a step lowers the loss by less than this per draw, in nats.
 _CLOSE = 1e-6
-# Number of Newton steps from the weights of all draws to the weights without a fold: 3, or 1 with
-# at least 20,000 draws.
-_CORRECTIONS, _MANY_DRAWS = 3, 20_000
-# Number of draws on which two sets of features are compared.
-_ENOUGH_TO_COMPARE = 20_000
+# Number of Newton steps from the weights of all draws to the weights without a fold; 1 with at
+# least 20,000 draws.
+_CORRECTIONS = 3
 # Types of features whose weights are shrunk towards their mean.
 _POOLED = (Number, Above)
-# Least number of features of a type for this shrinkage.
-_FEWEST_POOLED = 4
 
 
 def logistic(selection: SelectionDraws) -> list[OrderedBins]:
     """Return orders of outcomes by the log-odds of d1, a linear function of features of the
     columns. It is fitted by logistic regression with a ridge penalty (Newton's method)."""
     columns = selection.outcomes.columns
-    if len(columns) < 2 or selection.size < _LEAST_DRAWS or len(columns) > MOST_FEATURES:
+    if len(columns) < 2 or selection.size < FEWEST_DRAWS or len(columns) > MOST_FEATURES:
         return []
     features = scaled_features(columns)
     if not 1 < len(features) <= MOST_FEATURES:
@@ -193,8 +180,8 @@ def logistic(selection: SelectionDraws) -> list[OrderedBins]:
     if not len(features) < len(sides) <= MOST_COLUMNS:
         return [by_score(_fitted(features, selection).scored, selection)]
     # With many draws, compare the two sets of features on some of the draws.
-    is_some = selection.size > 2 * _ENOUGH_TO_COMPARE
-    some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
+    is_some = selection.size > 2 * MOST_ROWS
+    some = selection.take(slice(MOST_ROWS)) if is_some else selection
     fits = [_fitted(one, some) for one in (features, sides)]
     is_better = fits[1].loss < fits[0].loss - tuning.GAIN_OF_CHOICE
     result = fits[is_better]
@@ -226,7 +213,7 @@ def _fitted(
     """
     design = design_of(features, selection.outcomes)
     target = selection.is_d1.astype(np.float64)
-    fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
+    fitted = min(selection.size, MOST_FLOATS // design.shape[1])
     alike = [np.array([False, *(isinstance(one, kind) for one in features)]) for kind in _POOLED]
     seen = slice(fitted)
     likeliest = _fit(design[seen], target[seen], start)
@@ -297,7 +284,7 @@ def _pooled(
     """
     weights = weights.copy()
     for kind in alike:
-        if kind.sum() >= _FEWEST_POOLED:
+        if kind.sum() > 3:  # shrinkage of fewer weights towards their mean may raise the error
             error = float(np.mean((halves[0] - halves[1])[kind] ** 2)) / 4
             truth = max(0.0, float(np.var(likeliest[kind])) - error)
             own = weights[kind]
@@ -314,10 +301,10 @@ def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None
     """
     weights: FloatArray = np.zeros(design.shape[1]) if start is None else start
     loss = _loss(design, target, weights)
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(NEWTON_STEPS):
         rates = probability(times(design, weights))
         step = _solved(_information(design, rates), _slope(design, target - rates, weights))
-        for halving in range(_HALVINGS):
+        for halving in range(NEWTON_STEPS):
             moved = weights + step / 2**halving
             lower = _loss(design, target, moved)
             if lower <= loss:
@@ -346,7 +333,7 @@ def _corrected(
         than a copy.
     """
     weights = weights + _solved(information, slope - _ridge(len(weights)) * weights)
-    for _ in range(_CORRECTIONS - 1 if len(target) < _MANY_DRAWS else 0):
+    for _ in range(_CORRECTIONS - 1 if len(target) < MOST_ROWS else 0):
         left = target - probability(times(design, weights))
         if kept is not None:
             left *= kept

@@ -26,7 +26,7 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.level_map import FloatArray, LevelMap
-from dpaudit.levels.limits import MOST_COLUMNS, WORDS
+from dpaudit.levels.limits import CELLS, FEWEST_DRAWS, MOST_COLUMNS, TINY, WORDS
 from dpaudit.levels.scores import Scored, shares, with_most
 from dpaudit.outcomes import Column, Outcomes, number_word
 from dpaudit.outcomes.tables import Table
@@ -36,12 +36,6 @@ ONE = "one new coordinate: "
 
 # The label of a difference that is not a number.
 _GAP = "not a number"
-# Largest number of intervals that a difference is cut into.
-_CELLS = 32
-# Least number of draws.
-_LEAST_DRAWS = 300
-# If less than this share of a column's variance is left after elimination, the rest is rounding.
-_ROUNDING = 1e-9
 # A coefficient is rounded by about this share of the standard deviation of its difference.
 _ROUNDED = 0.01
 
@@ -51,7 +45,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     coordinates, and by the most informative coordinate alone. A whitened coordinate is a number
     minus its prediction from the numbers before it."""
     columns = selection.outcomes.columns
-    if not 1 < len(columns) <= MOST_COLUMNS or selection.size < _LEAST_DRAWS:
+    if not 1 < len(columns) <= MOST_COLUMNS or selection.size < FEWEST_DRAWS:
         return []
     if any(one.codes is not None for one in columns):
         return []
@@ -61,7 +55,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     if not any(one.terms for one in steps):
         return []
     new = (step(features, numbers) for step in steps)
-    terms = [Term.of(make_cells(column, _CELLS), column) for column in new]
+    terms = [Term.of(make_cells(column, CELLS), column) for column in new]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([features[one.place].column for one in steps], spread)
     freeze = partial(Innovations, features, steps, tables, importance)
@@ -261,7 +255,7 @@ def _decorrelated(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     rest, inverse = covariance.copy(), np.eye(len(covariance))
     new = np.zeros(len(covariance))
     for row in range(len(covariance)):
-        if rest[row, row] <= _ROUNDING * covariance[row, row]:
+        if rest[row, row] <= TINY * covariance[row, row]:  # rounding alone is left
             continue
         new[row] = rest[row, row]
         factor = rest[row + 1 :, row, None] / new[row]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser, FloatArray
-from dpaudit.levels.limits import MOST_CELLS, WORDS
+from dpaudit.levels.limits import MOST_CELLS, REPEATS, WORDS
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.columns import number_writer
 from dpaudit.outcomes.representation import Phrases, phrases_of
@@ -185,7 +185,7 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     """
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     edges = _edges(in_order(numbers), limit) if len(numbers) else np.empty(0)
-    labels = frequent_labels(column, least=2, most=MOST_CELLS)
+    labels = frequent_labels(column, REPEATS, MOST_CELLS)
     intervals = len(edges) + 1
     values = np.arange(intervals, dtype=np.intp)
     label_values = np.arange(intervals, intervals + len(labels) + 1, dtype=np.intp)

@@ -15,21 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.levels.limits import CACHED
+
 FloatArray = NDArray[np.float64]
 
-# Number of cells of a grid.
-_CELLS = 8192
-# Number of cells of a grid for few edges. A vector has a grid for every coordinate, so grids are
-# small.
-_CELLS_FOR_FEW = 512
-# Largest number of edges that counts as few for the size of a grid.
-_FEW_FOR_VECTORS = 32
+# Number of cells of a grid for each edge. With more cells, fewer of them have several edges, but a
+# vector has a grid for every coordinate.
+_CELLS_PER_EDGE = 16
 # Largest number of edges for which comparing with each edge is about as fast as a lookup.
 _FEW = 12
-# Number of numbers that are looked up together, so that intermediate results stay in the cache.
-_PIECE = 16_384
-# Number of numbers from which on making a grid takes less time than their binary search.
-_WORTH_A_GRID = 4_096
 # Largest number of edges in one cell that a lookup compares. A single value needs two edges.
 _DEEPEST = 3
 
@@ -63,8 +57,9 @@ class Digitiser:
         """
         if len(self.edges) > _FEW:
             total = np.zeros(values, dtype=np.int64)
-            for start in range(0, len(numbers), _PIECE):
-                total += np.bincount(self(numbers[start : start + _PIECE]), minlength=values)
+            piece = CACHED // 4  # a lookup has several intermediate results
+            for start in range(0, len(numbers), piece):
+                total += np.bincount(self(numbers[start : start + piece]), minlength=values)
             return total
         reached = np.empty(len(self.edges) + 2, dtype=np.int64)
         reached[0], reached[-1] = len(numbers), 0
@@ -81,7 +76,8 @@ class Digitiser:
         numbers: number of numbers that will be looked up.
         """
         if not self._made:
-            if numbers < _WORTH_A_GRID:
+            # Until then, making a grid takes more time than the binary search.
+            if numbers < _CELLS_PER_EDGE * len(self.edges):
                 return None
             self._made.append(_make_grid(self.edges, self.values))
         return self._made[0]
@@ -147,7 +143,7 @@ def _cell(numbers: FloatArray, scale: float, shift: float, cells: int) -> NDArra
 def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
     if len(edges) <= _FEW or not np.isfinite(edges).all():
         return None
-    cells = _CELLS if len(edges) > _FEW_FOR_VECTORS else _CELLS_FOR_FEW
+    cells = _CELLS_PER_EDGE * len(edges)
     width = float(edges[-1]) - float(edges[0])
     scale = (cells - 2) / width
     shift = 1 - float(edges[0]) * scale

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, by_arm
-from dpaudit.levels.limits import CACHED
+from dpaudit.levels.limits import CACHED, TINY
 from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
@@ -29,8 +29,6 @@ IntArray = NDArray[np.int64]
 FOLDS = 5
 # Number of folds in the first half of the draws.
 HALF = FOLDS // 2
-# Number of levels in either tail.
-_TAIL_LEVELS = 16
 
 
 class CellCounter(Protocol):
@@ -141,7 +139,7 @@ class NearLevels(LevelMap):
             nearest = np.where(distance[0] < distance[1], *both)
             # Equal numbers stay as they are: -0.0 equals 0.0, but is another output.
             least = distance.min(axis=0)
-            is_near = (least > 0) & (least <= 1e-9 * np.abs(nearest))
+            is_near = (least > 0) & (least <= TINY * np.abs(nearest))
         numbers = np.where(is_near, nearest, column.numbers)
         return self.level(replace(outcomes, all_columns=(replace(column, numbers=numbers),)))
 
@@ -229,14 +227,12 @@ def by_group(
 @functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
     """Return the at most 63 quantiles between 64 levels: evenly spaced from 0.05 to 0.95,
-    geometrically in both tails.
+    geometrically in both tails. A quarter of the levels is in either tail.
 
     smallest: the smallest quantile, at most 0.04.
     """
-    middle = LEVELS - 2 * _TAIL_LEVELS
-    smallest = min(smallest, 0.04)
-    low = np.geomspace(smallest, 0.05, _TAIL_LEVELS)
-    inner = np.linspace(0.05, 0.95, middle + 1)[1:-1]
+    low = np.geomspace(min(smallest, 0.04), 0.05, LEVELS // 4)
+    inner = np.linspace(0.05, 0.95, LEVELS // 2 + 1)[1:-1]
     result = np.concatenate([low, inner, 1 - low[::-1]])
     # The array is cached and shared by all callers.
     result.flags.writeable = False

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
-from dpaudit.levels.limits import CACHED, TINY
+from dpaudit.levels.limits import CACHED, CLOSE, NEAR, NEWTON_STEPS, ONE_THREAD, TINY
 
 FloatArray = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -35,20 +35,11 @@ def softplus(log_odds: FloatArray) -> FloatArray:
 
 # Largest number of levels, except of single values and rare outputs.
 LEVELS = 64
-# Numbers of levels for which all ramps are made. The ramps over fewer levels are selected from
-# these.
-_MADE = (16, 32, LEVELS)
 # A ramp rises from 0 to 1. With these offsets it rises from -½ to ½, from 0 to 1, or from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# A ramp is averaged over these positions of each of its ends, relative to the middle of the level
-# in which the end lies, in levels.
-_BETWEEN = (-0.4, -0.2, 0.0, 0.2, 0.4)
-# The ends of a ramp are averaged over this many levels on either side of the best ends.
-_NEARBY = 6
-# Largest number of multiplications in one product: from 2^18 on OpenBLAS starts threads.
-_ONE_THREAD = 260_000
-# Largest number of Newton steps of a fit.
-_NEWTON_STEPS = 12
+# The level in which an end of a ramp lies is cut into this many equal parts, an odd number. A ramp
+# is averaged over ends in the middles of all parts.
+_PARTS = 5
 # Longest Newton step of a coefficient.
 _LONGEST_STEP = 3.0
 
@@ -141,9 +132,8 @@ class _Ramps:
 
 @lru_cache(maxsize=128)
 def _ramps(levels: int) -> _Ramps:
-    known = next((size for size in _MADE if size >= levels), levels)
-    if levels < known:  # ramps over fewer levels are the ramps that end within these
-        most = _ramps(known)
+    if levels < LEVELS:  # ramps over fewer levels are the ramps that end within these
+        most = _ramps(LEVELS)
         inside = most.end < levels
         rise = np.ascontiguousarray(most.rise[:levels, inside])
         return _Ramps(most.start[inside], most.end[inside], rise, rise**2)
@@ -164,15 +154,17 @@ def _ramps_over(coordinate: FloatArray) -> _Ramps:
     lengths = end - start + 1
     ramp = np.repeat(np.arange(len(start)), lengths)
     level = np.arange(len(ramp)) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
+    # Relative to the middle of the level.
+    middles = (np.arange(_PARTS) - _PARTS // 2) / _PARTS
     starts, ends = (
-        [_between(coordinate, at + off)[ramp] for off in _BETWEEN] for at in (start, end)
+        [_between(coordinate, at + off)[ramp] for off in middles] for at in (start, end)
     )
     total = np.zeros(len(ramp))
     for low in starts:
         beyond = coordinate[level] - low
         for high in ends:
             total += np.clip(beyond / (high - low), 0, 1)
-    rise[level, ramp] = total / len(_BETWEEN) ** 2
+    rise[level, ramp] = total / _PARTS**2
     return _Ramps(start, end, rise, rise**2)
 
 
@@ -321,7 +313,7 @@ def _statistic(slope: FloatArray, bend: FloatArray) -> FloatArray:
 def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
     """Return left · rise, computed in pieces of few rows, since BLAS would give a large product to
     threads."""
-    rows = max(1, _ONE_THREAD // rise.size)
+    rows = max(1, ONE_THREAD // rise.size)
     if len(left) <= rows:
         return left @ rise
     pieces = [left[start : start + rows] @ rise for start in range(0, len(left), rows)]
@@ -346,7 +338,7 @@ def _maximised(
     """
     result = np.column_stack([heights, np.zeros(len(heights))])
     rest = np.arange(len(result))
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(NEWTON_STEPS):
         if not len(rest):
             break
         own = terms[rest]
@@ -356,7 +348,7 @@ def _maximised(
         slope = np.einsum("blk,bl->bk", own, ahead[rest] - draws[rest] * share)
         step = np.linalg.solve(bend + 1e-6 * np.eye(own.shape[2]), slope[:, :, None])[:, :, 0]
         result[rest] += np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-        rest = rest[np.abs(step).max(axis=1) >= 1e-4]
+        rest = rest[np.abs(step).max(axis=1) >= CLOSE]
     return result
 
 
@@ -368,8 +360,8 @@ def _averaged(
     terms: FloatArray,
     heights: FloatArray,
 ) -> FloatArray:
-    """Return the log-odds of d1 by level, (levels,), with the start and the end of each ramp
-    averaged over, weighted by likelihood.
+    """Return the log-odds of d1 by level, (levels,), averaged over starts and ends of each ramp
+    within six levels of the best ones, weighted by likelihood.
 
     chosen: (terms, 2), the index of the ramp of each term (-1: another term), and its offset.
     terms, heights: (levels, terms) and (terms,), the terms by level, and their coefficients.
@@ -379,8 +371,8 @@ def _averaged(
     for place in np.flatnonzero(chosen[:, 0] >= 0):
         ramp, offset = int(chosen[place, 0]), chosen[place, 1]
         height, own = heights[place], terms[:, place]
-        near = (np.abs(ramps.start - ramps.start[ramp]) <= _NEARBY) & (
-            np.abs(ramps.end - ramps.end[ramp]) <= _NEARBY
+        near = (np.abs(ramps.start - ramps.start[ramp]) <= NEAR) & (
+            np.abs(ramps.end - ramps.end[ramp]) <= NEAR
         )
         others = ramps.rise[:, near] + offset
         fits = (fitted - height * own)[:, None] + height * others
@@ -399,10 +391,10 @@ def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> Floa
 
     position: log-odds of d1 by level.  ahead: draws of d1 by level.  draws: all draws by level.
     """
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(NEWTON_STEPS):
         share = probability(position)
         step = float((ahead - draws * share).sum() / max(TINY, draws @ (share * (1 - share))))
         position = position + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-        if abs(step) < 1e-4:
+        if abs(step) < CLOSE:
             break
     return position

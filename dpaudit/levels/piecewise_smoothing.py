@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.limits import MOST_FLOATS, TINY
 from dpaudit.levels.shrinkage import GAP, GRID
 
 # Number of EM steps.
 _STEPS = 10
-# _LEAST: prior weight of each log-ratio, so that none gets probability 0.
-# _LEAST_CHANCE: least probability of staying, jumping and drifting.
-_LEAST, _LEAST_CHANCE = 1e-9, 1e-3
+# Least probability of staying, jumping and drifting.
+_LEAST_CHANCE = 1e-3
 # Largest number of places in a stretch: longer stretches are many and add little.
 _LONGEST = 32
-# Largest number of floats for all stretches in memory, which limits how many fits one call handles.
-_TOGETHER = 3_000_000
 
 Places = NDArray[np.intp]
 
@@ -43,7 +41,8 @@ def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> Flo
     if estimates.shape[1] == 0:
         return estimates
     stretches = _Stretches.of(rows)
-    together = max(1, _TOGETHER // (len(stretches.row) * len(GRID)))
+    # As many fits in one call as memory allows.
+    together = max(1, MOST_FLOATS // (len(stretches.row) * len(GRID)))
     some = [slice(start, start + together) for start in range(0, len(estimates), together)]
     return np.concatenate([_expected(estimates[one], variance[one], stretches) for one in some])
 
@@ -237,7 +236,7 @@ def _improved(
     """
     chances, relative_posterior = likelihoods.posterior(stretches, law, chance)
     drawn = np.einsum("fs,fskg->fkg", relative_posterior, likelihoods.relative) * law
-    middles, kinds = drawn.sum(axis=1) + _LEAST, drawn.sum(axis=2) + _LEAST_CHANCE
+    middles, kinds = drawn.sum(axis=1) + TINY, drawn.sum(axis=2) + _LEAST_CHANCE
     middles /= middles.sum(axis=1, keepdims=True)
     kinds /= kinds.sum(axis=1, keepdims=True)
     moves = max(1, int((stretches.lengths - 1).sum()))

@@ -29,12 +29,12 @@ from dpaudit.levels.cells import (
     shortened,
 )
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
-from dpaudit.levels.limits import MOST_CELLS
-from dpaudit.levels.rare_filter import MOST_LISTED, OFTEN, REPEATS, Mask, RareFilter, Usual
+from dpaudit.levels.limits import FEW, MOST_CELLS, REPEATS
+from dpaudit.levels.rare_filter import OFTEN, Mask, RareFilter, Usual
 from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes
 
-# Cell numbers: of a usual entry, of a rare entry in no cell, and of the first cell.
-USUAL, UNLISTED, FIRST_CELL = 0, 1, 2
+# Cell numbers: of a usual entry, and of a rare entry in no cell. The numbers of cells follow.
+USUAL, UNLISTED = 0, 1
 # Joint number of an outcome that the filter lets through although no listed column has a rare
 # entry.
 OTHER = 1
@@ -91,7 +91,7 @@ class RareColumn:
         rare_filter: the filter that defines which entries are rare.
         """
         own = chosen.copy()
-        own[:FIRST_CELL] = False
+        own[: UNLISTED + 1] = False
         parts = [self.cells.words(own)] if own.any() else []
         if chosen[UNLISTED]:
             such = f", such as {self.example}" if self.example else ""
@@ -192,7 +192,7 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
         return None
     are_numbers = is_number(column)
     numbers = np.sort(column.numbers[are_numbers & is_rare])
-    singles, _ = _often_seen(numbers, REPEATS, MOST_LISTED)
+    singles, _ = _often_seen(numbers, REPEATS, FEW)
     is_range = usual is not None and usual.is_range
     low, high = 0.0, 0.0
     if usual is not None and len(usual.numbers):
@@ -203,7 +203,7 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
     is_tail = (distance > 0) & (distance < high - low) & (not is_range)
     pieces = _tails(numbers, low, high) if is_range else []
     rare_labels = column.take(is_rare & ~are_numbers)
-    labels = frequent_labels(rare_labels, REPEATS, MOST_LISTED)
+    labels = frequent_labels(rare_labels, REPEATS, FEW)
     cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels)
     are_tails[UNLISTED] = low < high
     result = RareColumn(usual, cells, are_tails)
@@ -222,7 +222,8 @@ def frequent_column(column: Column) -> RareColumn | None:
     is_discrete = bool(2 * counts.sum() > len(numbers))
     if len(numbers) >= OFTEN:
         low, high = -_far(-numbers[::-1]), _far(numbers)
-        inner = numbers[[int(_TAIL * len(numbers)), -1 - int(_TAIL * len(numbers))]]
+        outer = int(_TAIL * len(numbers))
+        inner = numbers[[outer, -1 - outer]]
         is_outer = (singles < inner[0]) | (singles > inner[1])
         is_tail = is_outer & (singles > low) & (singles < high) & is_discrete
     # In a column of repeating values, the rest are its rarest values, most of which lie in the
@@ -233,7 +234,7 @@ def frequent_column(column: Column) -> RareColumn | None:
         pieces.insert(0, (-math.inf, math.nextafter(low, math.inf), False))
     labels = frequent_labels(column, OFTEN, MOST_CELLS)
     cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels, others=rest)
-    return RareColumn(None, cells, are_tails) if len(are_tails) > FIRST_CELL + 1 else None
+    return RareColumn(None, cells, are_tails) if len(are_tails) > UNLISTED + 2 else None
 
 
 def _cells(
@@ -256,7 +257,7 @@ def _cells(
     tails = dict(zip(singles.tolist(), is_tail.tolist(), strict=True))
     number = np.full(len(edges) + 1, USUAL, dtype=np.intp)
     known: dict[float | Piece, int] = {}
-    are_tails = [False] * FIRST_CELL
+    are_tails = [False] * (UNLISTED + 1)
     for place, start in enumerate([-math.inf, *edges.tolist()]):
         own = (
             start

@@ -23,28 +23,15 @@ from dpaudit.levels.cells import (
     short_below,
 )
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.limits import MOST_CELLS
+from dpaudit.levels.limits import FEW, MANY_COLUMNS, MOST_CELLS, REPEATS, SMALL_SHARE
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
 from dpaudit.stats.order import few_values
 
 # Number of draws from which on an entry is usual, or has a cell of its own among all entries.
 OFTEN = 10
-# If more than this share of the entries of a column would be rare, further draws would bring ever
-# more new values. Then no label or key of the column counts as rare, and a number is rare if it
-# lies outside a range.
-_NEVER_STOPS_BEING_NEW = 0.02
-# Number of draws from which on a value repeats.
-REPEATS = 2
 # Number of bits of a hash of a float, and the odd factor of that hash (Knuth 1973).
 _BUCKETS, _SPREAD = 20, np.uint64(0x9E3779B97F4A7C15)
-# Largest number of columns that the filter looks at.
-MOST_COLUMNS = 256
-
-# For each column: largest number of rare values with a cell of their own, of rare labels with a
-# cell of their own, and of rare values inside the usual range.
-MOST_LISTED = 8
-
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
@@ -177,13 +164,13 @@ class RareFilter:
         """Return the filter that lets through outcomes with an entry that was never seen; None if
         outcomes have more columns than the filter can look at."""
         result = cls._of(selection, 1)
-        return None if result.is_cut or selection.outcomes.width > MOST_COLUMNS else result
+        return None if result.is_cut or selection.outcomes.width > MANY_COLUMNS else result
 
     @classmethod
     def _of(cls, selection: SelectionDraws, often: int) -> RareFilter:
         outcomes = selection.outcomes
-        is_cut = len(outcomes.columns) > MOST_COLUMNS
-        names = _names(outcomes.columns[:MOST_COLUMNS])
+        is_cut = len(outcomes.columns) > MANY_COLUMNS
+        names = _names(outcomes.columns[:MANY_COLUMNS])
         usual = tuple(Usual.of(one, often) for one in outcomes.named(names))
         rest = None if is_cut else _often(outcomes.keys_beside(frozenset(names)), often)
         return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
@@ -280,12 +267,12 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
     place = bucket.astype(np.intp)
     shared = numbers[np.bincount(place, minlength=1 << _BUCKETS)[place] > 1]
     values, counts = np.unique(shared, return_counts=True)
-    if counts[counts >= REPEATS].sum() > _NEVER_STOPS_BEING_NEW * len(numbers):
+    if counts[counts >= REPEATS].sum() > SMALL_SHARE * len(numbers):
         return np.empty(0)
     is_rare = (counts >= REPEATS) & (counts < often)
     is_rare &= (values >= usual[0]) & (values <= usual[1])
     values, counts = values[is_rare], counts[is_rare]
-    return np.sort(values[np.argsort(-counts, kind="stable")[:MOST_LISTED]])
+    return np.sort(values[np.argsort(-counts, kind="stable")[:FEW]])
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
@@ -319,7 +306,7 @@ def _often_enough(
 
     size: number of entries of the column, labels included.
     """
-    if counts[counts < max(often, REPEATS)].sum() > _NEVER_STOPS_BEING_NEW * size:
+    if counts[counts < max(often, REPEATS)].sum() > SMALL_SHARE * size:
         return None
     return values[counts >= often]
 
@@ -340,7 +327,7 @@ def _often(keys: KeyArray, often: int) -> KeyArray | None:
     """Return the hashes seen at least `often` times, rising; None if more than 2 % of the hashes
     are rare, so that new hashes never end."""
     values, counts = np.unique(keys, return_counts=True)
-    if counts[counts < often].sum() > _NEVER_STOPS_BEING_NEW * len(keys):
+    if counts[counts < often].sum() > SMALL_SHARE * len(keys):
         return None
     return np.asarray(values[counts >= often])
 
@@ -363,7 +350,7 @@ def _usual_labels(column: Column, often: int) -> frozenset[str] | None:
     if column.codes is None:
         return frozenset()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
-    if counts[counts < often].sum() > _NEVER_STOPS_BEING_NEW * len(column.codes):
+    if counts[counts < often].sum() > SMALL_SHARE * len(column.codes):
         return None
     is_often = zip(column.labels, counts >= often, strict=True)
     return frozenset(label for label, is_one in is_often if is_one)

@@ -26,24 +26,14 @@ from dpaudit.draws import LevelArray, by_arm
 from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group, tail_refined
-from dpaudit.levels.limits import LARGEST_SCORE
+from dpaudit.levels.limits import COLUMNS_NAMED, DRAWS_TO_RANK, LARGEST_SCORE, MANY_DRAWS, NEAR
 from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.shrinkage import ExpectedDraws
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.order import mid_ranks, stable_order
 
-# Largest number of columns that the words of a score name.
-COLUMNS_NAMED = 4
 # Number of folds for a slow learner with few draws.
 _PARTS = 3
-# Largest number of draws that a slow learner is fitted to.
-MOST_ROWS = 20_000
-# Number of draws from which on ranks are precise enough to align the scores of several fits.
-_ENOUGH_FOR_RANKS = 2_000
-# Number of intervals that are finer than levels, and number of draws from which on they are used.
-_FINER, _ENOUGH_FOR_FINER = 192, 10_000
-# Number of intervals on either side of a cut-off that become levels of their own.
-_NEAR = 6
 
 Fit = TypeVar("Fit")
 
@@ -145,7 +135,7 @@ class Intervals:
         fine = np.zeros(len(starts), dtype=bool)
         for place in np.searchsorted(self.level, [low, high]):
             if 0 < place < len(starts):
-                fine[max(1, place - _NEAR) : place + _NEAR + 1] = True
+                fine[max(1, place - NEAR) : place + NEAR + 1] = True
         others = np.flatnonzero(starts & ~fine)
         room = LEVELS - 2 - int(fine.sum())
         if len(others) > room:
@@ -232,7 +222,7 @@ class Scored:
     @property
     def has_finer(self) -> bool:
         """Whether levels can be cut finer: with more than 32 edges and at least 10,000 draws."""
-        return len(self.edges) > LEVELS / 2 and len(self.held_out) >= _ENOUGH_FOR_FINER
+        return len(self.edges) > LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
         """Return the finer intervals that the levels are made of, with the draws in each.
@@ -251,9 +241,10 @@ class Scored:
         )
 
     def finer_edges(self) -> FloatArray:
-        """Return the edges between the finer intervals, which include the edges between levels."""
+        """Return the edges between the finer intervals, three for each level, and between
+        levels."""
         known = self.held_out[~np.isnan(self.held_out)]
-        some = _quantiles(np.sort(known), np.linspace(0, 1, _FINER + 1)[1:-1])
+        some = _quantiles(np.sort(known), np.linspace(0, 1, 3 * LEVELS + 1)[1:-1])
         return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
 
     def position(self, draws: IntArray) -> FloatArray | None:
@@ -363,7 +354,7 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
     fold: (size,), the fold of each draw.
     kept: (size,), the score of each draw by the fit to all draws.
     """
-    if len(held_out) < _ENOUGH_FOR_RANKS:
+    if len(held_out) < DRAWS_TO_RANK:
         return held_out
     # A draw without a score (NaN) has no rank.
     scale, result = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)

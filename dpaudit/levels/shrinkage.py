@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.limits import LEAST_WEIGHT, TINY
+from dpaudit.levels.limits import BEYOND_DOUBT, LEAST_WEIGHT, LONGEST_STEP, TINY
 from dpaudit.levels.piecewise_logit import LEVELS
 
 # The grid has 0 and, of either sign, 56 log-ratios from 0.002 to 12, geometrically spaced.
@@ -212,10 +212,6 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
 
 # Number of EM steps after clusters were joined or added.
 _STEPS_OF_JOINING = 20
-# Longest Newton step of a log-ratio.
-_LONGEST_STEP = 1.0
-# Models this many nats less likely than the best model get weight 0, and joining ends at the first.
-_FAR = 15.0
 
 
 # The sign of a log-ratio, as an array of shape (2, 1, 1) before cells and sizes.
@@ -322,7 +318,7 @@ class Clusters:
         models = _models(_Cells.of(alike, many, even))
         worth = np.array([one.worth for one in models])
         weights = np.exp(worth - worth.max())
-        weights[worth < worth.max() - _FAR] = 0.0
+        weights[worth < worth.max() - BEYOND_DOUBT] = 0.0
         return cls(counts, even, tuple(models), weights / weights.sum())
 
     def expected(self) -> FloatArray:
@@ -370,8 +366,8 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
 
 
 def _models(cells: _Cells) -> list[_Model]:
-    """Return models with fewer and fewer clusters of cells. In the first model, every point of a
-    grid of log-ratios is a cluster."""
+    """Return models with fewer and fewer clusters of cells, up to the first that is out of the
+    question. In the first model, every point of a grid of log-ratios is a cluster."""
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
@@ -393,7 +389,7 @@ def _models(cells: _Cells) -> list[_Model]:
         sizes, weights, likelihood = fit
         worth = likelihood - tuning.COST_OF_PARAMETER * len(sizes)
         result.append(_Model(sizes, weights, worth))
-        if len(sizes) == 1 or worth < max(one.worth for one in result) - _FAR:
+        if len(sizes) == 1 or worth < max(one.worth for one in result) - BEYOND_DOUBT:
             return result
         joined = [_joined(cells, sizes, weights, place) for place in range(len(sizes) - 1)]
         fit = max(joined, key=lambda one: one[-1])
@@ -463,7 +459,7 @@ def _fitted(
             slope = np.add.reduce(blame * (ahead - draws * share), axis=1)
             bend = np.add.reduce(blame * draws, axis=1) * share[:, 0] * (1 - share[:, 0])
             step = (slope[0] - slope[1]) / (1e-9 + bend[0] + bend[1])
-            step = np.minimum(np.maximum(step, -_LONGEST_STEP), _LONGEST_STEP)
+            step = np.minimum(np.maximum(step, -LONGEST_STEP), LONGEST_STEP)
             sizes = np.minimum(np.maximum(sizes + step, 0.0), SIZES[-1])
             likelihood = _Likelihood.of(cells, sizes)
     return sizes, weights, float(cells.many @ likelihood.logs(weights))

@@ -2,8 +2,9 @@
 
 None of these constants touches validity: the draws that certify a rule had no part in choosing it.
 Each constant trades power on one kind of mechanism for power on another. Only constants that were
-tuned against each other are here. Thresholds that matter to a single module, limits of time and the
-expected loss of the exact test (`_LOSS_TO_COME` in `rule_tables.py`) are in that module.
+tuned against each other are here. Limits that several modules share are in `limits.py`; a threshold
+that matters to a single module, and the expected loss of the exact test (`_LOSS_TO_COME` in
+`rule_tables.py`), are in that module.
 
 Before each constant stands its unit and effect, then the source of its value: the change of the
 mean efficiency over reference mechanisms, in hundredths, if the constant is halved or doubled, at

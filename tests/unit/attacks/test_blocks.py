@@ -163,7 +163,7 @@ def test_attacks_that_do_not_apply_to_all_draws_are_left_out(
         return innovations(selection) if selection.size <= 10_000 else []
 
     monkeypatch.setattr("dpaudit.attacks.blocks.SCORING", (of_few,))
-    monkeypatch.setattr("dpaudit.attacks.blocks._LEAST_DRAWS", 8_000)
+    monkeypatch.setattr("dpaudit.attacks.blocks.MANY_DRAWS", 8_000)
     assert parts(drawn(9_000, prefix_sums, prefix_sums))
     assert parts(drawn(30_000, prefix_sums, prefix_sums)) == []
 

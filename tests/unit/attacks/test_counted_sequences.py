@@ -159,7 +159,7 @@ def test_what_counted_draws_show_at_last_takes_no_longer_to_learn(
         return expected(seen, *given)
 
     monkeypatch.setattr(weights_module, "expected", noticed)
-    monkeypatch.setattr(weights_module, "_MOST_FITTED_TABLES", 50)
+    monkeypatch.setattr(weights_module, "_MOST_TABLES", 50)
     order.add(counts).freeze()
     assert max(learned_from) == 50
 
