@@ -72,7 +72,7 @@ def explained(draws: SelectionDraws, order: OrderedBins) -> float:
 
 
 def test_more_draws_tell_more() -> None:
-    later = drawn(200_000, 77)
+    later = drawn(100_000, 77)
     first, last = learned(0), learned(10)
     assert explained(later, last) > explained(later, first) + 0.0003
     # As much as if all had been kept.
@@ -82,7 +82,7 @@ def test_more_draws_tell_more() -> None:
 
 
 def test_what_is_promised_is_what_later_draws_give() -> None:
-    order, later = learned(10), drawn(200_000, 77)
+    order, later = learned(10), drawn(100_000, 77)
     found = learn_again([order], AIM, [RareTable.of(drawn(KEPT, 0), OFTEN)], to_bet=False)
     rule = found.portfolio
     guesses = rule.guesses[rule(later.outcomes)]
@@ -95,7 +95,7 @@ def test_what_is_promised_is_what_later_draws_give() -> None:
 
 
 def test_levels_hold_as_many_draws_as_they_were_told_to() -> None:
-    order, later = learned(5), drawn(200_000, 77)
+    order, later = learned(5), drawn(100_000, 77)
     level = order.freeze()
     assert level.levels == len(order.counts)
     share = np.bincount(level(later.outcomes), minlength=level.levels) / later.size
@@ -217,7 +217,7 @@ def test_sequences_side_by_side_are_learned_anew_and_added_up() -> None:
     last = first
     for number in range(1, 7):
         last = counted_on(last, side_by_side(MORE, number))
-    later = side_by_side(100_000, 77)
+    later = side_by_side(50_000, 77)
     assert explained(later, last) > explained(later, first) + 0.0005
     learner = last.learner
     assert isinstance(learner, CountedEntries)
