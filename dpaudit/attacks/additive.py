@@ -170,12 +170,14 @@ class _Column:
 
     @property
     def has_order(self) -> bool:
-        """Whether a linear or monotone fit may differ from a free one: not for two intervals."""
+        """Whether a linear or monotone fit to the intervals may differ from a fit of each interval
+        by itself. With two intervals it cannot."""
         return self.intervals > 2
 
     @property
     def numbers(self) -> IntArray:
-        """The counts of the intervals, in the order in which they mostly rise from d2 to d1."""
+        """The counts of the intervals, (fits, intervals, 2), from the interval that is most
+        evidence for d2 to the one that is most evidence for d1, if log-ratios are monotone."""
         return self.train[:, : self.intervals][:, :: self.step]
 
     @property
@@ -273,7 +275,8 @@ def _closely(columns: Sequence[_Column]) -> list[_Fit]:
 
 
 def _in_order(column: _Column) -> list[FloatArray]:
-    """Return the monotone fit, if there are at least 3 intervals, and the free fit."""
+    """Return one or two fits of log-ratios by cell: monotone over intervals, if there are at least
+    3 intervals; and each cell by itself."""
     if not column.has_order:
         return [column.free]
     ordered = np.stack([pooled_counts(one) for one in column.numbers])[:, :: column.step]
@@ -326,7 +329,7 @@ def _gain(fit: FloatArray, counts: IntArray) -> float:
 
 # Matches the number of the run in the name of a column, as in output[3].mean.
 _RUN = re.compile(r"\boutput\[\d+\]")
-# Replaces the number of the run.
+# Replaces the number of the run in the name of a column.
 _EVERY = "output[*]"
 
 
@@ -341,7 +344,7 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
         return []
     terms = []
     for name, columns in groups.items():
-        # All runs together have many draws, so an entry is cut as finely as a score.
+        # All runs together have many draws, so a column is cut into as many intervals as a score.
         cells = make_cells(join([replace(one, name=name) for one in columns]), LEVELS)
         terms.append(Term.of(cells, *columns))
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)

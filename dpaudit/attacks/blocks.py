@@ -65,10 +65,10 @@ KINDS = "outputs of each kind by themselves"
 
 # Scorers that are tried for a block with several columns.
 SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
-# Number of groups of neighbouring values that a column is cut into for the table of two columns.
+# Number of groups of neighbouring values that a column is cut into for the χ² test of two columns.
 _GROUPS = 4
-# From this number of kept draws on, the audit will probably count further draws that it does not
-# keep.
+# With at least this number of draws in memory, the audit will probably learn from further draws,
+# which it only counts.
 _ENOUGH_TO_GO_ON = 65_000
 
 # The names of the columns of a block.
@@ -342,7 +342,7 @@ def _depend(left: IntArray, right: IntArray, arm: IntArray, luck: float) -> bool
     return freedom > 0 and bool(chdtrc(freedom, total) < luck)
 
 
-# Least share of the draws of a type with a score of its own.
+# Least share of all draws that a type of output needs for a score of its own.
 _SHARE = 0.1
 
 

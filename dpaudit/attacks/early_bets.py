@@ -33,10 +33,11 @@ EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS = 400, 4_000
 NAME = "early bets"
 # Number of intervals of a column of numbers, at most.
 _INTERVALS = 48
-# Precision of the normal prior of the weights of a regression: the usual one, and a large one.
+# Precision of the normal prior of the weights of a regression: a usual and a large precision.
 _PRECISION, _LARGE_PRECISION = 2.0, 10.0
-# For each bettor with a regression: a function that returns the features of a level at the place z,
-# which are scaled to mean 0 and standard deviation 1; and the precision.
+# For each bettor with a regression: a function from the position z of a level (group of outcomes)
+# on a common scale to the features of the level, which are scaled to mean 0 and standard deviation
+# 1; and the precision of the prior.
 _REGRESSIONS = (
     ((abs,), _PRECISION),
     ((np.square,), _PRECISION),
@@ -49,7 +50,8 @@ _REGRESSIONS = (
 _GROUPED = ((GROUPS, 6.0), (2 * GROUPS, 4.0), (GROUPS, 2.0))
 # Steps of Newton's method; six reach the optimum to three digits.
 _STEPS = 6
-# Places are in units of the median distance from the median, times this factor, and clipped.
+# The position of a number is its distance from the median, in units of the median distance times
+# 1.5 (`_UNIT`), clipped at 4 (`_FARTHEST`).
 _UNIT, _FARTHEST = 1.5, 4.0
 
 
@@ -93,8 +95,8 @@ def bet_early(
 
 
 def _cells(selection: SelectionDraws) -> Cells:
-    """Return cells with about equal numbers of draws, of a column with numbers that rarely repeat;
-    otherwise a cell for each value."""
+    """Return the cells of a column: intervals with about equal numbers of draws if its numbers
+    rarely repeat, else a cell for each value."""
     column = selection.outcomes.columns[0]
     numbers = column.numbers[is_number(column)]
     if 2 * len(np.unique(numbers)) <= len(numbers):
@@ -108,8 +110,8 @@ def _cells(selection: SelectionDraws) -> Cells:
 
 
 def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
-    """Return the place of every level: (levels,), the mean of its numbers on a common scale; NaN
-    for labels."""
+    """Return the position of every level (cell of a column): (levels,), the mean of its numbers on
+    a common scale; NaN for labels."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = float(np.median(numbers))
         unit = _UNIT * float(np.median(np.abs(numbers - middle)))
@@ -123,16 +125,16 @@ def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
 
 
 def _ranks(counts: IntArray) -> FloatArray:
-    """Return the place of every level of an order: (levels,), from its rank among all draws; NaN
-    for the last level, of unseen outcomes."""
+    """Return the position of every level (group of outcomes) in an order: (levels,), from its rank
+    among all draws; NaN for the last level, of unseen outcomes."""
     masses = counts[:-1].sum(axis=1)
     share = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
     return np.append(np.log(share / (1 - share)), np.nan)
 
 
 def _log_likelihood(counts: IntArray) -> float:
-    """Return the log-likelihood of the inputs under a regression on the ranks of an order's levels,
-    whose counts, (levels, 2), come from fits to other draws."""
+    """Return the log-likelihood of the inputs under a regression on the ranks of the levels (bins)
+    of an order, whose counts, (levels, 2), come from fits to other draws."""
     places = _ranks(counts)[:-1, None]
     belief = _regression(places, counts[:-1], _PRECISION)
     share = np.clip(belief, 1e-9, 1 - 1e-9)
@@ -143,8 +145,9 @@ def _log_likelihood(counts: IntArray) -> float:
 def _posteriors(counts: IntArray, places: FloatArray) -> FloatArray:
     """Return the beliefs of every bettor, Pr[d1 | level]: (bettors, levels).
 
-    counts: (levels, 2), draws by level and input.
-    places: (levels,), as in `_places`; levels without a place have their own counts only.
+    counts: (levels, 2), draws by level (group of outcomes) and input.
+    places: (levels,), the position of each level on a common scale; a level with NaN has its own
+        counts only.
     """
     has_place = np.isfinite(places)
     rows = []
@@ -159,7 +162,8 @@ def _posteriors(counts: IntArray, places: FloatArray) -> FloatArray:
 
 
 def _regression(features: FloatArray, counts: IntArray, precision: float) -> FloatArray:
-    """Return Pr[d1 | level] by logistic regression without a constant: (levels,).
+    """Return Pr[d1 | level] by logistic regression without a constant: (levels,). A level is a
+    group of outcomes.
 
     The inputs are equally likely, so the log-odds are 0 on average.
     """
@@ -182,8 +186,8 @@ def _regression(features: FloatArray, counts: IntArray, precision: float) -> Flo
 def _by_group(
     counts: IntArray, has_place: NDArray[np.bool_], groups: int, prior: float
 ) -> FloatArray:
-    """Return Pr[d1 | level] from the counts of groups of neighbouring levels: (levels,). A level
-    without a place is a group of its own."""
+    """Return Pr[d1 | level] from the counts of groups of neighbouring levels (bins): (levels,). A
+    level without a position is a group of its own."""
     masses = np.where(has_place, counts.sum(axis=1), 0)
     middle = np.cumsum(masses) - masses / 2
     group = np.minimum((middle * groups / max(1, masses.sum())).astype(np.intp), groups - 1)
@@ -195,8 +199,8 @@ def _by_group(
 
 
 def _rules(posteriors: FloatArray, objective: Objective, rules: int) -> IntArray:
-    """Return rules to bet on, (rules, levels): guess where the mean belief exceeds what the claim
-    allows, guess at every level, and abstain."""
+    """Return rules to bet on, (rules, levels). The first rule guesses where the mean belief exceeds
+    what the claim allows; the others guess at every level (group of outcomes), or abstain."""
     # Regressions are smooth, so that the event consists of few intervals.
     mean = posteriors[: len(_REGRESSIONS)].mean(axis=0)
     most = 1 / (1 + math.exp(-objective.point.epsilon))

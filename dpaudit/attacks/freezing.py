@@ -309,7 +309,8 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
     ordered, main_levels = by_level[:-1], len(by_level) - 1
     arms = by_level.sum(axis=0)
     rows = []
-    # Bettors with a belief for each group of levels win early, with a belief for each level late.
+    # Bettors with one belief for each group of levels (groups of outcomes) win early, bettors with
+    # one belief for each level win late.
     for own in (_coarse(ordered), ordered):
         counts = np.concatenate([own, extra])
         ratio = log_ratio(counts, arms)
@@ -321,8 +322,8 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
 
 
 def as_beliefs(rows: Sequence[FloatArray]) -> FloatArray:
-    """Return the beliefs of all bettors, (bettors, levels), rounded as results store them, and
-    never 0 or 1."""
+    """Return the beliefs of all bettors, Pr[d1 | level], (bettors, levels), rounded as results
+    store them, and never 0 or 1. A level is a group of outcomes."""
     least = 10.0**-_DECIMALS
     return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
 

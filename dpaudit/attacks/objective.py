@@ -166,11 +166,12 @@ class Objective:
 
 
 def rank_key(candidate: Candidate, objective: Objective) -> tuple[float, float]:
-    """Return two numbers that rank candidates: the largest predicted bound, after a discount, and
-    for ties the largest predicted log wealth of bets against the claim of no privacy loss.
+    """Return two numbers that rank candidates (orders of outcomes): the largest predicted bound,
+    after a discount, and for ties the largest predicted log wealth of bets against the claim of no
+    privacy loss.
 
-    The bound is multiplied by `tuning.LESS_SIMPLE` for an order of many cells, and by
-    1 - 2 / √draws for a score.
+    The bound is multiplied by `tuning.LESS_SIMPLE` for an order of many cells, and by 1 - 2 /
+    √draws for a score.
     """
     bound, growth = _largest_predictions(candidate, objective)
     worth = tuning.LESS_SIMPLE * bound if candidate.has_many_cells else bound

@@ -42,8 +42,8 @@ BANDED = "numbers in bands: "
 # A special value makes up at least 0.5 % of its column and is at least 4 times as frequent as any
 # ordinary value. A column has at most 3 special values.
 _OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
-# Quantiles between the bands, at either end of the numbers. The outer bands are narrow, since the
-# rarest numbers are the most informative.
+# Quantiles of the numbers of a column at which bands (intervals) end, counted from either end. The
+# outer bands are narrow, since the rarest numbers are the most informative.
 _SHARES = (0.1, 0.3)
 
 
@@ -121,8 +121,8 @@ def _bands_of(selection: SelectionDraws) -> Bands | None:
 
 
 def _bands(columns: Sequence[Column]) -> Bands | None:
-    """Return the bands for the numbers of columns that also have a few special values; None if
-    there are fewer than two such columns."""
+    """Return the bands (intervals) that replace the numbers of columns which also have a few
+    special values; None if there are fewer than two such columns."""
     if not 1 < len(columns) <= MOST_COLUMNS:
         return None
     names, alone, rest = [], set[float](), [np.empty(0)]

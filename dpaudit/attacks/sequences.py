@@ -43,13 +43,13 @@ from dpaudit.stats.p_values import chi_squared
 
 # Least number of entries of a sequence.
 _FEWEST_COLUMNS = 3
-# Largest number of parameters of all entries together, and of tables that are fitted, one for each
-# value in each state; tables with few draws are left out. The number of tables grows with the
-# draws, and more would take seconds.
+# Largest number of parameters of all entries together, and of tables that are fitted; tables with
+# few draws are left out. There is a table for each value in each state (summary of the earlier
+# entries). The number of tables grows with the draws, and more would take seconds.
 _MOST_TABLES = 400
 # Number of Newton steps to the log-odds of a value.
 _NEWTON_STEPS = 8
-# Number of the state that stands for all rare or unknown pasts.
+# Number of the state (summary of the earlier entries) that stands for all rare or unknown pasts.
 LOST = 0
 
 
@@ -165,9 +165,10 @@ class MarkovStates:
         draws: IntArray | None,
         least: int = DRAWS_PER_VALUE,
     ) -> MarkovStates | None:
-        """Return the states for one kind of summary; None if they need too many parameters.
+        """Return the states (summaries of the earlier entries) of one kind; None if they need too
+        many parameters.
 
-        summary: which parts of the past a state keeps.
+        summary: which parts of the earlier entries a state keeps.
         symbols: the values of each entry.
         least: least number of draws of a state; rarer pasts share the state `LOST`.
         """
@@ -194,13 +195,15 @@ class MarkovStates:
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
     def finer(self, outcomes: Outcomes) -> MarkovStates:
-        """Return states of the same outcomes in which rarer pasts have a state of their own, since
-        further draws will reach them; the present states if that needs too many parameters."""
+        """Return states (summaries of the earlier entries) of the same outcomes, in which rarer
+        pasts have a state of their own, since further draws will reach them; the present states if
+        that needs too many parameters."""
         symbols = [one.symbols for one in self.steps]
         return self._by(self.summary, symbols, outcomes, None, OFTEN) or self
 
     def through(self, bands: Bands) -> MarkovStates:
-        """Return the states for entries whose numbers are replaced by bands (intervals)."""
+        """Return the states (summaries of the earlier entries) for entries whose numbers are
+        replaced by bands (intervals)."""
         steps = [replace(step, symbols=step.symbols.through(bands)) for step in self.steps]
         return replace(self, steps=tuple(steps))
 
@@ -256,7 +259,7 @@ def _following(
     least: int,
 ) -> tuple[Places, tuple[Past, ...]]:
     """Return the next state for each state and symbol, (states * symbols,), and the pasts of all
-    next states.
+    next states. A state is a past (summary of the earlier entries), a symbol the number of a value.
 
     draws: (states * symbols,), number of draws of each state and symbol.
     pasts: the past of each present state.
@@ -313,9 +316,10 @@ def _entries(column: Column) -> Counter[float | str] | None:
 
 
 def depend(counts: Sequence[IntArray]) -> bool:
-    """Return whether entries depend on their states, for either input, by χ².
+    """Return whether entries of sequences depend on the earlier entries, for either input, by χ².
 
-    counts: for each entry, draws by state, symbol and input: (states, symbols, 2).
+    counts: for each entry, draws by state (summary of the earlier entries), symbol (number of the
+        value) and input: (states, symbols, 2).
     """
     tables = (table for one in counts for table in np.moveaxis(one[LOST + 1 :], -1, 0))
     total, freedom = chi_squared(tables)
@@ -380,7 +384,7 @@ def _odds_ratios(
     seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
     variance = (1 / value + 1 / later).sum(axis=2)
     result = np.zeros_like(seen)
-    # The tables with enough draws to be fitted; others keep log odds ratios of 0.
+    # Only tables with enough draws are fitted; others keep log odds ratios of 0.
     least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
     kept = np.sort(np.argsort(-least, kind="stable")[:_MOST_TABLES])
     kept = kept[least[kept] > 0]

@@ -179,7 +179,7 @@ def _accused(
     counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
 ) -> IntArray:
     """Return the indices of the outputs to test in one direction, the most uneven first, at most
-    64, as an order has at most 64 levels.
+    64, as an order has at most 64 levels (groups of outcomes).
 
     counts: (outputs, 2), draws by output and input.
     arms: (2,), all draws by input.

@@ -47,7 +47,8 @@ from dpaudit.wording import install_command
 
 NAME = "gradient-boosted trees"
 
-# Where they differ from scikit-learn's defaults: smaller trees, for noise is large.
+# Settings of the trees that differ from scikit-learn's defaults: smaller trees, since noise is
+# large.
 _SETTINGS: dict[str, Any] = {
     "max_leaf_nodes": 15,
     "min_samples_leaf": 30,

@@ -109,8 +109,8 @@ def audit_scores(
         raise UsageError(why, code="options-conflict")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SPLIT,)))
     order = rng.permutation(len(scores))
-    # The first half of the canaries, in random order, chooses the plan; guesses are made about the
-    # other half.
+    # The first half of the canaries, in random order, chooses the number of guesses; guesses are
+    # made about the other half.
     first = round(CHOOSING * len(order)) if guesses is None or independent else 0
     # Equal scores stay in random order: the order of the rows may depend on the coins.
     chosen_on, guessed = (

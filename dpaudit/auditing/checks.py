@@ -48,7 +48,8 @@ class DrawChecks:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._spec = ledger, ledger.spec
         self._is_timed = ledger.spec.is_timed
-        # Probability that one check of this pair warns although the draws are independent.
+        # Probability that one check of this pair of inputs warns although the draws are
+        # independent.
         self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
         # Number of further draws that `doubted` has made.
         self._further = 0

@@ -20,10 +20,11 @@ from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, LevelMap
 from dpaudit.stats.witness import Witness, most_telling_witness
 
-# Witnesses begin after this number of draws, and whenever draws have doubled.
+# Witnesses (functions of the output that bet) begin after this number of draws, and whenever the
+# number of draws has doubled.
 _FIRST = 400
-# At every such time one witness begins for each of these numbers of draws to come, as multiples of
-# the draws so far: stakes for more draws are smaller.
+# Each time, two witnesses begin: one with stakes for twice as many draws as have been made so far,
+# one with stakes for six times as many. Stakes for more draws are smaller.
 _COMING = (2, 6)
 # Number of times at which witnesses begin. All witnesses have equal shares of the stake.
 _TIMES = 4
@@ -66,9 +67,9 @@ class DivergenceBets:
         return self._times < _TIMES and spent >= self._next
 
     def begin(self, level: LevelMap, expected: FloatArray, spent: int) -> None:
-        """Begin to bet with further witnesses.
+        """Begin to bet with further witnesses (functions of the level that bound a divergence).
 
-        level: map from outputs to levels.  spent: number of draws so far.
+        level: map from outputs to levels (bins).  spent: number of draws so far.
         expected: (levels, 2), expected draws by level and input.
         """
         self._next, self._times = 2 * spent, self._times + 1

@@ -290,7 +290,7 @@ class AuditRun:
         # Notes about the executor, such as the reason why no other processes drew.
         self._notes: tuple[str, ...] = ()
         self._workers: int | None = None
-        # Index of the pair that is audited now.
+        # Index of the pair of inputs that is audited now.
         self._number = 0
         self._make = _sampler_maker(self._spec)
         self._users_attacks: tuple[Scorer, ...] = ()

@@ -50,7 +50,8 @@ BLOCK_SHARE = 16
 # In a run that bets alone may end, a block has 1/12 of the number of draws before it. Draws are
 # slow, so rules are refitted after each block.
 _EARLY_BLOCK_SHARE = 12
-# In such a run, minimum number of draws before the first fit if the claim has several points.
+# In a run that bets alone may end: minimum number of draws before the first fit if the claim has
+# several points.
 _EARLY_POINTS = 64
 # Minimum size of a block that is only counted, in draws.
 _LEAST_BLOCK = 64
@@ -58,9 +59,10 @@ _LEAST_BLOCK = 64
 _LEAST_BLOCKS = 15
 # Usual maximum size of a block, in draws.
 _LARGEST_BLOCK = 131_072
-# The maximum is smaller by this factor for a mechanism with one draw per call: it is slow, and
-# small blocks update the display in time and keep several workers busy. The maximum is larger by up
-# to this factor for a large budget; still larger blocks could not be shared out among many workers.
+# Blocks of a mechanism with one draw per call are smaller by this factor than usual: the mechanism
+# is slow, and small blocks update the display in time and keep several workers busy. Blocks of a
+# large budget are larger than usual by up to this factor; still larger blocks could not be shared
+# out among many workers.
 _SIZE_RANGE = 4
 # A budget is large if blocks of the usual maximum size would be more than about this number.
 _ENOUGH_BLOCKS = 200

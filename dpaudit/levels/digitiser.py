@@ -19,12 +19,14 @@ from dpaudit.levels.limits import CACHED
 
 FloatArray = NDArray[np.float64]
 
-# Number of cells of a grid for each edge. With more cells, fewer of them have several edges, but a
-# vector has a grid for every coordinate.
+# Number of cells of a grid for each edge. With more cells, fewer cells have several edges, but a
+# grid takes more memory, and a vector has a grid for every column.
 _CELLS_PER_EDGE = 16
-# Largest number of edges for which comparing with each edge is about as fast as a lookup.
+# Largest number of edges with which all edges are compared, since this is about as fast as a
+# look-up in a grid.
 _FEW = 12
-# Largest number of edges in one cell that a lookup compares. A single value needs two edges.
+# Largest number of edges in one cell of a grid that a look-up compares. A single value needs two
+# edges.
 _DEEPEST = 3
 
 
@@ -73,10 +75,10 @@ class Digitiser:
     def _grid(self, numbers: int) -> _Grid | None:
         """Return the grid; None if a binary search is faster or no grid is possible.
 
-        numbers: number of numbers that will be looked up.
+        numbers: how many numbers will be looked up.
         """
         if not self._made:
-            # Until then, making a grid takes more time than the binary search.
+            # For fewer numbers, making a grid takes more time than the binary search.
             if numbers < _CELLS_PER_EDGE * len(self.edges):
                 return None
             self._made.append(_make_grid(self.edges, self.values))

@@ -227,7 +227,7 @@ def by_group(
 @functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
     """Return the at most 63 quantiles between 64 levels: evenly spaced from 0.05 to 0.95,
-    geometrically in both tails. A quarter of the levels is in either tail.
+    geometrically in both tails. A quarter of the levels (groups of outcomes) is in either tail.
 
     smallest: the smallest quantile, at most 0.04.
     """

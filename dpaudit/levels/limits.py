@@ -1,7 +1,7 @@
 """Limits of time, memory and arithmetic that several modules share. They do not choose between
 rules."""
 
-# Columns and values of outcomes.
+# Limits on columns and on values of outcomes.
 
 # Largest number of columns for scorers that relate columns to each other, and of columns that get
 # slow fits: more take seconds.
@@ -18,14 +18,14 @@ CELLS = 32
 FEW = 8
 # Average number of draws of each of few values, and least number of draws of a state of a sequence.
 DRAWS_PER_VALUE = 50
-# Number of draws from which on a value repeats.
+# Number of draws with a value from which on the value counts as repeating.
 REPEATS = 2
 # Share that counts as small: of draws with a rare entry, or with another than the most frequent one
 # (if more entries are rare, further draws bring ever more new values); and of the likelihood or the
 # bound that trees may add.
 SMALL_SHARE = 0.02
 
-# Numbers of draws.
+# Limits on numbers of draws.
 
 # First draws that show the form of outcomes, such as which columns depend on each other.
 FIRST_DRAWS = 4_096
@@ -43,7 +43,7 @@ MANY_DRAWS = 10_000
 # informativeness of a column; and on which sets of features are compared.
 MOST_ROWS = 20_000
 
-# Time and memory.
+# Limits on time and memory.
 
 # Number of floats that stay in the processor's cache together.
 CACHED = 65_536
@@ -53,7 +53,7 @@ MOST_FLOATS = 5_000_000
 # wait for each other.
 ONE_THREAD = 200_000
 
-# Arithmetic.
+# Limits on arithmetic.
 
 # TINY: added to a number that may be 0 before a division or a logarithm; also a relative difference
 #     that counts as rounding.
@@ -74,11 +74,12 @@ LEAST_EXPECTED = 4.0
 # together.
 LUCK = 0.001
 
-# Groups and words.
+# Limits on groups and on words.
 
-# Number of groups of neighbouring values or levels with about equal numbers of draws.
+# Number of groups of neighbouring values, or of neighbouring levels (groups of outcomes), with
+# about equal numbers of draws.
 GROUPS = 8
-# Number of neighbours on either side of the best place that are looked at closely.
+# Number of neighbours of the best cut-off, on either side, that are looked at closely.
 NEAR = 6
 # Number of the best columns, scorers, and refitted scores that are used further.
 BEST = 2

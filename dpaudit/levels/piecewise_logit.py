@@ -33,12 +33,13 @@ def softplus(log_odds: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(log_odds, 0.0) + np.log(1 + np.exp(-np.abs(log_odds))))
 
 
-# Largest number of levels, except of single values and rare outputs.
+# Largest number of levels (groups of outcomes), except of single values and rare outputs.
 LEVELS = 64
-# A ramp rises from 0 to 1. With these offsets it rises from -½ to ½, from 0 to 1, or from -1 to 0.
+# Offsets that are added to a ramp, which rises from 0 to 1: with offset -½ it rises from -½ to ½,
+# with 0 from 0 to 1, with -1 from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# The level in which an end of a ramp lies is cut into this many equal parts, an odd number. A ramp
-# is averaged over ends in the middles of all parts.
+# The level (group of outcomes) in which an end of a ramp lies is cut into this many equal parts, an
+# odd number. A ramp is averaged over ends in the middles of all parts.
 _PARTS = 5
 # Longest Newton step of a coefficient.
 _LONGEST_STEP = 3.0
@@ -154,7 +155,7 @@ def _ramps_over(coordinate: FloatArray) -> _Ramps:
     lengths = end - start + 1
     ramp = np.repeat(np.arange(len(start)), lengths)
     level = np.arange(len(ramp)) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
-    # Relative to the middle of the level.
+    # Middles of the parts of a level (group of outcomes), relative to the middle of the level.
     middles = (np.arange(_PARTS) - _PARTS // 2) / _PARTS
     starts, ends = (
         [_between(coordinate, at + off)[ramp] for off in middles] for at in (start, end)
@@ -360,8 +361,8 @@ def _averaged(
     terms: FloatArray,
     heights: FloatArray,
 ) -> FloatArray:
-    """Return the log-odds of d1 by level, (levels,), averaged over starts and ends of each ramp
-    within six levels of the best ones, weighted by likelihood.
+    """Return the log-odds of d1 by level (group of outcomes), (levels,), averaged over starts and
+    ends of each ramp within six levels of the best ones, weighted by likelihood.
 
     chosen: (terms, 2), the index of the ramp of each term (-1: another term), and its offset.
     terms, heights: (levels, terms) and (terms,), the terms by level, and their coefficients.
@@ -389,7 +390,8 @@ def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> Floa
     """Return log-odds shifted by a constant, such that they predict the observed number of draws of
     d1.
 
-    position: log-odds of d1 by level.  ahead: draws of d1 by level.  draws: all draws by level.
+    position: log-odds of d1 by level (group of outcomes).  ahead: draws of d1 by level.  draws: all
+        draws by level.
     """
     for _ in range(NEWTON_STEPS):
         share = probability(position)

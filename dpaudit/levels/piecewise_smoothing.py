@@ -22,9 +22,11 @@ from dpaudit.levels.shrinkage import GAP, GRID
 
 # Number of EM steps.
 _STEPS = 10
-# Least probability of staying, jumping and drifting.
+# Least probability that a log-ratio stays constant, jumps or drifts from one place of a row to the
+# next.
 _LEAST_CHANCE = 1e-3
-# Largest number of places in a stretch: longer stretches are many and add little.
+# Largest number of places in a stretch (run of places with one log-ratio): longer stretches are
+# many and add little.
 _LONGEST = 32
 
 Places = NDArray[np.intp]
@@ -228,11 +230,12 @@ class _Likelihoods:
 def _improved(
     likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the law and the jump probability after a step of EM, which raises the likelihood.
+    """Return the distribution of log-ratios and the probability of a jump after a step of EM, which
+    raises the likelihood.
 
     law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of drifting
         stretches (runs of places).
-    chance: (fits,), jump probability.
+    chance: (fits,), probability of a jump from one place to the next.
     """
     chances, relative_posterior = likelihoods.posterior(stretches, law, chance)
     drawn = np.einsum("fs,fskg->fkg", relative_posterior, likelihoods.relative) * law

@@ -221,11 +221,13 @@ class Scored:
 
     @property
     def has_finer(self) -> bool:
-        """Whether levels can be cut finer: with more than 32 edges and at least 10,000 draws."""
+        """Whether levels (groups of outcomes) can be cut finer: with more than 32 edges and at
+        least 10,000 draws."""
         return len(self.edges) > LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
-        """Return the finer intervals that the levels are made of, with the draws in each.
+        """Return the finer intervals that the levels (groups of outcomes) are made of, with the
+        draws in each.
 
         is_d1: (size,), whether each draw was made on d1.
         """
@@ -241,8 +243,8 @@ class Scored:
         )
 
     def finer_edges(self) -> FloatArray:
-        """Return the edges between the finer intervals, three for each level, and between
-        levels."""
+        """Return the edges between the finer intervals, three for each level (group of outcomes),
+        and between levels."""
         known = self.held_out[~np.isnan(self.held_out)]
         some = _quantiles(np.sort(known), np.linspace(0, 1, 3 * LEVELS + 1)[1:-1])
         return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])

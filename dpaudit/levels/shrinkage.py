@@ -366,8 +366,8 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
 
 
 def _models(cells: _Cells) -> list[_Model]:
-    """Return models with fewer and fewer clusters of cells, up to the first that is out of the
-    question. In the first model, every point of a grid of log-ratios is a cluster."""
+    """Return models with fewer and fewer clusters of cells, up to the first model that is far less
+    likely than the others. In the first model, every point of a grid of log-ratios is a cluster."""
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])

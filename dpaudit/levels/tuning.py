@@ -18,8 +18,8 @@ at each use, as `tuning.NAME`, so that the benchmark can change it.
 # For held-out counts of thresholds, intervals, sums of columns, and few cells.
 # Halved -0.8, doubled -23.5.
 PENALTY = 3.5
-# For held-out counts of more than FEW_CELLS cells, where luck has more choices.
-# Halved -2.6, doubled 0.
+# Penalty for held-out counts of more than FEW_CELLS cells (groups of outcomes), where luck has more
+# choices. Change of efficiency, in hundredths: halved -2.6, doubled 0.
 PENALTY_ANY_ORDER = 4.5
 # Added to both penalties above if δ = 0: then rules that rarely guess can have a large bound, too,
 # so that more rules can look good by luck. Change of efficiency, in hundredths: halved -1.3,
@@ -32,14 +32,14 @@ PENALTY_SMOOTHED = 1.5
 # that frequent outputs determine the estimates of rare outputs. Change of efficiency, in
 # hundredths: halved -1.7, doubled -7.0.
 PENALTY_ONE_FIT = 0.5
-# Penalty for candidates whose log-ratios of cells are shrunk towards common values.
-# Halved 0, doubled 0.
+# Penalty for candidates (orders of outcomes) whose log-ratios of cells are shrunk towards common
+# values. Change of efficiency, in hundredths: halved 0, doubled 0.
 PENALTY_SHRUNK = 1.0
 # For the total probability of single outputs (probabilistic definition of DP).
 # Halved 0, doubled 0.
 PENALTY_OF_MASS = 3.0
 
-# Levels of certainty, in standard errors.
+# Constants that say how certain a decision has to be, in standard errors.
 
 # For a single decision, about 98 %. Four uses:
 # - a rule is predicted to refute the claim if its bound, lowered by this much, exceeds the claim;
@@ -58,17 +58,17 @@ DEVIATIONS_BEYOND_LUCK = 4.0
 # Halved 0, doubled 0.
 ERRORS_OF_COLUMN = 1.0
 
-# Preferences between candidates, and between a leak and noise.
+# Constants that decide between candidates (orders of outcomes), and between a leak and noise.
 
-# Largest number of cells of an order that gets PENALTY in place of PENALTY_ANY_ORDER.
-# Halved +0.8, doubled 0.
+# Largest number of cells of an order of outcomes that gets PENALTY in place of PENALTY_ANY_ORDER.
+# Change of efficiency, in hundredths: halved +0.8, doubled 0.
 FEW_CELLS = 16
 # Factor on the predicted bound of an order of many cells, since a reader can hardly check an event
-# of many cells.
-# Halved 0, doubled 0.
+# of many cells. Change of efficiency, in hundredths: halved 0, doubled 0.
 LESS_SIMPLE = 0.9
-# Share of the largest predicted bound from which on candidates are compared by likelihood.
-# Halved 0, doubled -3.5.
+# Candidates (orders of outcomes) whose predicted bound is at least this share of the largest
+# predicted bound are compared by likelihood. Change of efficiency, in hundredths: halved 0, doubled
+# -3.5.
 ABOUT_AS_MUCH = 0.85
 # Prior odds that a piece of a tail which only one input gave is a leak; 1 for values, labels and
 # keys. From `python -m benchmarks.rare_leaks`: tails of private noise are common.
@@ -94,14 +94,14 @@ GAIN_OF_BLOCK = 3.0
 
 # Constants for the smoothing of counts.
 
-# Average number of draws in a cell of a column of numbers with few draws.
-# Halved +1.1, doubled +1.3.
+# Average number of draws in a cell of a column of numbers with few draws. Change of efficiency, in
+# hundredths: halved +1.1, doubled +1.3.
 DRAWS_PER_CELL = 24
 # Share of the draws in either tail of a column of numbers, where cells are finer.
 # Halved 0, doubled 0.
 SHARE_OF_TAILS = 0.02
-# Draws of each input that are added to the counts of every cell in a sum over columns.
-# Halved 0, doubled +0.1.
+# Draws of each input that are added to the counts of every cell (interval or label) in a sum over
+# columns. Change of efficiency, in hundredths: halved 0, doubled +0.1.
 PRIOR_DRAWS = 4.0
 # False discovery rate when the columns of a sum are selected. Change of efficiency, in hundredths:
 # halved +0.3, doubled -3.1.
