@@ -206,9 +206,10 @@ def test_noise_of_torch_that_a_process_draws_once_is_no_violation(
     name: str, code: str | None, tmp_path: Path
 ) -> None:
     (tmp_path / "drawing.py").write_text(SHARED)
-    words = ("--d1", "[1]", "--d2", "[]", "--mu", "0.001", "--samples", "4_000", "--no-trace")
+    words = ("--d1", "[1]", "--d2", "[]", "--mu", "0.001", "--samples", "4_000", "--workers", "1")
+    settings = ("--stop-early", "confirmed", "--no-trace", "--json", "-")
     program = (TORCH / "python", "-c", PATIENT, "run", f"drawing.py:{name}")
-    said = run(tmp_path, *program, *words, "--stop-early", "confirmed", "--json", "-")
+    said = run(tmp_path, *program, *words, *settings)
     (audit,) = json.loads(said.stdout)["audits"]
     assert (audit["verdict"], audit.get("error_code")) == ("ERROR" if code else "VIOLATION", code)
     # this process, and eight new ones
