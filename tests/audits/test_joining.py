@@ -467,8 +467,11 @@ def test_python_asks_for_others_by_name_only() -> None:
     assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=500, workers="auto").workers == 1
 
 
-def test_compilation_and_small_calls_show_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, rates, compiled = 0.0, list[float](), set[int]()
+@pytest.mark.parametrize(("seconds", "joins"), [(20.0, False), (21.0, True)])
+def test_compilation_and_small_calls_show_no_rate(
+    seconds: float, joins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, rates, compiled, started = 0.0, list[float](), set[int](), list[float]()
 
     def draw(chunk: Any) -> None:
         nonlocal now
@@ -477,12 +480,21 @@ def test_compilation_and_small_calls_show_no_rate(monkeypatch: pytest.MonkeyPatc
 
     def left(rate: float) -> float:
         rates.append(rate)
-        return 0.0
+        return seconds
+
+    def starting(setup: Setup, rate: float, used: float) -> None:
+        started.append(rate)
+        raise executors._CannotJoinError
 
     clock = SimpleNamespace(perf_counter=lambda: now, process_time=lambda: now)
     monkeypatch.setattr(executors, "time", clock)
+    monkeypatch.setattr(executors, "JoiningWorkers", starting)
     sampler: Any = SimpleNamespace(mechanism=SimpleNamespace(compiled=compiled), draw=draw)
     pool = InProcess(Setup(sampler, lambda: sampler, left=left))
-    sizes = [100, 100, 4_096, 4_096]
+    sizes = [100, 100, 4_096, 4_096, 100, 4_096, 4_096]
     list(pool([ToLearn((0, 0, number), size) for number, size in enumerate(sizes)]))
-    assert rates == pytest.approx([1_024 / 0.01, 1_024 / 0.01, 4_096 / 0.01])
+    # Two chunks compile, and the fourth of the others is the first after which workers may start.
+    small, large = 1_024 / 0.01, 4_096 / 0.01
+    rates_seen = [small, small, large, large, large, large]
+    assert rates == pytest.approx(rates_seen[:5] if joins else rates_seen)
+    assert started == pytest.approx([large] if joins else [])

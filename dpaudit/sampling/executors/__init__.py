@@ -20,7 +20,7 @@ import pickle
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -67,6 +67,8 @@ _FIRST = 1.0
 # If a mechanism is compiled for each number of draws, a call costs about the same for any number of
 # draws up to this one. Its first chunks, which are smaller, show this cost and no rate of draws.
 _COMPILED_DRAWS = 1_024
+# Number of its chunks, without those that compile, that are timed before workers are started.
+_COMPILED_CHUNKS = 4
 # Test draws that each worker has to repeat before workers join.
 # _SHOWN: at most 64 test draws are made.
 # _SHOWING: fewer are made if 64 would take this process more than 0.25 s, but at least 4.
@@ -289,6 +291,7 @@ class InProcess(WorkerPool):
         # _drew, _busy: seconds of wall time and of processor time that drawing took so far.
         # _rate: draws per second in the last chunk.
         self._since, self._drew, self._busy, self._rate = math.nan, 0.0, 0.0, 0.0
+        self._chunks = 0  # of a compiled mechanism, timed
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
         if self._setup.left is None:
@@ -320,7 +323,7 @@ class InProcess(WorkerPool):
         start, busy = time.perf_counter(), time.process_time()
         if math.isnan(self._since):
             self._since = start
-        compiled = getattr(self._setup.sampler.mechanism, "compiled", ())
+        compiled = self._compiled()
         before = len(compiled)
         drawn = self._setup.sampler.draw(chunk)
         seconds = time.perf_counter() - start
@@ -331,9 +334,25 @@ class InProcess(WorkerPool):
             is_single = self._setup.sampler.mechanism.interleaved
             self._rate = 1 / max(drawn.seconds, 1e-9) if is_single else 0.0
         elif not isinstance(chunk, ToProbe) and len(compiled) == before:
-            size = max(chunk.size, _COMPILED_DRAWS) if compiled else chunk.size
-            self._rate = size / max(seconds, 1e-9)
+            if compiled:  # on a busy machine, the fastest chunk shows the rate best
+                self._chunks += 1
+                rate = max(chunk.size, _COMPILED_DRAWS) / max(seconds, 1e-9)
+                self._rate = max(self._rate, rate)
+            else:
+                self._rate = chunk.size / max(seconds, 1e-9)
         return drawn
+
+    def _compiled(self) -> Sized:
+        return getattr(self._setup.sampler.mechanism, "compiled", ())
+
+    def _least_left(self) -> float:
+        """Return the seconds of drawing that must be left before workers are started.
+
+        Each worker compiles a compiled mechanism for itself, as long as this process did.
+        """
+        if not self._compiled():
+            return WORTHWHILE
+        return max(WORTHWHILE, 2 * self._drew) if self._chunks >= _COMPILED_CHUNKS else math.inf
 
     def _look(self, *, now: bool = False) -> None:
         """Start worker processes if that will save time; let started workers join if all are ready.
@@ -348,7 +367,7 @@ class InProcess(WorkerPool):
             if self._joining is not None:
                 self._joining.look()
                 self.is_here = not self._joining.are_there
-            elif is_time and self._rate > 0 and left(self._rate) > WORTHWHILE:
+            elif is_time and self._rate > 0 and left(self._rate) > self._least_left():
                 used = self._busy / self._drew
                 self._joining = JoiningWorkers(self._setup, self._rate, used)
         except _CannotJoinError as reason:
