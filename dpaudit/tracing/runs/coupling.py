@@ -1,6 +1,7 @@
-"""Couples runs: runs a mechanism on d1, then on d2 with the same noised values, and then in the
-other order, for several seeds. Differences of the outputs are explained by noise or by coins, or
-are confirmed by further runs. `written` and `read` send the results between processes."""
+"""Run a mechanism on d1 and on d2 with the same noised values, and explain how the outputs differ.
+This is done for several seeds, with d1 first and with d2 first. A difference is explained by noise,
+by a random choice, or by further runs. `written` and `read` send the results from one process to
+another."""
 
 from __future__ import annotations
 
@@ -33,33 +34,39 @@ if TYPE_CHECKING:
     from .places import Spot
 
 
-# Number of times that a pair is run again with noised values severed (replaced by plain numbers): a
-# severed value may uncover another instruction that combines a noised value with data.
+# A run is repeated at most this number of times, each time with more instructions at which noised
+# values are replaced by plain numbers. The repetition may uncover another instruction that combines
+# a noised value with the data.
 _SEVERED = 3
-# Number of pairs of runs that confirm that other noise hides the data if noised values are severed
-# (replaced by plain numbers), and the seed of the first pair.
-_CONFIRMING, _CONFIRMING_SEED = 24, 2_000
-# A branch (the code after one outcome of a coin) of at least this probability occurs often enough
-# in the runs that count values (`selected`). Values on less likely branches are listed in
-# `Runs.rare`.
+# Number of pairs of runs that confirm a result obtained with noised values replaced by plain
+# numbers.
+_CONFIRMING = 24
+# Seed of the first of these pairs.
+_CONFIRMING_SEED = 2_000
+# Values that occur only after one outcome of a random choice are counted like all other values
+# (`Runs.selected`) if the outcome has at least this probability. For less likely outcomes they are
+# listed in `Runs.rare`.
 _OFTEN = 0.1
 
 
 class Runs(NamedTuple):
-    """All coupled runs of a mechanism. A primitive is a function that draws noise.
+    """All pairs of runs of a mechanism on d1 and d2. A primitive is a function that draws noise,
+    such as `numpy.random.laplace`. A coin is a comparison of a uniform number with a threshold.
 
     coupled: The pairs of runs on d1 and d2 with the same noise.
     draws: The number of calls of primitives in the first run on d1.
     keeps_state: Whether a second run on d1 with the same noise differs from the first run.
     constant_seeds: (line, function, seed) for each generator that gets the same seed in every run.
-    not_understood: (line, function) for each function whose noise has no known law.
-    uncalled: The names of the user's primitives that no run on d1 called.
+    not_understood: (line, function) for each function that draws noise with an unknown
+        distribution.
+    uncalled: The names of the primitives declared by the user that no run on d1 called.
     over: The reason why some runs were not made; None if all runs were made.
-    laws: The probability of each output on either input, if all noise is a few coins (comparisons
-        of uniform numbers with thresholds); else None.
-    selected: The values that only one input gives, among the parts of the output that noise selects
-        but does not hide.
-    rare: The values that only one input gives, on rare branches (after unlikely outcomes of coins).
+    laws: The probability of each output on d1 and on d2, if a few coins are the only noise; else
+        None.
+    selected: The values that only one input gives, among the entries of the output that noise
+        selects but does not hide.
+    rare: The values that only one input gives, and only after an unlikely outcome of a coin or of a
+        choice.
     """
 
     coupled: list[Coupled]
@@ -80,7 +87,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
     """Run a mechanism on two inputs with the same noise, and return all pairs of runs.
 
     seeds: The number of seeds. Each seed gives two pairs of runs: d1 first, then d2 first.
-    begun: The result of `beginning` for d1 with seed 0, if it is already known.
+    begun: The first run on d1, with seed 0, if it was made already; None to make it here.
     """
     coupled: list[Coupled] = []
     every: list[Run] = []
@@ -127,27 +134,29 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
 
 
 def beginning(subject: Subject, dataset: Any, seed: int) -> Run:
-    """Return the first run on a dataset. If it imports modules, make it once more: the functions of
-    these modules that draw noise are replaced only in the next run."""
+    """Return the first run on a dataset. If the run imports modules, run again and return the
+    second run: only then are the functions of these modules that draw noise replaced, so that they
+    are recorded."""
     modules = len(sys.modules)
     first = run(subject, dataset, seed)
     return first if len(sys.modules) == modules else run(subject, dataset, seed)
 
 
 class _Pairs:
-    """Makes pairs of runs of one mechanism on two inputs with the same noise.
+    """Makes pairs of runs of a mechanism on two inputs with the same noise.
 
-    If a noised value is combined with data again, such as in a sum of squares around a noised mean,
-    its noise seems to hide these data, too. Such a pair is run once more with the noised value
-    *severed*: replaced by a plain number without noise. If the outputs of this *adaptive* pair are
-    equal, other noise hides the data, and the adaptive pairs replace the first pairs. Otherwise the
-    adaptive pairs are dropped.
+    If the program combines a noised value with the data a second time, such as in a sum of squares
+    around a noised mean, the same noise seems to hide these data, too. Such a pair is run again
+    with the noised value *severed*: replaced by a plain number. If the outputs of this *adaptive*
+    pair are equal, other noise hides the data, and the adaptive pairs replace the first pairs.
+    Otherwise the adaptive pairs are dropped.
     """
 
     def __init__(self, coupler: Coupler) -> None:
         self.coupler = coupler
         self.free = FreeRuns(coupler)
-        # Whether the exact laws of the output are known: differences then need no explanation.
+        # Whether the probability of each output is known exactly on both inputs: differences of the
+        # outputs then need no further explanation.
         self.are_explained = False
         self._flips = Flips()
         self._adaptive: list[Coupled] = []
@@ -155,15 +164,15 @@ class _Pairs:
         self._is_refuted = False
 
     def turned(self, forward: bool) -> Coupler:
-        """Return the `Coupler` (it runs the mechanism on both inputs with the same noise) for pairs
-        of runs that begin with d1 (`forward`), or with d2."""
+        """Return the object that runs the mechanism, with d1 as its first input if `forward`, else
+        d2."""
         return self.coupler if forward else self.coupler._replace(inputs=self.coupler.inputs[::-1])
 
     def couple(self, coupler: Coupler, first: Run, forward: bool) -> Coupled:
-        """Make the second run of a pair. Return the pair, with the noise and coins that explain how
-        the second run differs from the first run.
+        """Run the second input with the noise of the first run. Return both runs as a pair, with
+        the noise and the random choices that explain how they differ.
 
-        coupler: Runs the inputs; its first input is the input of the first run.
+        coupler: Runs the mechanism. Its first input is the input of the first run.
         forward: Whether the first run is on d1.
         """
         second = coupler.run(1, reference=first, has_lines=True)
@@ -195,14 +204,14 @@ class _Pairs:
 
     @property
     def adaptive(self) -> list[Coupled] | None:
-        """The adaptive pairs of runs, in which noised values are severed (replaced by plain
-        numbers); None if no value was severed, or if the outputs of an adaptive pair differ."""
+        """The pairs of runs in which noised values were replaced by plain numbers. None if no
+        noised value was replaced, or if the outputs of such a pair differ."""
         return self._adaptive if self._severed and not self._is_refuted else None
 
     def add_adaptive(self, coupler: Coupler, pair: Coupled) -> None:
-        """Add a pair of runs to the adaptive pairs. Before that, run it again with noised values
-        severed (replaced by plain numbers), if noise hides two values or its scale depends on the
-        data."""
+        """Add a pair of runs to the adaptive pairs. If the same noise hides two values in the pair,
+        or if the scale of some noise depends on the data, run the pair again with noised values
+        replaced by plain numbers, and add that pair instead."""
         if self._is_refuted:
             return
         comparison = pair.comparison
@@ -217,8 +226,8 @@ class _Pairs:
         self._adaptive.append(pair)
 
     def confirm_adaptive(self) -> None:
-        """Run 24 more adaptive pairs (with noised values severed) with other noise, since the
-        outputs of a few pairs may be equal by chance."""
+        """Make 24 more pairs of runs in which noised values are replaced by plain numbers, with
+        other noise: the outputs of a few pairs may be equal by chance."""
         for seed in range(_CONFIRMING if self._severed else 0):
             if self._is_refuted:
                 return
@@ -233,12 +242,10 @@ class _Pairs:
 
 
 def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> Comparison:
-    """Return a comparison of two runs to which noise is added that is known by its effect on the
-    output. If the code compares this noise with a threshold, such as 1/2 in an inverse distribution
-    function, this does not count as a random choice of records.
-
-    hidden: The added noise.
-    """
+    """Return the comparison of two runs with `hidden` added: uniform numbers that the program turns
+    into noise with an inverse distribution function. Such a function may compare the uniform number
+    with a threshold, such as 1/2. This comparison then no longer counts as a random choice of
+    records."""
     own = {piece for one in hidden for piece in one.pieces}
     choices = [one for one in first.recorder.choices if not own.issuperset(np.ravel(one.ids))]
     return comparison._replace(
@@ -249,9 +256,9 @@ def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> C
 def _on_branches(
     pairs: _Pairs, coupled: list[Coupled], every: list[Run]
 ) -> tuple[list[Coupled], list[OnRareBranch]]:
-    """Return (pairs of runs on frequent branches, values that only one input gives on rare
-    branches). A branch is the code after one outcome of a coin. Both lists are empty if the outputs
-    of some pair differ already.
+    """Find values that only one input gives, and only after one outcome of a random choice. Return
+    two lists: pairs of runs that show such values after frequent outcomes, and the values after
+    rare outcomes. Both lists are empty if the outputs of an earlier pair differ already.
 
     coupled: The pairs of runs so far.
     every: The first run of each pair.
@@ -273,8 +280,12 @@ def _uncalled(firsts: list[Run]) -> list[str]:
 
 
 def _is_repeated(use: Use, again: Recorder) -> bool:
-    """Return whether the noise of a use (an addition or comparison of noise) hides the same number
-    in another run on the same input. again: The records of the other run."""
+    """Return whether noise is added to, or compared with, the same number in two runs on the same
+    input.
+
+    use: The addition or comparison in the first run.
+    again: The records of the second run.
+    """
     other = again.by_moment.get(use.moment)
     if not isinstance(other, Use) or np.shape(other.operand) != np.shape(use.operand):
         return False
@@ -283,8 +294,8 @@ def _is_repeated(use: Use, again: Recorder) -> bool:
 
 
 def _keeps_state(coupler: Coupler, first: Run) -> bool:
-    """Return whether a second run on the same input with the same noise differs from the first run:
-    the mechanism then keeps state between calls."""
+    """Return whether the mechanism keeps state between calls, so that a second run on the same
+    input with the same noise differs from the first run."""
     again = coupler.run(0, reference=first, has_lines=True)
     if first.error is not None and again.error is not None:
         return False
@@ -296,8 +307,11 @@ def _keeps_state(coupler: Coupler, first: Run) -> bool:
 
 
 def _constant(firsts: list[Run]) -> list[tuple[Place, str, str]]:
-    """Return (line, function, seed) for each seed that a generator gets in all runs on d1, although
-    the runs should have different noise. firsts: The runs on d1."""
+    """Return (line, function, seed) for each seed that a random generator gets in all runs on d1,
+    although each run should have other noise.
+
+    firsts: The runs on d1.
+    """
     if len(firsts) < 2:
         return []
     every = [
@@ -325,19 +339,20 @@ _KINDS: dict[str, Any] = {
         *(ThresholdLeak, Selected, OnRareBranch),
     )
 }
-# Limits for parameters, which are only shown to the user: entries of an array, and characters of
-# the text of any other object.
+# Limits of the parameters of a draw, which are only shown to the user: entries of an array
+# (`_MOST`), and characters of the text of any other object (`_LONGEST`).
 _MOST, _LONGEST = 64, 200
 
 
 def written(runs: Runs) -> bytes:
-    """Return runs as JSON. A named tuple becomes a mapping from its class name to the list of its
-    fields, and a tuple becomes a mapping from "tuple" to the list of its items."""
+    """Return the results as JSON in UTF-8. A named tuple becomes {class name: [fields]}, such as
+    {"Place": ["a.py", 3, "x + y", "f"]}. A tuple becomes {"tuple": [items]}."""
     return json.dumps(_plain(runs)).encode()
 
 
 def read(data: bytes) -> Runs:
-    """Return the runs that `written` encoded as JSON. Raises ValueError for malformed JSON."""
+    """Return the results that `written` encoded as JSON. Raises ValueError if the data are not such
+    JSON."""
     try:
         found = _made(json.loads(data))
     except (TypeError, KeyError, RecursionError) as error:

@@ -1,7 +1,8 @@
-"""Noise that is known only by its effect on the output: a uniform number that the program turns
-into noise by an inverse distribution function. Further runs find the value of the uniform number
-with which the second input gives the output of the first input. Runs with chosen noise also show
-whether the output shows a uniform number, and whether noise decides the output."""
+"""Find noise that the output shows only indirectly: a uniform number that the program turns into
+noise with an inverse distribution function. Run the mechanism on the second input with other
+uniform numbers, until one of them gives the output of the first input. Other functions set noise to
+chosen values, to find out whether the output contains a uniform number, and whether noise decides a
+value."""
 
 from __future__ import annotations
 
@@ -26,29 +27,34 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# A uniform number is sought only in runs with at most this number of pieces of noise (drawn
-# numbers).
+# Largest number of drawn numbers in a run that are examined, one run each, to find the one that
+# hides the difference of the outputs. With more, the search is not made.
 _PIECES = 32
-# To see its effect, a uniform number is moved by this amount, in widths of its range. It is no
-# simple fraction, so that a symmetry of the program, such as a sign or a period, does not undo it.
+# To see whether the output depends on a uniform number, the number is increased by this share of
+# the width of its range (modulo the width). The share is no simple fraction, since the output of a
+# program with a sign or a period may be equal after, say, half the width.
 _ELSEWHERE = 0.382
-# Noise is sought by its effect only if at most this number of parts (entries) of the output differ.
+# The search is made only if at most 8 entries of the output differ between the two runs.
 _PARTS = 8
-# Bisection seeks a uniform number between two neighbouring points of this grid, in widths of its
-# range. `_HALVES` is the number of steps. An inverse distribution function is steep at the ends of
-# the range, and may have a kink, so that methods with derivatives may fail.
+# The uniform number that gives the wanted output is first located between two neighbouring points
+# of this grid (shares of the width of its range), then by bisection. Methods with derivatives may
+# fail: inverse distribution functions are steep at the ends of the range, and may have a kink.
 _BETWEEN = (1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6)
+# Number of steps of the bisection. The grid's widest interval, halved 45 times, is below 1e-14.
 _HALVES = 45
-# To differentiate the output by a uniform number, the number is moved by this share of its distance
-# to the nearer end of its range; rounding does not matter if the output then changes by at least
-# this many spacings of floats.
-_NEAR, _PRECISE = 1e-4, 1e6
+# Step of the numerical derivative of the output with respect to a uniform number, as a share of the
+# number's distance to the nearer end of its range.
+_NEAR = 1e-4
+# The derivative is used only if the output changes by at least 10⁶ spacings of floats: rounding
+# errors are then negligible.
+_PRECISE = 1e6
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
-    """Return, as noise, the uniform numbers that hide the difference of two outputs: for each part
-    (entry) that differs, the only piece of noise (drawn number) on which the part depends. Return
-    an empty list if some part depends on other noise, or on several pieces."""
+    """Return one `Hidden` for each entry of the output that differs between two runs: it names the
+    uniform number that hides the difference. That is the only drawn number on which the entry
+    depends; with another value of it, the second input gives the output of the first input. Return
+    an empty list if an entry depends on several drawn numbers, or if no such value is found."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
     pieces = list(islice(_pieces(second), _PIECES + 1))
@@ -82,12 +88,13 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
 
 
 class _Piece(NamedTuple):
-    """A piece of noise: one drawn number.
+    """A number that a run draws.
 
-    draw: The draw that the number belongs to.
-    place: The index of the number among the values of its draw.
+    draw: The record of the call that draws it.
+    place: The index of the number among the numbers of this call.
     value: The number.
-    ends: The ends of the range of a uniform number; None for another law.
+    ends: The lower and upper end of its range if the number is uniform; None for another
+        distribution.
     """
 
     draw: Draw
@@ -101,7 +108,8 @@ class _Piece(NamedTuple):
 
     @property
     def elsewhere(self) -> float:
-        """Another value that the drawn number can have."""
+        """Another value of the same distribution, to which the number is set to see whether the
+        output changes."""
         if self.ends is not None:
             low, width = self.ends[0], self.ends[1] - self.ends[0]
             return low + ((self.value - low) / width + _ELSEWHERE) % 1 * width
@@ -120,12 +128,13 @@ def _hidden(
     number: float,
     at: Callable[[float, int], Run],
 ) -> Hidden:
-    """Return a uniform number as noise that hides a part of the output, with its cost.
+    """Return the record of a uniform number that hides the difference of one entry of the output.
 
-    name: The name of the part, such as `output[1]`.
-    one: The uniform number in the first run.
-    number: The uniform number with which the second input gives the output of the first.
-    at: A function from a uniform number and the index of an input to the run with this number.
+    name: The name of the entry, such as `output[1]`.
+    one: The uniform number that the first run drew.
+    number: The value of the uniform number with which the second input gives the first run's entry.
+    at: A function from a value of the uniform number and the index of an input (0 or 1) to a run on
+        this input, in which the uniform number has this value.
     """
     draw = one.draw
     slopes = _slope(at, name, one.value, 0, one), _slope(at, name, number, 1, one)
@@ -150,7 +159,7 @@ def _hidden(
 
 
 def _pieces(second: Run) -> Iterator[_Piece]:
-    """Yield the pieces of noise (drawn numbers) of a run that are floats; integers are skipped."""
+    """Yield each drawn float of a run; drawn integers are skipped."""
     for draw in second.recorder.draws:
         if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
             shape = np.shape(draw.values)
@@ -166,12 +175,14 @@ def _pieces(second: Run) -> Iterator[_Piece]:
 def _bracketed(
     at: Callable[[float, int], Run], name: str, first: Run, ends: tuple[float, float]
 ) -> float | None:
-    """Return the uniform number with which the second input gives the output of the first run,
-    found by bisection; None if no grid interval brackets it.
+    """Return the value of a uniform number with which the second input gives the output of the
+    first run. It is found by bisection. Return None if no interval of the grid `_BETWEEN` contains
+    it.
 
-    at: A function from a uniform number and the index of an input to the run with this number.
-    name: The name of the part of the output that is compared.
-    ends: The ends of the range of the uniform number.
+    at: A function from a value of the uniform number and the index of an input (0 or 1) to a run on
+        this input, in which the uniform number has this value.
+    name: The name of the entry of the output that is compared, such as `output[1]`.
+    ends: The lower and upper end of the range of the uniform number.
     """
     start, width = ends[0], ends[1] - ends[0]
     wanted = float(first.parts[name])
@@ -187,7 +198,7 @@ def _bracketed(
     if bracket is None or before is None:
         return None
     (low, high), is_rising = bracket, before[1] < wanted
-    # Run all steps, even after the output is equal up to rounding: where the output is steep, a
+    # Make all steps, even after the output is equal up to rounding: where the output is steep, a
     # small error of the number changes the slope, and so the cost.
     for _ in range(_HALVES):
         middle = (low + high) / 2
@@ -216,14 +227,17 @@ def _part(one: Run, name: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
-# Distance of the tried values from the ends of the range of uniform noise, in widths of the range.
+# To test whether the output contains a uniform number, the number is set to values this close to
+# both ends of its range (as a share of the width of the range).
 _NEAR_END = 1e-6
 
 
 def by_range(coupler: Coupler, comparison: Comparison, first: Run) -> Comparison:
-    """Return a comparison of two runs in which uniform noise counts as released only if the output
-    shows it at both ends of its range, for both inputs. The output does not show noise that is
-    added modulo a number, or that only picks one of several outcomes."""
+    """Return the comparison of two runs, with a corrected `released` (whether the output contains a
+    noised value) for uniform noise. Some outputs contain the noised value in one run by chance,
+    such as a sum modulo a number. So each uniform number is set near the lower, then near the upper
+    end of its range, on both inputs. It remains released only if all four outputs contain the
+    noised value."""
     hidden = [
         one._replace(released=[False] * len(one.released))
         if _may_be_released(one) and not _is_at_its_ends(coupler, one, first)
@@ -257,18 +271,21 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
 
 
 def _shown(one: Run, number: int) -> set[Spot]:
-    """Return the spots (instructions) of a run at which a piece of noise (drawn number) is added to
-    or compared with a number, if the output shows the result. number: The number of the piece."""
+    """Return the instructions of a run that add a drawn number to another number, or compare it
+    with another number, and whose noised value the output contains.
+
+    number: The number of the drawn number in the run's records.
+    """
     uses = [use for use in one.recorder.uses if number in np.ravel(use.ids)]
     return {
         use.moment[1] for use in uses if are_released(one, use)[np.ravel(use.ids) == number].any()
     }
 
 
-# Largest number of pieces of noise (drawn numbers) that are set to rare values, of the pieces that
-# the run compares with other numbers.
+# Largest number of drawn numbers that are set to rare values, among the drawn numbers that the run
+# compares with other numbers.
 _DECIDING_PIECES = 32
-# Quantiles of noise of scale 1 for the probabilities 10⁻⁴ and 1 - 10⁻⁴, by law.
+# Maps each distribution to its quantiles for the probabilities 10⁻⁴ and 1 - 10⁻⁴, at scale 1.
 _RARE = {
     "laplace": (-8.5, 8.5),
     "normal": (-3.7, 3.7),
@@ -283,15 +300,13 @@ _RARE = {
 def is_decided(
     coupler: Coupler, both: tuple[Sequence[Run], Sequence[Run]], valued: Callable[[Run], Any]
 ) -> bool:
-    """Return whether rare noise decides a value: with it, each input gives a value that the other
-    input gave in its runs.
+    """Return whether noise decides a value: whether each input, with some rare value of the noise,
+    gives a value that the other input gave in its runs. A value that is constant in a few runs may
+    still depend on noise in a comparison. So each input is run again with the noise of its
+    comparisons set to the quantiles for 10⁻⁴ and 1 - 10⁻⁴.
 
-    In a few runs, a value may be constant on each input, and so seem to have no noise, although
-    noise in a comparison decides it. So each input is run again with this noise at its quantiles
-    for the probabilities 10⁻⁴ and 1 - 10⁻⁴.
-
-    both: The runs of d1 and the runs of d2. The first run of each has the coupler's seed.
-    valued: A function that returns the value in a run.
+    both: The runs on d1 and the runs on d2. The first run of each has the coupler's seed.
+    valued: A function from a run to the value in question.
     """
     for which in (0, 1):
         wanted = [valued(one) for one in both[1 - which]]
@@ -306,9 +321,10 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield overrides (value by entry: moment of the draw and index) that set the noise in
-    comparisons of a run to rare values: its quantiles for the probabilities 10⁻⁴ and 1 - 10⁻⁴. For
-    each quantile, each drawn number is set alone, then all together."""
+    """Yield settings of the noise for further runs. Each maps drawn numbers to rare values, namely
+    to their quantiles for a probability of 10⁻⁴ or 1 - 10⁻⁴. Only drawn numbers that the run
+    compares with another number are set: each one alone, then all of them together. The keys are
+    (moment of the draw, index in the draw)."""
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -317,8 +333,8 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 
 def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
-    """Yield (entry, quantiles) for each drawn number that a run compares with another number. The
-    entry is the moment of its draw and its index in the draw. The two quantiles of its law have the
+    """Yield (key, quantiles) for each drawn number that a run compares with another number. The key
+    is (moment of the draw, index in the draw). The quantiles are those of its distribution for the
     probabilities 10⁻⁴ and 1 - 10⁻⁴."""
     compared = {
         piece

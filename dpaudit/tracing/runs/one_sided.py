@@ -1,6 +1,7 @@
-"""Values that only one of two inputs gives: values that noise selects but does not hide, such as
-the exact count of the winner of a noisy maximum; values on rare branches; and parts (entries) of
-the output that occur only if noise passes a threshold, such as a rare key of a noisy histogram."""
+"""Find values that one of the two inputs gives, and the other input never gives. Noise may select
+such a value without hiding it, such as the exact count of the winner of a noisy maximum. The value
+may occur only after an unlikely random choice, or, as a rare key of a noisy histogram, only if
+noise passes a threshold."""
 
 from __future__ import annotations
 
@@ -30,23 +31,29 @@ if TYPE_CHECKING:
     Free = tuple[list[Run], list[Run]]
 
 
-# Number of runs with independent noise that are made first on each input, and the seed of the first
-# of these runs.
-_FREE, _FREE_SEED = 24, 1_000
-# Limits of the runs that count how often a value occurs: runs on each input, and seconds in all.
-_RUNS, _SECONDS = 1_500, 5.0
-# Counting stops after 100 occurrences of a value. This is checked after every 50 runs on each
-# input.
-_ENOUGH, _STEP = 100, 50
-# Least number of runs of each input if the law of some noise is unknown: the counts are then the
-# only evidence.
+# Number of runs with independent noise that are made first on each input.
+_FREE = 24
+# Seed of the first of these runs.
+_FREE_SEED = 1_000
+# Largest number of runs on each input that count how often a value occurs.
+_RUNS = 1_500
+# Time limit for all of these runs, in seconds.
+_SECONDS = 5.0
+# Counting stops after 100 occurrences of a value: their share is then accurate enough.
+_ENOUGH = 100
+# Number of runs on each input between two checks of the counts.
+_STEP = 50
+# Least number of runs on each input before counting stops, if some noise has an unknown
+# distribution: the counts are then the only evidence.
 _TELLING = 500
-# A value that has not occurred twice in 100 runs is taken for a noised number; counting stops.
+# A value that occurs less than twice (`_AGAIN`) in 100 runs (`_FEW`) is probably a number that
+# contains noise, so counting stops.
 _AGAIN, _FEW = 2, 100
-# Counting also stops when the counts refute the claim. Error probability of each bound for this: a
-# tenth of the level at which the finding is judged, since counts are checked up to 30 times.
+# Counting also stops when confidence bounds on the counts refute the claim. Error probability of
+# each bound: a tenth of the level at which the finding is judged, since the counts are checked up
+# to 30 times.
 _LEVEL = 1e-6
-# Laws of noise that hides the number to which it is added.
+# Distributions of noise that hide the number to which the noise is added.
 _HIDING = (
     *("laplace", "normal", "discrete", "geometric", "logistic"),
     *("gumbel", "exponential", "cauchy"),
@@ -54,19 +61,19 @@ _HIDING = (
 
 
 class Selected(NamedTuple):
-    """A value that only one of the two inputs gives, or an exception that only one input raises.
-    The outputs differ there although all noised values of the two runs are equal.
+    """A value of an entry of the output that only one of the two inputs gives, or an exception that
+    only one input raises, although both runs have the same noised values.
 
     part: The name of the entry of the output, such as `output[1]`; "raises" for an exception.
     which: The index of the input that gives the value: 0 for d1, 1 for d2.
     value: The value as text.
     other: The value, as text, that the other input gives with the same noise.
-    often: The number of runs with independent noise in which input `which` gives the value. The
-        other input never gives the value.
-    runs: The number of runs with independent noise that each input got.
+    often: The number of runs on input `which`, with independent noise, that give the value. No run
+        on the other input gives it.
+    runs: The number of runs with independent noise on each input.
     error: The type, the message and the line of the exception; None for a value.
     place: The last line of the user's code that the run executes; None if it is unknown.
-    is_known: Whether all noise has a known law. If not, only `often` is evidence.
+    is_known: Whether all noise has a known distribution. If not, only `often` is evidence.
     """
 
     part: str
@@ -81,16 +88,16 @@ class Selected(NamedTuple):
 
 
 class FreeRuns:
-    """Runs on both inputs with independent noise, which are made at the first request. They show
-    which parts (entries) of the output have noise."""
+    """Runs on both inputs with independent noise. They show which entries of the output contain
+    noise. The runs are made when they are first needed."""
 
     def __init__(self, coupler: Coupler) -> None:
         self._coupler = coupler._replace(seed=_FREE_SEED, alignment=None)
         self._runs: tuple[list[Run], list[Run]] | None = None
 
     def both(self) -> tuple[list[Run], list[Run]]:
-        """Return (runs on d1, runs on d2) with independent noise, as lists of the runs made so far,
-        each of 24 runs or more."""
+        """Return (runs on d1, runs on d2) with independent noise. The first call makes 24 runs on
+        each input; the lists also hold the runs that `growing` has added."""
         if self._runs is None:
             seeds = range(_FREE_SEED, _FREE_SEED + _FREE)
             made = [[self._coupler.run(which, seed=seed) for seed in seeds] for which in (0, 1)]
@@ -98,8 +105,8 @@ class FreeRuns:
         return self._runs
 
     def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
-        """Yield (runs on d1, runs on d2) made so far, then add one run on each input and yield
-        again. Stop after 5 seconds."""
+        """Yield (runs on d1, runs on d2), then add one run on each input and yield the lists again,
+        until 5 seconds have passed."""
         own = self._coupler.hastened(_SECONDS)
         with suppress(TooLong):
             both = self.both()
@@ -110,10 +117,12 @@ class FreeRuns:
                     runs.append(made)
 
     def is_bare(self, name: str) -> bool:
-        """Return whether a part of the output has no noise: whether the part is constant in the
-        runs of one input, and never has this value in the runs of the other input.
+        """Return whether an entry of the output contains no noise. This is so if its value is equal
+        in all runs on one input, no run on the other input gives this value, and rare noise does
+        not change this.
 
-        name: The name of the part, or "raises" for the fact that the run raises an exception.
+        name: The name of the entry, such as `output[1]`; "raises" for whether the run raises an
+            exception.
         """
         both_runs = self.both()
 
@@ -127,21 +136,26 @@ class FreeRuns:
         return not is_decided(self._coupler, both_runs, valued)
 
     def is_never(self, which: int, name: str) -> bool:
-        """Return whether a name occurs in no run on an input, neither as the name of a part of the
-        output, such as `output['a']`, nor as a text in the output. which: The index of the
-        input."""
+        """Return whether a name occurs in no run on an input: neither as an entry of the output,
+        such as `output['a']`, nor as a text in the output.
+
+        which: The index of the input: 0 for d1, 1 for d2.
+        """
         return not any(name in marks(each) for each in self.both()[which])
 
 
 def selected(
     pairs: Sequence[Coupled], runs: FreeRuns, claim: Sequence[tuple[float, float]] = ()
 ) -> list[Selected]:
-    """Return the values of the output that one input gives, and the other input gives in none of
-    the runs with independent noise.
+    """Return the values of the output that one input gives, and that the other input gives in none
+    of the runs with independent noise.
 
-    pairs: Pairs of runs with the same noise. Their differing parts with noise are examined.
-    runs: Runs with independent noise, which grow until the values have been counted.
-    claim: The points (ε, δ) of the claim. Counting stops when the counts refute one of them.
+    pairs: Pairs of runs on d1 and d2 with the same noise. Their differing entries that contain
+        noise are examined.
+    runs: Runs with independent noise. Runs are added until each value has been counted often
+        enough.
+    claim: The points (ε, δ) of the privacy claim. Counting stops when the counts refute one of
+        them.
     """
     differing = [one for one in pairs if one.noised]
     found: list[Selected] | None = None
@@ -162,9 +176,9 @@ def selected(
 
 
 def _refutes(one: Selected, point: tuple[float, float]) -> bool:
-    """Return whether the counts of a value refute the point (ε, δ) of a claim: whether a lower
-    bound on the value's probability exceeds e^ε · p + δ, where p is the upper bound for the input
-    that never gave the value."""
+    """Return whether the counts of a value refute the point (ε, δ) of a claim. They do if p > e^ε ·
+    q + δ, where p is a lower confidence bound on the value's probability on the input that gave it,
+    and q is an upper confidence bound on its probability on the other input."""
     (epsilon, delta), share = point, one.often / max(1, one.runs)
     # Hoeffding's inequality and the multiplicative form of Chernoff's, which suits small shares.
     error = -math.log(_LEVEL) / max(1, one.runs)
@@ -174,8 +188,11 @@ def _refutes(one: Selected, point: tuple[float, float]) -> bool:
 
 
 def _counted(one: Selected, free: Free, many: int) -> Selected | None:
-    """Return a value with its number of occurrences in the first `many` runs on its input; None if
-    the other input gives the value, too. free: Runs on d1, and runs on d2."""
+    """Return the value with the number of times that it occurs in the first `many` runs on its
+    input. Return None if a run on the other input gives the value, too.
+
+    free: The runs on d1 and the runs on d2, with independent noise.
+    """
     own, others = (
         [text_of(run, one.part) for run in runs[:many]] for runs in _turned(free, one.which)
     )
@@ -183,9 +200,12 @@ def _counted(one: Selected, free: Free, many: int) -> Selected | None:
 
 
 def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
-    """Yield the values of the output that one input gives in a pair of runs, and the other input
-    gives in none of the runs with independent noise (`free`). Their occurrences are not counted
-    yet."""
+    """Yield the values of the output that one input gives in a pair of runs, and that the other
+    input gives in none of its runs with independent noise. Their occurrences are not counted yet.
+
+    pairs: Pairs of runs on d1 and d2 with the same noise.
+    free: The runs on d1 and the runs on d2, with independent noise.
+    """
     seen = set()
     for pair in sorted(pairs, key=_is_known, reverse=True):
         comparison = pair.comparison
@@ -212,8 +232,10 @@ def _turned(free: Free, which: int) -> Free:
 
 
 def texts_of(pair: Coupled, part: str) -> tuple[str | None, str | None]:
-    """Return (value on d1, value on d2), as texts, of a part of the output in a pair of runs. part:
-    The name of the part, such as `output[1]`, or "raises" for an exception."""
+    """Return (value on d1, value on d2), as texts, of one entry of the output in a pair of runs.
+
+    part: The name of the entry, such as `output[1]`; "raises" for an exception.
+    """
     if part == "raises":
         both = tuple(None if one is None else part for one in pair.comparison.errors)
     else:
@@ -229,33 +251,38 @@ def text_of(one: Run, part: str) -> str | None:
 
 
 def _is_known(pair: Coupled) -> bool:
-    """Return whether all noise of a pair of runs is understood, so that it cannot cause the
-    difference of the outputs: all noise has a known law and is equal in both runs, and there is no
-    coin or random choice."""
+    """Return whether the noise of a pair of runs is known well enough that it cannot cause the
+    difference of the outputs. This is so if all noise has a known distribution and is drawn equally
+    often in both runs, and if neither run makes a random choice."""
     one, raises = pair.comparison, pair.noised == ["raises"]
     is_hiding = all(each.kind != "effect" and each.law in _HIDING for each in one.hidden)
-    # A run that raises makes fewer draws.
+    # A run that raises an exception ends early, and so draws less noise.
     is_even = raises or not (one.uneven or one.unused)
     return bool(one.hidden) and is_hiding and is_even and not (one.picks or one.chosen)
 
 
-# Discrete laws whose outcomes are numbers. The outcomes of any other discrete law are indexes in a
-# list of options.
+# Discrete distributions whose outcomes are numbers for the user. An outcome of any other discrete
+# distribution is an index in a list of options.
 _NUMBERS = ("integers", "binomial")
 _HOLDS = {True: "holds", False: "does not hold"}
-# Limits of the search for rare branches: the number of branches (the rarest are tried first); the
-# seconds for all branches; the runs of each input on one branch. The last number is the
-# seed of the first run.
-_BRANCHES, _SECONDS_FOR_BRANCHES, _RUNS_OF_A_BRANCH, _SEED = 24, 1.0, 24, 4_000
+# Largest number of unlikely outcomes of coins and choices that are forced, least likely first.
+_BRANCHES = 24
+# Time limit for all runs with forced outcomes, in seconds.
+_SECONDS_FOR_BRANCHES = 1.0
+# Number of runs made on each input with the same forced outcome.
+_RUNS_OF_A_BRANCH = 24
+# Seed of the first of these runs.
+_SEED = 4_000
 
 
 class OnRareBranch(NamedTuple):
-    """A value that one input gives in every run on a rare branch, and the other input never gives.
-    A rare branch is the code that runs after an unlikely outcome of a coin (a comparison of a
-    uniform number with a threshold) or of a choice of few outcomes.
+    """A value that one input gives in every run on a rare branch, and that the other input never
+    gives. A rare branch is the code that runs after an unlikely outcome of a random choice. The
+    choice is a coin (a comparison of a uniform number with a threshold), or a draw from few
+    outcomes.
 
-    coin: The line of the coin or choice.
-    falls: The outcome in words, such as "holds" or "picks option 2".
+    coin: The line of the random choice.
+    falls: The outcome in words, such as "holds" (for a comparison) or "picks option 2".
     chance: The probability that the outcome occurs at least once on this line in a run.
     part: The name of the entry of the output, such as `output[1]`; "raises" for an exception.
     which: The index of the input that gives the value: 0 for d1, 1 for d2.
@@ -275,12 +302,13 @@ class OnRareBranch(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """An outcome of a coin, or of a choice of few outcomes, that did not occur in a run.
+    """A possible outcome of a random choice that did not occur in a run. The choice is a coin (a
+    comparison of a uniform number with a threshold), or a draw from few outcomes.
 
-    moment: The execution of the coin or choice in the run.
-    value: The outcome: a truth value for a coin, else a number.
+    moment: The instruction of the choice, and how often the run had executed it before.
+    value: The outcome: True or False for a coin, else the drawn number.
     chance: The probability that the outcome occurs at least once on this line in a run.
-    falls: The outcome in words, such as "holds" or "picks option 2".
+    falls: The outcome in words, such as "holds" (for a comparison) or "picks option 2".
     """
 
     moment: Moment
@@ -296,12 +324,12 @@ def on_rare_branches(
     runs: FreeRuns,
 ) -> Iterator[tuple[OnRareBranch, Coupled]]:
     """Yield (value, pair of runs that shows it) for values that only one input gives on a rare
-    branch (the code after an unlikely outcome of a coin). Stop after one second.
+    branch (the code that runs after an unlikely outcome of a random choice). Stop after one second.
 
-    firsts: A run of d1 and a run of d2, with the coupler's seed.
-    couple: A function that takes a run and whether it is a run of d1, and returns the pair of this
-        run and a run of the other input with the same noise.
-    runs: Runs with independent noise, in which the other input must not give the value.
+    firsts: A run on d1 and a run on d2, with the coupler's seed.
+    couple: A function from a run, and whether it is a run on d1, to the pair of this run and a run
+        on the other input with the same noise.
+    runs: Runs with independent noise. A value is left out if the other input gives it there.
     """
     own = coupler.hastened(_SECONDS_FOR_BRANCHES)
     seen: set[tuple[Spot, Any]] = set()
@@ -319,8 +347,8 @@ def on_rare_branches(
                     continue
                 pair = couple(turned, forward)
                 if pair.absorbed is not None:
-                    # Flipped coins give the other input the same output. The loop reaches the
-                    # branches of the other input later.
+                    # Other outcomes of the random choices give the other input the same output.
+                    # Later, the loop forces the outcomes that the other input's run did not have.
                     continue
                 seen.add((branch.moment[1], branch.value))
                 laws = [one.probabilities for one in pair.comparison.chosen]
@@ -348,9 +376,10 @@ def _on_rare_branch(branch: _Branch, found: tuple[str, int, str], pair: Coupled)
 
 
 def _branches(recorder: Recorder) -> Iterator[_Branch]:
-    """Yield the outcomes of coins and choices that did not occur in a run. If several executions of
-    a line have the same outcome, it is yielded once. Arrays of coins are left out, and coins whose
-    uniform number the run also uses elsewhere, since that use may contradict a forced outcome."""
+    """Yield the outcomes of random choices that are possible but did not occur in a run. If a line
+    is executed several times, each of its outcomes is yielded once. Comparisons of arrays are left
+    out. So are comparisons whose uniform number the run also uses elsewhere, since a forced outcome
+    might contradict the other use."""
     left: dict[tuple[Spot, Any], float] = {}
     found: dict[tuple[Spot, Any], _Branch] = {}
 
@@ -379,8 +408,8 @@ def _branches(recorder: Recorder) -> Iterator[_Branch]:
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
-    """Return a function from a coin of a run to whether it can be forced to another outcome: it is
-    a single comparison, and its uniform numbers are used nowhere else in the run."""
+    """Return a function from a random comparison to whether its outcome can be forced. This is so
+    if it compares single numbers, and if the run uses its uniform numbers nowhere else."""
 
     def pieces(ids: Any) -> Iterator[int]:
         for number in np.ravel(ids).tolist():
@@ -403,12 +432,13 @@ def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
 def _of_one_alone(
     coupler: Coupler, pair: Coupled, overrides: dict[Entry, Any], runs: FreeRuns
 ) -> tuple[str, int, str] | None:
-    """Return (part, which, value) for a part of the output, such as `output[1]`, if the input with
-    index `which` gives this value in every run on a branch, and the other input never gives it.
-    Return None if there is no such part.
+    """Return (entry, input, value) if, after a forced outcome, one input gives this value of an
+    entry of the output in every run, and the other input never gives it. The entry is a name such
+    as `output[1]`; the input is its index (0 or 1). Return None if there is no such value.
 
-    pair: The pair of runs whose differing parts are examined.
-    overrides: The outcome of the coin that leads to the branch.
+    pair: The pair of runs whose differing entries are examined.
+    overrides: The forced outcome of a random choice.
+    runs: Runs with independent noise, none of which may give the value on the other input.
     """
     seeds = range(_SEED, _SEED + _RUNS_OF_A_BRANCH)
     both = [[coupler.run(which, overrides, seed=seed) for seed in seeds] for which in (0, 1)]
@@ -423,25 +453,30 @@ def _of_one_alone(
     return None
 
 
-# The result of a comparison is forced by setting its noise to ±10⁶ scales (_FAR). Runs with more
-# than 16 comparisons of noised values (_MOST) are not examined.
-_MOST, _FAR = 16, 1e6
-# Number of rounds of forced runs in which further comparisons are sought.
+# Runs with more comparisons of noised values than this are not examined.
+_MOST = 16
+# The result of a comparison is forced by setting its noise to plus or minus this many scales.
+_FAR = 1e6
+# A forced comparison may lead to code with further comparisons, which are then forced in another
+# run. Largest number of such runs.
 _ROUNDS = 8
-# Seed of the first run with other noise, and number of these runs, in which a part must occur.
-_OTHERS, _OTHER_RUNS = 5_000, 12
+# A leak is confirmed by this number of runs with other noise. All of them must contain the entry.
+_OTHER_RUNS = 12
+# Seed of the first of these runs.
+_OTHERS = 5_000
 _TAILED = ("laplace", "normal", "logistic", "discrete")
 
 
 class _Compared(NamedTuple):
-    """A comparison of one noised value with 0. The noised value is operand + factor × noise.
+    """A comparison of a noised value with a threshold, written as a comparison with 0. The compared
+    value is operand + factor × noise.
 
     use: The record of the comparison.
-    draw: The draw of the noise.
+    draw: The record of the call that draws the noise.
     entry: The moment of the draw, and the index of the noise in the draw.
     scale: The scale of the noise.
     factor: The factor of the noise.
-    operand: The number that the noise hides, minus the threshold.
+    operand: The number to which the noise is added, minus the threshold.
     """
 
     use: Use
@@ -453,19 +488,19 @@ class _Compared(NamedTuple):
 
     @property
     def side(self) -> int:
-        """The sign (1 or -1) of noise that increases the noised value."""
+        """The sign of noise that increases the compared value: 1 or -1."""
         return 1 if self.factor > 0 else -1
 
 
 def threshold_leaks(
     coupler: Coupler, runs: tuple[Run, Run], is_never: Callable[[str], bool]
 ) -> list[ThresholdLeak]:
-    """Return the parts of the output that occur only on the second input, and only if noise passes
-    a threshold.
+    """Return the entries of the output that occur only on the second input, and only if noise
+    passes a threshold.
 
-    runs: The runs on the first and on the second input, with the same noise.
-    is_never: A function that returns whether a part occurs in no run of the first input with
-        independent noise.
+    runs: The run on the first input and the run on the second input, with the same noise.
+    is_never: A function from the name of an entry to whether it occurs in no run of the first input
+        with independent noise.
     """
     first, second = runs
     if first.error is not None or second.error is not None:
@@ -473,14 +508,15 @@ def threshold_leaks(
     every = [list(islice(_compared(one), _MOST + 1)) for one in runs]
     ours, theirs = ([one for one in some if one is not None] for some in every)
     if len(ours) < len(every[0]) or max(map(len, every)) > _MOST:
-        # with this many comparisons, not all parts that the first input can have can be tried
+        # with more comparisons than this, not every combination of results on the first input can
+        # be tried
         return []
 
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
         overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
         return coupler.run(which, overrides, reference=first)
 
-    # Parts that occur on the first input for some noise.
+    # Entries of the output that the first input gives with some values of the noise.
     known = marks(first)
     for sign in (1, -1):
         for one in ours:
@@ -494,8 +530,9 @@ def threshold_leaks(
             if not (alone and same_output(first, hidden)):
                 continue
             beyond = {one.entry: sign * one.side * _FAR * one.scale}
-            # The part must occur with other noise, too. If it depends on other noise, such as for
-            # the winner of several, its probability is smaller than the margin suggests.
+            # The entry must also occur in runs whose other noise differs. If it does not, such as
+            # for the winner of several noisy counts, its probability is smaller than one threshold
+            # suggests.
             seeds = range(_OTHERS, _OTHERS + _OTHER_RUNS)
             if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
                 found.append(_leak(one, alone[0], sign))
@@ -507,14 +544,15 @@ def _far_out(
     ours: Sequence[_Compared],
     sign: int,
 ) -> dict[str, None]:
-    """Return the parts of the output (as keys) on the first input, if all its comparisons of noised
-    values are forced to one result. Forced comparisons may lead to further comparisons, which are
+    """Return the entries of the output on the first input (as keys) when all its comparisons of
+    noised values have the same forced result. If this leads to further comparisons, they are
     forced, too.
 
-    pushed: A function from the index of an input, and (comparison, sign) pairs, to the run with
-        these comparisons forced.
-    ours: The comparisons of the first input.
-    sign: 1 for noised values above their thresholds, -1 below.
+    pushed: A function that takes the index of an input and (comparison, sign) pairs. It returns a
+        run in which the noise of these comparisons is far above (sign 1) or far below (sign -1) the
+        threshold.
+    ours: The comparisons in the run on the first input.
+    sign: 1 to force all noised values above their thresholds, -1 to force them below.
     """
     every = {one.entry: one for one in ours}
     for _ in range(_ROUNDS):
@@ -528,8 +566,8 @@ def _far_out(
 
 
 def marks(one: Run) -> dict[str, None]:
-    """Return a mapping whose keys are the names of the parts (entries) of an output, and the texts
-    in the output."""
+    """Return a mapping whose keys are the names of the entries of a run's output, such as
+    `output['a']`, and all texts in the output. The values are None."""
     found: dict[str, None] = {}
     for value in one.parts.values():
         if isinstance(value, (str, bytes)):
@@ -553,8 +591,8 @@ def _leak(one: _Compared, part: str, sign: int) -> ThresholdLeak:
 
 
 def _compared(one: Run) -> Iterator[_Compared | None]:
-    """Yield a `_Compared` for each comparison of a noised value in a run, one for each entry of an
-    array; None for a comparison whose noise has an unknown law or scale."""
+    """Yield a `_Compared` for each comparison of a noised value in a run; for arrays, for each of
+    their entries. Yield None for a comparison whose noise has an unknown distribution or scale."""
     recorder, pieces = one.recorder, one.recorder.pieces
     for use in recorder.uses:
         if use.kind != "compare":

@@ -1,6 +1,6 @@
-"""Records each draw, use and coin of a run. A draw is a call of a function that draws noise; a use
-adds noise to an operand or compares noise with an operand; a coin is a comparison of a uniform
-number with a threshold."""
+"""Record what a run does with noise: the draws, the uses and the coins. A draw is a call of a
+function that draws noise. A use is an operation that adds noise to a number, or compares noise with
+a number. A coin is a comparison of a uniform number with a threshold."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
 
 class Moments:
-    """Assigns moments to the events (draws, uses and coins) of a run. A moment is (kind, spot,
-    count): the kind of event, the instruction of the user's code, and the number of earlier events
-    of this kind there.
+    """Identifies the events of a run (draws, uses of noise, and coins), so that they can be found
+    again in a second run. The identifier, called a moment, is (kind, instruction, count): the kind
+    of event, the instruction of the user's code, and the number of earlier events of this kind
+    there.
 
-    followed: The files of the user's code.
-    check: A function that is called at each moment, and may raise TooLong; or None.
+    followed: Decides which files are the user's code.
+    check: A function that is called at each event, and raises TooLong to end the run; or None.
     """
 
     def __init__(self, followed: Followed, check: Callable[[], None] | None) -> None:
@@ -48,9 +49,9 @@ class Moments:
         self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
 
     def spot(self) -> Spot | None:
-        """Return the spot (instruction) in the user's code that draws noise, or that adds or
-        compares a number with noise; None if no code of the user does. Only methods of the recorder
-        may call this method, since it skips two frames."""
+        """Return the instruction of the user's code that is now drawing, adding or comparing noise;
+        None if no code of the user is running. Only methods of the recorder may call this method,
+        since it skips two frames of the call stack."""
         if self._check is not None:
             self._check()
         frame = own_frame(sys._getframe(2), self._followed)
@@ -58,17 +59,17 @@ class Moments:
         return self._followed.home if frame is None else self._followed.spot(frame)
 
     def callers(self, spot: Spot) -> tuple[Spot, ...]:
-        """Return the spots (instructions) in the user's code from which `spot`, the spot of the
-        latest event, was called, innermost first. They are computed at the first event of each spot
-        only."""
+        """Return the instructions of the user's code from which the function at `spot` was called,
+        innermost first. `spot` must be the instruction of the latest event. The result is computed
+        at the first event of each instruction, then cached."""
         known = self._known_callers.get(spot)
         if known is None:
             known = self._known_callers[spot] = callers(self._frame, self._followed)
         return known
 
     def next(self, kind: str, spot: Spot) -> Moment:
-        """Return the moment (kind, spot, count) of the next event of a kind at a spot (an
-        instruction), and count the event."""
+        """Return the identifier (kind, instruction, count) of a new event, and increase the
+        count."""
         place = kind, spot
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
@@ -76,14 +77,14 @@ class Moments:
 
 
 class Recorder:
-    """Records the noise of one run. The replaced primitives (functions that draw noise) and the
-    numbers that carry noise call its methods.
+    """Records the noise of one run. Two kinds of objects call its methods: the functions that
+    replace `numpy.random.laplace` and the like, and the numbers that carry noise.
 
-    followed: The files of the user's code.
-    repetition: The values to repeat from another run, or None.
-    check: A function that is called at each event, and may raise TooLong; or None.
-    severed: The spots (instructions) at which a noised value becomes a plain number, so that its
-        noise hides no further data.
+    followed: Decides which files are the user's code.
+    repetition: The values of another run that this run repeats; or None.
+    check: A function that is called at each event, and raises TooLong to end the run; or None.
+    severed: The instructions at which a noised value becomes a plain number, so that its noise
+        hides no further data.
     """
 
     def __init__(
@@ -98,12 +99,12 @@ class Recorder:
         self.pieces = Pieces(self.draws)
         self.uses: list[Use] = []
         self.choices: list[Choice] = []
-        # Indexes of the uses (additions or comparisons of noise) whose noised values were compared
-        # with another noised value.
+        # Indexes (in `uses`) of the additions of noise whose noised values were compared with
+        # another noised value. None stands for noise that was not added to a number before.
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
-        # Number of calls of each of the user's primitives, by name.
+        # Maps the name of each primitive that the user declared to the number of its calls.
         self.calls: dict[str, int] = {}
         self.by_moment: dict[Moment, Any] = {}
         self._severed = severed
@@ -113,18 +114,18 @@ class Recorder:
 
     @property
     def itself(self) -> Recorder:
-        """The recorder itself. Read through the proxy for the current run, it is the recorder of
-        this run, not the proxy."""
+        """The recorder itself. Functions that are shared by all runs hold a proxy for the recorder
+        of the current run; reading this attribute of the proxy gives the recorder."""
         return self
 
     @property
     def is_inside(self) -> bool:
-        """Whether draws are not recorded: a primitive is running and draws for itself, the run has
-        ended, or another thread draws."""
+        """Whether draws are currently not recorded: a recorded function is running and draws for
+        itself, the run has ended, or another thread is drawing."""
         return self._depth > 0 or not self.is_open or threading.get_ident() != self._thread
 
     def real(self, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        """Return the result of a function that is called while draws are not recorded."""
+        """Call a function without recording its draws, and return its result."""
         self._depth += 1
         try:
             return function(*given, **named)
@@ -134,7 +135,7 @@ class Recorder:
     def place(self, moment: Moment) -> Place:
         return place_of(moment[1])
 
-    # The replaced primitives call these methods.
+    # Methods for the functions that replace random functions of libraries.
 
     def drawn(
         self,
@@ -147,15 +148,17 @@ class Recorder:
         parameters: Mapping[str, Any] | None = None,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
-        """Record a draw, and return the drawn numbers, which carry their noise.
+        """Record a draw, and return the drawn numbers as numbers that carry noise (that remember
+        how they depend on this draw).
 
         primitive: The name of the function that draws, for the user.
         law: The name of the distribution, such as `laplace`.
         values: The drawn numbers, including the location.
         scale: The scale of the noise: a number or an array; None if it is unknown.
-        location: The number, or array, that the primitive adds to the noise; None for 0.
-        parameters: The arguments of the primitive, by name.
-        outcomes: (value, probability) for each outcome of a discrete law; else None.
+        location: The number, or array, that the function adds to the noise; None for 0.
+        parameters: The arguments of the function, by name; None for no arguments.
+        outcomes: (value, probability) for each outcome of a discrete distribution; None for another
+            distribution.
         """
         spot = self._moments.spot()
         if spot is None:
@@ -188,8 +191,8 @@ class Recorder:
         scale: Any,
         parameters: Mapping[str, Any] | None,
     ) -> Any:
-        """Record a draw of a single float, and return the float, which carries its noise. This is
-        the fast path of `drawn`, since a run may have very many such draws."""
+        """Do the same as `drawn` for a single float without location. This is the fast path, since
+        a run may draw very many single floats."""
         first = len(self.pieces.laws)
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
@@ -206,8 +209,11 @@ class Recorder:
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
         """Record a draw that picks items, and return the indexes of the picked items as plain
-        numbers. In a second run, these are the indexes of the first run. The parameters are the
-        parameters of `drawn`; `index` has the indexes of this run."""
+        numbers. In a second run, return the indexes that the first run picked.
+
+        index: The indexes that this run picked.
+        primitive, law, parameters, outcomes: As in `drawn`.
+        """
         spot = self._moments.spot()
         if spot is None:
             return index
@@ -227,12 +233,12 @@ class Recorder:
         scale: Any = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Record the output of a library's mechanism, which adds noise to its argument, and return
-        the output as a plain number.
+        """Record the output of a library function that adds noise to its argument itself, and
+        return the output as a plain number.
 
-        primitive: The name of the mechanism, for the user.
-        value: The output of the mechanism.
-        operand: The argument to which the mechanism adds noise.
+        primitive: The name of the library function, for the user.
+        value: The output of the library function.
+        operand: The argument to which it adds noise.
         law, scale, parameters: As in `drawn`.
         """
         spot = self._moments.spot()
@@ -246,9 +252,10 @@ class Recorder:
         return plain(self._used(spot, noise, value, "add"))
 
     def opaque(self, primitive: str, value: Any, *, is_whole: bool = False) -> Any:
-        """Record and return the output of a library function whose noise cannot be seen. A second
-        run repeats the output of the first run if it is a plain value, such as a number or a list
-        of texts, or in any case if `is_whole`."""
+        """Record and return the output of a library function that draws its noise in compiled code,
+        where draws cannot be recorded. In a second run, return the output of the first run if it is
+        a plain value, such as a number or a list of texts; with `is_whole`, return it whatever its
+        type."""
         spot = self._moments.spot()
         if spot is None:
             return value
@@ -261,18 +268,23 @@ class Recorder:
         return value
 
     def seeded(self, primitive: str, seed: Any) -> None:
-        """Record that the user's code gave a seed to a random generator. primitive: The name of the
-        function that took the seed."""
+        """Record that the user's code gave a seed to a random generator.
+
+        primitive: The name of the function that took the seed.
+        """
         spot = self._moments.spot()
         if spot is not None:
             self.seeds.append((spot, primitive, seed))
 
-    # The numbers that carry noise call these methods.
+    # Methods for the numbers that carry noise.
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:
-        """Return a sum, difference, product or quotient of two numbers, at least one of which
-        carries noise. The result carries noise if the law of its noise is known. name: `add`,
-        `sub`, `mul` or `truediv`."""
+        """Return the sum, difference, product or quotient of two numbers, at least one of which
+        carries noise. The result carries noise if the distribution of its noise is known; else it
+        is a plain number.
+
+        name: The operation: `add`, `sub`, `mul` or `truediv`.
+        """
         natural = OPERATIONS[name](plain(left), plain(right))
         if not isinstance(natural, (int, float, np.number, np.ndarray)):
             return natural
@@ -303,8 +315,8 @@ class Recorder:
 
     def _scaled(self, name: str, left: Any, right: Any, natural: Any) -> Any:
         a, b = carried(left), carried(right)
-        # The law of a product or quotient of two numbers with noise, and of a constant divided by
-        # noise, belongs to no known family.
+        # The product or quotient of two noised numbers, and a constant divided by noise, have no
+        # distribution that is known here.
         if (a is not None and b is not None) or (a is None and name == "truediv"):
             return natural
         found, other = (a, plain(right)) if a is not None else (b, plain(left))
@@ -325,8 +337,11 @@ class Recorder:
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
         """Return the result of a comparison of two numbers, at least one of which carries noise,
-        and record the comparison: as a coin if a plain number is compared with uniform noise, else
-        as a use. name: The name of the comparison, such as `lt`."""
+        and record the comparison. If uniform noise is compared with a plain number, it is recorded
+        as a coin.
+
+        name: The comparison: `lt`, `le`, `gt` or `ge`.
+        """
         a, b = carried(left), carried(right)
         one, two = plain(left), plain(right)
         natural = OPERATIONS[name](one, two)
@@ -358,7 +373,7 @@ class Recorder:
         pair = (plain(difference), zero) if a is not None else (zero, plain(difference))
         return OPERATIONS[name](*pair)
 
-    # These methods add to the records.
+    # Methods that add to the records.
 
     def _add(
         self,
@@ -371,8 +386,8 @@ class Recorder:
         values: Any,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> None:
-        """Record a draw of `size` pieces of noise (drawn numbers). The other parameters are the
-        parameters of `drawn`."""
+        """Record a draw of `size` numbers. The other parameters have the same meaning as in
+        `drawn`."""
         callers, first = self._moments.callers(moment[1]), len(self.pieces.laws)
         given = dict(parameters or {})
         draw = Draw(moment, primitive, law, scale, given, values, first, outcomes, callers)
@@ -386,14 +401,15 @@ class Recorder:
         self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, *, is_turned: bool
     ) -> Any:
         """Record a coin (a comparison of a uniform number with a threshold) or an array of coins,
-        and return the outcomes as Booleans.
+        and return the outcomes as Booleans. In a second run, return the outcomes of the first run.
 
         spot: The instruction that compares.
-        name: The name of the comparison, such as `lt`, with the uniform number on the left.
-        ids: The numbers of the compared pieces of noise.
-        below: The share of the range that lies below the threshold, from 0 to 1.
-        natural: The outcomes of this run, before outcomes of another run replace them.
-        is_turned: Whether the uniform number was multiplied by a negative factor.
+        name: The comparison with the uniform number on the left, such as `lt`.
+        ids: The numbers that identify the compared uniform numbers.
+        below: The share of the range of the uniform number that lies below the threshold, from 0 to
+            1.
+        natural: The outcomes of this run.
+        is_turned: Whether the uniform number was multiplied by a negative factor before.
         """
         is_less = name in ("lt", "le")
         probability = below if is_less else 1 - below
@@ -409,10 +425,11 @@ class Recorder:
         return values
 
     def _used(self, spot: Spot, noise: Noise, natural: Any, kind: str) -> Any:
-        """Record a use (an addition or comparison) of noise, and return the noised value. In a
-        second run, this is the noised value of the first run.
+        """Record an addition or comparison of noise, and return the noised value. In a second run,
+        return the noised value of the first run.
 
         spot: The instruction that adds or compares.
+        noise: The noise, with its factor and the number to which it is added.
         natural: The noised value of this run.
         kind: `add` or `compare`.
         """
@@ -427,7 +444,7 @@ class Recorder:
         value = natural
         if self._repetition is not None:
             value = self._repetition.noised(moment, noise, natural)
-        # Copy an array, since the user's code may change it in place.
+        # Store a copy of an array, since the user's code may change the array in place.
         kept = np.array(value) if shape else plain(value)
         use = Use(moment, kind, kept, self._moments.callers(spot), *noise)
         self.uses.append(use)
