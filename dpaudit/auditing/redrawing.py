@@ -38,8 +38,8 @@ SUSPECT_E_VALUE = 2.0
 # draws.
 PART = 250
 # New processes share the time for all of them equally. If fewer draws than this number fit in the
-# time of one process, no new processes are compared. The first comparison has at least twice this
-# number of draws of each.
+# time of one process, no new processes are compared. In the first comparison, each process makes at
+# least twice this number of draws.
 _TOO_FEW = 4
 # Maximum probability that independent draws of several processes are reported as different.
 DIFFERENT = 1e-3
@@ -48,7 +48,8 @@ DIFFERENT = 1e-3
 # 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with Laplace noise of scale 1 and outputs
 # without noise that differ by 1.
 _UNNOTICED = 0.38
-# Largest probability of missing such noise without a warning.
+# A comparison warns if it misses noise that each process draws only once with more than this
+# probability.
 _UNLIKELY = 0.01
 
 _AFAR = "the processes that draw are started elsewhere"
