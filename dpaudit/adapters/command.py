@@ -226,7 +226,7 @@ class Program:
 
     @property
     def _width(self) -> int:
-        """Number of bytes per outcome if the program writes frames."""
+        """Number of bytes per outcome if the program writes frames (binary numbers)."""
         return 8 * (self.known.columns or 1)
 
     def _numbers(self, data: bytes) -> NDArray[Any]:

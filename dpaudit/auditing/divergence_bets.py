@@ -82,7 +82,7 @@ class DivergenceBets:
                 self._bets.append(_Bet(level, witness, counts))
 
     def record(self, tallies: Sequence[Tally]) -> None:
-        """Bet on draws. tallies: their counts by each of `counters`."""
+        """Bet on draws. tallies: their counts by the map from outputs to levels of each witness."""
         for bet, tally in zip(self._bets, tallies, strict=True):
             bet.counts = bet.counts + tally.counts
 

@@ -1,1 +1,1 @@
-"""The command line: the only rooms that print or exit, one file for each command."""
+"""The command line: the only package that prints or exits, with one file for each command."""

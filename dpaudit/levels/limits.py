@@ -20,9 +20,9 @@ FEW = 8
 DRAWS_PER_VALUE = 50
 # Number of draws with a value from which on the value counts as repeating.
 REPEATS = 2
-# Share that counts as small: of draws with a rare entry, or with another than the most frequent one
-# (if more entries are rare, further draws bring ever more new values); and of the likelihood or the
-# bound that trees may add.
+# Largest share that counts as small: share of draws with a rare entry, or with any entry but the
+# most frequent one (if more entries are rare, further draws bring ever more new values); and share
+# of the likelihood, or of the bound, that trees may add.
 SMALL_SHARE = 0.02
 
 # Limits on numbers of draws.
