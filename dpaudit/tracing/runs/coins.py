@@ -1,10 +1,10 @@
-"""Coins: what the outputs cost when only coins, or choices of few outcomes, decide them.
+"""Compute what the outputs cost if random choices alone decide them.
 
-A coin is a comparison of a uniform number with a threshold. A *branch* is one combination of
-outcomes of all coins and choices of a run. If a mechanism has no other noise and few branches, each
-branch is run once, which gives the exact law (probability of each output) on both inputs. Otherwise
-a coin explains the difference of two outputs if both outputs are equal once the coin is flipped in
-the second run.
+A random choice is a coin (a comparison of a uniform number with a threshold), or a draw from few
+outcomes. A *branch* is one combination of outcomes of all random choices of a run. If a mechanism
+has no other noise and few branches, each branch is run once, which gives the exact probability of
+each output on both inputs. Otherwise, a coin explains the difference of two outputs if the outputs
+are equal once the coin has its other outcome in the second run.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
     Outcomes = dict[Entry, Any]
-    # A coin or choice, the outcome that replaces its own, and the name of the function that makes
-    # it (`coin` for a coin).
+    # (random choice, another outcome for it, name of the function that makes it). The choice is
+    # identified by its moment and index; the name is `coin` for a comparison of a uniform number
+    # with a threshold.
     Flip = tuple[Entry, Any, str]
 
 
 class Decision(NamedTuple):
-    """A coin (a comparison of a uniform number with a threshold), or a choice of few outcomes, in
-    one run.
+    """A random choice in a run: a coin (a comparison of a uniform number with a threshold), or a
+    draw from few outcomes.
 
-    entry: The moment of the coin or choice, and its index in an array of coins or choices.
+    entry: The moment of the choice (instruction, and number of its earlier executions), and the
+        index in an array of choices.
     outcomes: (value, probability) for each possible outcome.
     value: The outcome in this run.
     primitive: The name of the function that makes the choice, or `coin`.
@@ -50,21 +52,22 @@ class Decision(NamedTuple):
 
     @property
     def spot(self) -> Spot:
-        """The instruction that makes the coin or choice."""
+        """The instruction that makes the choice."""
         return self.entry[0][1]
 
     @property
     def odds(self) -> float:
-        """The largest probability of an outcome, divided by the smallest one above 0."""
+        """The largest probability of an outcome, divided by the smallest probability above 0."""
         chances = [chance for _, chance in self.outcomes if chance > 0]
         return max(chances) / min(chances)
 
 
 def decisions(recorder: Recorder) -> list[Decision] | None:
-    """Return the coins (comparisons of uniform numbers with thresholds) and the choices of few
-    outcomes of a run, in order; None if the run draws other noise."""
+    """Return the random choices of a run, in order: coins (comparisons of uniform numbers with
+    thresholds) and draws from few outcomes. Return None if the run draws other noise, too."""
     found: list[Decision] = []
-    # The range in which each uniform number lies, given its earlier comparisons.
+    # Maps the number of each uniform number to the part of its range, (from, to), that agrees with
+    # its earlier comparisons.
     ranges: dict[int, tuple[float, float]] = {}
     compared: set[int] = set()
     drawn: set[int] = set()
@@ -94,12 +97,13 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
 def _coins(
     one: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
 ) -> Iterator[Decision]:
-    """Yield the coins of one comparison of uniform numbers with thresholds. The probability of a
-    coin is conditional on the earlier comparisons of its uniform number.
+    """Yield the coins of a comparison: one, or several if arrays of uniform numbers are compared.
+    If a uniform number was compared before, the probability is conditional on the earlier results.
 
-    ranges: The range in which each uniform number lies, as a share of its full range. The coins
-        narrow it.
-    listed: The drawn numbers of discrete laws, which count as choices already.
+    ranges: Maps the number of each uniform number to the part of its range that agrees with the
+        earlier comparisons, as shares from 0 to 1. This function narrows it.
+    listed: The drawn numbers of discrete distributions with few outcomes, which count as choices
+        already.
     """
     values, shape = np.ravel(one.values).tolist(), np.shape(one.values)
     ids, cuts = (np.ravel(np.broadcast_to(each, shape)).tolist() for each in (one.ids, one.cut))
@@ -115,29 +119,36 @@ def _coins(
         yield Decision((one.moment, place), outcomes, bool(value), "coin")
 
 
-# Limits for each input: the number of branches (combinations of outcomes) that are run, the most
-# likely ones first, and the total number of coins and choices on them.
-_MOST, _CHOICES = 128, 3_000
-# Give up if 32 branches have a total probability below 0.2, or if there are over 10⁶ branches.
-_EARLY, _LITTLE, _BEYOND = 32, 0.2, 1e6
-# Least number of runs of branches with other seeds: their outputs show whether other noise changes
-# the output.
+# Largest number of branches that are run on each input, the most likely ones first. A branch is one
+# combination of outcomes of all random choices of a run.
+_MOST = 128
+# Largest total number of random choices in these runs.
+_CHOICES = 3_000
+# Stop the enumeration if the 32 (`_EARLY`) most likely branches have a total probability below 0.2
+# (`_LITTLE`): there are then too many branches.
+_EARLY, _LITTLE = 32, 0.2
+# Do not start it if there are more branches than this.
+_BEYOND = 1e6
+# Each branch is run again with other seeds, to see whether other noise changes the output. Least
+# number of such runs.
 _CHECKING = 32
-# Largest total probability of the branches that are not run: a rounding error.
+# The exact probabilities are used if the branches that were not run have a smaller total
+# probability than this, which may be rounding.
 _REST = 1e-9
-# Branches of at most this probability are not run.
+# Branches with a smaller probability than this are not run.
 _RARE = 1e-15
 
 
 class Laws(NamedTuple):
-    """The exact laws of the output (the probability of each output) on both inputs.
+    """The exact probability of each output on both inputs, for a mechanism that only makes random
+    choices.
 
     first: The probability of each output on the first input.
     second: The probability of each output on the second input, in the same order.
-    place: The line of the coin or choice with the most unequal odds.
-    primitive: The name of the function that makes the choice on this line.
-    callers: The lines from which this line was called, innermost first.
-    others: The lines of all other coins and choices.
+    place: The line of the random choice with the most unequal odds.
+    primitive: The name of the function that makes the choice on this line, or `coin`.
+    callers: The lines from which this line was reached, innermost first.
+    others: The lines of all other random choices.
     """
 
     first: list[float]
@@ -149,14 +160,14 @@ class Laws(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether each output is possible on both inputs."""
+        """Whether the cost is finite: each output is possible on both inputs."""
         return epsilon(self.first, self.second) < math.inf
 
 
 def laws_of(coupler: Coupler) -> Laws | None:
-    """Return the exact laws of the output on both inputs, from one run of each branch (combination
-    of outcomes of coins and choices). Return None if other noise changes the output, or if there
-    are too many branches."""
+    """Return the exact probability of each output on both inputs, found by running every
+    combination of outcomes of the random choices. Return None if other noise changes the output, or
+    if there are too many combinations."""
     if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     steps: dict[Spot, tuple[Decision, tuple[Spot, ...]]] = {}
@@ -178,16 +189,17 @@ def laws_of(coupler: Coupler) -> Laws | None:
 
 
 def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, float] | None:
-    """Return the probability of each output of an input; None if other noise changes the output, or
-    if there are too many branches (combinations of outcomes of coins and choices).
+    """Return a mapping from each output of an input to its exact probability. Return None if other
+    noise than random choices changes the output, or if the choices have too many combinations.
 
     which: The index of the input: 0 or 1.
-    steps: A mapping that gets, for each spot (instruction), (decision, callers) of its coin or
-        choice with the most unequal odds.
+    steps: A mapping to which this function adds, for each instruction that makes random choices:
+        (its choice with the most unequal odds, the instructions from which it was reached).
     """
     law: dict[Any, float] = {}
     every: list[tuple[Outcomes, Any]] = []
-    # Heap of the branches to run: (minus the probability, a number that breaks ties, outcomes).
+    # Heap of the branches to run: (minus the probability, a number that breaks ties, fixed
+    # outcomes). A branch is one combination of outcomes of all random choices of a run.
     begun: list[tuple[float, int, Outcomes]] = [(-1.0, 0, {})]
     many = choices = 0
     while begun and len(every) < _MOST:
@@ -225,8 +237,11 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
 
 
 def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the largest absolute log-ratio, in nats, of the two probabilities of an outcome.
-    first, second: The probability of each outcome on either input."""
+    """Return the largest absolute log-ratio, in nats, of the probabilities of an outcome under two
+    distributions.
+
+    first, second: The probabilities of the same outcomes under each distribution.
+    """
     found = 0.0
     for one, other in zip(first, second):
         if one != other:
@@ -235,14 +250,16 @@ def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _number_of_branches(branch: Sequence[Decision]) -> float:
-    """Return a lower bound on the number of branches (combinations of outcomes of coins and
-    choices): 1 / (largest possible probability of a branch). branch: The coins and choices of one
-    branch."""
+    """Return a lower bound on the number of combinations of outcomes of the random choices in a
+    run: 1 / (largest possible probability of a combination).
+
+    branch: The random choices of the run.
+    """
     return math.prod(1 / max(chance for _, chance in each.outcomes) for each in branch)
 
 
 def output_of(one: Run) -> Any:
-    """Return the output of a run as a hashable value. All exceptions count as one output."""
+    """Return the output of a run as a hashable value. All exceptions count as the same output."""
     if one.error is not None:
         return (("raises", ""),)
     return tuple((name, _key(value)) for name, value in one.parts.items())
@@ -257,8 +274,11 @@ def _key(value: Any) -> Any:
 
 
 def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
-    """Return the laws (probability of each output) after outputs that differ only by the rounding
-    of floats are merged: their probabilities are added."""
+    """Return the probabilities of the outputs after outputs that differ only by rounding of floats
+    are merged, and their probabilities added.
+
+    laws: A mapping from output to probability, for each input.
+    """
     numbers = {
         value
         for law in laws
@@ -281,20 +301,22 @@ def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
     return found
 
 
-# A flip replaces the outcome of one coin by another outcome. Up to 64 flips are all tried. If there
-# are more, the flip that bisection finds and the first 16 are tried.
+# To explain the difference of two outputs, the outcome of one random choice is changed in a further
+# run. With at most 64 (`_SINGLE`) possible changes, each is tried. With more, only the one that
+# bisection finds and the first 16 (`_FIRST`) are tried.
 _SINGLE, _FIRST = 64, 16
 
 
 class Absorbed(NamedTuple):
-    """A coin, or a choice of few outcomes, that makes both outputs of a pair of runs equal when it
-    is flipped in the second run.
+    """The random choice that explains why the outputs of a pair of runs differ: with another
+    outcome of it in the second run, both outputs are equal.
 
-    place: The line of the coin.
-    primitive: The name of the function that makes the choice, or `coin`.
+    place: The line of the choice.
+    primitive: The name of the function that makes the choice, or `coin` for a comparison of a
+        uniform number with a threshold.
     cost: The largest log-ratio, in nats, of the probabilities of an output on the two inputs; None
-        if the output may depend on several coins.
-    callers: The lines from which the coin was called, innermost first.
+        if the output may depend on several choices.
+    callers: The lines from which the choice was reached, innermost first.
     """
 
     place: Place
@@ -304,19 +326,19 @@ class Absorbed(NamedTuple):
 
 
 class Flips:
-    """Searches for a coin (a comparison of a uniform number with a threshold) that explains the
-    different outputs of a pair of runs: if it is flipped in the second run, both outputs are equal.
-    The coins that explained an earlier pair are tried first."""
+    """Searches for the random choice that explains why the outputs of two runs differ: with another
+    outcome of it in the second run, both outputs are equal. Choices that explained an earlier pair
+    of runs are tried first."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
-        # By name of a part of the output: the only coin that decides how the part differs between
-        # the runs; None if there is no such coin.
+        # Maps the name of an entry of the output, such as `output[1]`, to the only random choice
+        # that decides how the entry differs between the runs; to None if there is no such choice.
         self._single: dict[str, Entry | None] = {}
 
     def absorbed(self, coupler: Coupler, first: Run, second: Run) -> Absorbed | None:
-        """Return the coin (a comparison of a uniform number with a threshold) that makes both
-        outputs equal when it is flipped in the second run; None if no such coin is found."""
+        """Return the random choice with whose other outcome, in the second run, both outputs are
+        equal; None if there is none among the choices that are tried."""
 
         def flipped(flips: Iterable[Flip]) -> Run:
             return coupler.run(1, {entry: value for entry, value, _ in flips}, reference=first)
@@ -326,7 +348,8 @@ class Flips:
                 (moment, _), _, primitive = flip
                 cost = self._cost(coupler, first, second)
                 singles = [one for one in self._single.values() if one is not None]
-                # A coin that alone decides a part of the output explains it in other pairs, too.
+                # A choice that alone decides an entry of the output may explain other pairs of
+                # runs, too.
                 self._known = {**dict.fromkeys(singles), **self._known, flip[0]: None}
                 callers = places_of(second.recorder.by_moment[moment].callers)
                 return Absorbed(place_of(moment[1]), primitive, cost, callers)
@@ -353,10 +376,10 @@ class Flips:
         yield from every[:_FIRST]
 
     def _cost(self, coupler: Coupler, first: Run, second: Run) -> float | None:
-        """Return the cost in nats of the only coin that decides how a part of the output differs
-        between the inputs, as in a poll by randomized response: the log-ratio of its two
-        probabilities. Return None if there is no such coin, or if coins are tossed on several
-        lines."""
+        """Return the cost in nats of a random choice that alone decides how an entry of the output
+        differs between the inputs, as in a poll by randomized response. The cost is the log-ratio
+        of its two probabilities. Return None if there is no such choice, or if several lines make
+        random choices."""
         every = {one.entry: one for one in decisions(first.recorder) or ()}
         name = next(iter(_differing(first, second)), None)
         if name is None or len({one.spot for one in every.values()}) != 1:
@@ -369,12 +392,12 @@ class Flips:
 
 
 def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> Entry | None:
-    """Return the only coin whose flip changes how a part of the output differs between the inputs,
-    found by bisection; None if several coins do. Flips of other coins may change the part by the
-    same amount on both inputs.
+    """Return the only random choice with whose other outcome the difference between the inputs, in
+    one entry of the output, changes. It is found by bisection. Return None if several choices
+    change this difference.
 
-    every: The coins and choices of the first run.
-    name: The name of the part, such as `output[1]`.
+    every: The random choices of the first run.
+    name: The name of the entry, such as `output[1]`.
     """
 
     def gap(flipped: Iterable[Decision]) -> Any:
@@ -393,13 +416,14 @@ def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> En
 
 
 def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
-    """Return a coin on which a result depends, found by bisection.
+    """Return one random choice on which a result depends, found by bisection.
 
-    every: All coins.
-    changes: A function that returns whether the result changes if the given coins are flipped.
+    every: All random choices.
+    changes: A function from a list of choices to whether the result changes if these choices have
+        their other outcomes.
     """
-    # Sort by instruction, so that a half flips one coin of each person, not both: two flips in one
-    # part of the output may cancel out.
+    # Sort by instruction. In randomized response, each half then has one coin of each person, not
+    # both: two changed coins of the same person may cancel out.
     left = sorted(every, key=lambda one: one[0][0][1][1])
     while len(left) > 1:
         half = left[: len(left) // 2]
@@ -408,7 +432,7 @@ def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
 
 
 def _differing(one: Run, other: Run) -> Iterator[str]:
-    """Yield the names of the parts of an output, such as `output[1]`, that differ between two
+    """Yield the names of the entries of the output, such as `output[1]`, that differ between two
     runs."""
     for name, value in one.parts.items():
         if not same(value, other.parts.get(name, Missing)):
@@ -416,16 +440,16 @@ def _differing(one: Run, other: Run) -> Iterator[str]:
 
 
 def _other(one: Decision) -> Any:
-    """Return the most likely outcome of a coin or choice other than its outcome in the run; the
-    outcome in the run if no other one is possible."""
+    """Return the most likely outcome of a random choice other than its outcome in the run; the
+    outcome in the run if no other outcome is possible."""
     rest = [each for each in one.outcomes if each[0] != one.value and each[1] > 0]
     return max(rest, key=lambda each: each[1], default=(one.value, 0.0))[0]
 
 
 def _alternatives(second: Run) -> Iterator[Flip]:
-    """Yield (entry, outcome, primitive) for each outcome of a coin or choice that did not occur in
-    a run. The entry is the moment of the coin or choice and its index in an array; primitive is the
-    name of the function that makes the choice, or `coin`."""
+    """Yield (choice, outcome, function) for each possible outcome of a random choice that did not
+    occur in a run. The choice is given by its moment and index; the function by its name, or
+    `coin`."""
     for choice in second.recorder.choices:
         for place, value in enumerate(np.ravel(choice.values).tolist()):
             yield (choice.moment, place), not value, "coin"

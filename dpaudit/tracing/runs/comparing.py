@@ -1,5 +1,5 @@
-"""Compares two runs with the same noised values. Finds the numbers that noise hides in each run,
-the parts of the output that differ, and where the control flow differs."""
+"""Compare two runs with the same noised values. Find the numbers to which both runs add noise, the
+entries of the output that differ, and the point at which the runs take different paths."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from .running import Run
 
 
-# Laws whose drawn numbers may be indexes of records of the dataset.
+# Distributions whose drawn numbers may be indexes of records of the dataset.
 _PICKING = ("choice", "sample", "permutation", "integers", "binomial")
 
 
 def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
-    """Return the pairs of matching uses: a use of the first run, and its counterpart in the second
-    run. A use adds noise to an operand or compares noise with an operand. Uses match by moment (the
-    spot, and the count of its executions), or by the alignment where the counts differ.
+    """Return pairs (use in the first run, its counterpart in the second run). A use is an operation
+    that adds noise to a number, or compares noise with a number. Counterparts are the n-th
+    execution of the same instruction in both runs. If the runs execute an instruction a different
+    number of times, the alignment decides.
 
     alignment: As `alignment_of` returns it.
     """
@@ -49,10 +50,10 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Return the alignment of two runs: for each spot (instruction) at which the runs differ in
-    their number of uses (additions or comparisons of noise), a list with one item for each use of
-    the second run. The item is the index of its counterpart among the uses of the first run, or
-    None without a counterpart."""
+    """Match the additions and comparisons of noise at instructions that execute a different number
+    of them in two runs. Return a mapping from (kind, instruction) to a list with one item for each
+    operation of the second run: the index of its counterpart in the first run, or None without a
+    counterpart."""
     one, other = _moments(first.recorder), _moments(second.recorder)
     found = {}
     for spot in one.keys() & other.keys():
@@ -61,9 +62,8 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
                 len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
                 for each, every in ((first, one), (second, other))
             )
-            # The program adds the records one by one to a sum that started as noise, so the number
-            # of uses is the number of records. Only the complete sum, the last use of each run, has
-            # a counterpart in the other run.
+            # The program adds the records one by one to a sum that started as noise. Only the
+            # complete sum, after the last addition of each run, has a counterpart in the other run.
             if is_one:
                 places: list[int | None] = [None] * len(other[spot])
                 places[-1] = len(one[spot]) - 1
@@ -78,8 +78,8 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
 
 
 def _moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return the moments of the uses (additions or comparisons of noise) of a run, as lists by
-    (kind, spot): the kind of use and the instruction."""
+    """Return the moments of the additions and comparisons of noise of a run, grouped by (kind,
+    instruction). A moment is (kind, instruction, number of earlier executions)."""
     found: dict[Any, list[Moment]] = {}
     for one in recorder.uses:
         found.setdefault(one.moment[:2], []).append(one.moment)
@@ -96,7 +96,10 @@ def _key(use: Use) -> Any:
 
 def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
     """Return the differences between two runs. The second run repeats the noised values of the
-    first run. alignment: As `alignment_of` returns it."""
+    first run.
+
+    alignment: As `alignment_of` returns it.
+    """
     pairs = matched(first.recorder, second.recorder, alignment)
     shown = significant(first)
     return Comparison(
@@ -121,8 +124,8 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
 
 
 def are_picked(recorder: Recorder) -> bool:
-    """Return whether a run draws from a discrete law that may pick records of the dataset, such as
-    `choice`."""
+    """Return whether a run draws from a discrete distribution that may pick records of the dataset,
+    such as `choice`."""
     return any(draw.law in _PICKING for draw in recorder.draws)
 
 
@@ -161,8 +164,8 @@ def _lists(both: tuple[Any, Any]) -> tuple[list[float], list[float]]:
 
 
 def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
-    """Return (value in the first run, value in the second run) as texts, by name of each part of
-    the output that differs, such as `output[1]`."""
+    """Return the entries of the output that differ between the runs. The name of the entry, such as
+    `output[1]`, maps to (value in the first run, value in the second run) as texts."""
     found = {}
     for name in {**first.parts, **second.parts}:
         one, other = (run.parts.get(name, Missing) for run in (first, second))
@@ -172,8 +175,10 @@ def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
 
 
 def _have_ranges(first: Recorder, second: Recorder) -> bool:
-    """Return whether some uniform number is drawn from different ranges in the two runs. first,
-    second: The records of the runs."""
+    """Return whether some uniform number is drawn from different ranges in the two runs.
+
+    first, second: The records of the runs.
+    """
     for draw in first.draws:
         after = second.by_moment.get(draw.moment) if draw.law == "uniform" else None
         if isinstance(after, Draw) and any(
@@ -185,8 +190,8 @@ def _have_ranges(first: Recorder, second: Recorder) -> bool:
 
 
 def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, int]]:
-    """Return (line, primitive, count in the first run, count in the second run) for each primitive
-    (function that draws noise) that draws a different count of numbers in the two runs."""
+    """Return (line, function, count in the first run, count in the second run) for each function
+    that draws more numbers in one run than in the other."""
     found = []
     counts: dict[Any, list[int]] = {}
     for which, recorder in enumerate((first, second)):
@@ -199,8 +204,8 @@ def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, in
 
 
 def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
-    """Return (line, name of the function) for each draw of noise whose numbers are never added or
-    compared."""
+    """Return (line, name of the function) for each draw whose numbers are neither added to another
+    number nor compared with one."""
     used = np.zeros(len(recorder.pieces.laws), dtype=bool)
     for one in recorder.uses:
         used[np.ravel(one.ids)] = True
@@ -219,21 +224,20 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
 
 
 def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
-    """Return the noise of a use (an addition or comparison of noise), with the numbers that it
-    hides in both runs.
+    """Return the record of noise that both runs add to a number, or compare with a number.
 
     run: The first run.
-    one: The use in the first run.
+    one: The addition or comparison in the first run.
     second: The records of the second run.
-    other: The counterpart of the use in the second run.
+    other: The counterpart of `one` in the second run.
     """
     recorder = run.recorder
     ids = np.ravel(one.ids)
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
     root = _root(recorder, one)
-    # The noised value may have been multiplied after the noise was added. Division by `unit` gives
-    # the operands and scales before that.
+    # The sum of noise and operand may have been multiplied after the addition. Division by `unit`
+    # gives the operands and scales before the multiplication.
     unit = _unit(one, root)
     first_scales, second_scales = (
         np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
@@ -270,9 +274,11 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:
-    """Return, for a comparison of a noised value, the addition of noise that came before it, whose
-    operand does not include the threshold. Return an addition unchanged. recorder: The records of
-    the run."""
+    """Return the addition of noise that precedes a comparison; its operand does not include the
+    threshold. Return `use` itself if it is an addition, or if no addition precedes it.
+
+    recorder: The records of the run.
+    """
     is_sum = use.kind != "compare" or use.previous is None
     return use if is_sum else recorder.uses[use.previous or 0]
 
@@ -284,8 +290,8 @@ def _root(recorder: Recorder, use: Use) -> Use:
 
 
 def _unit(one: Use, root: Use) -> Any:
-    """Return the factors by which noised values were multiplied after the noise was added, one for
-    each piece of noise.
+    """Return the factors by which sums of noise and a number were multiplied after the addition,
+    one for each drawn number.
 
     one: The latest addition or comparison of the noise.
     root: The first one, which added the noise.
@@ -297,8 +303,8 @@ def _unit(one: Use, root: Use) -> Any:
 
 
 def _distances(one: Any, other: Any) -> Any:
-    """Return the absolute differences between the entries of two arrays; infinity where one entry
-    is NaN or infinite and the other is not equal to it."""
+    """Return the absolute differences between the entries of two arrays. They are 0 for equal
+    entries (NaN equals NaN), and infinity if only one entry is NaN or infinite."""
     with np.errstate(all="ignore"):
         found = np.abs(one - other)
     is_same = (one == other) | (np.isnan(one) & np.isnan(other))
@@ -314,15 +320,15 @@ def _ravelled(operand: Any) -> Any:
     return np.ravel(np.asarray(operand, dtype=float))
 
 
-# A noised value counts as released if a number of the output differs from it by at most this
-# rounding error, in scales of the noise.
+# The output contains a noised value if one of its numbers differs from the noised value by at most
+# this rounding error, in scales of the noise.
 _ROUNDED = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
-    """Return a Boolean array: whether the output shows each noised value of a use (an addition or
-    comparison of noise), or of the earlier uses of the same noise. The output may round the values
-    slightly."""
+    """Return a Boolean array with one entry for each noised value of a use (an addition or
+    comparison of noise): whether the output contains this value, or an earlier value with the same
+    noise. The output may round the values slightly."""
     recorder, numbers = run.recorder, _numbers(run)
     found = np.zeros(np.size(use.value), dtype=bool)
     at: Use | None = use
@@ -336,8 +342,9 @@ def are_released(run: Run, use: Use) -> Any:
 
 
 def significant(run: Run) -> set[int]:
-    """Return the `id` of each use (addition or comparison of noise) that is compared between runs:
-    the last use of each noised value, and the earlier uses whose values the output shows."""
+    """Return the `id` of each addition or comparison of noise that is to be compared between the
+    runs: the last operation on each noised value, and each earlier one whose result the output
+    contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {one.previous for one in uses if one.previous is not None}
     among = {
@@ -348,8 +355,9 @@ def significant(run: Run) -> set[int]:
     found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
     if not any(each.any() for each in among.values()):
         return found
-    # Values of later uses, by piece of noise. A use counts only if the output shows a value that no
-    # later use has: adding 0 to a noised value releases nothing more.
+    # Noised values of later operations, by the number of their drawn number. An earlier operation
+    # counts only if the output contains a result that no later operation has: adding 0 to a noised
+    # value releases nothing more.
     later: dict[int, set[float]] = {}
     for place, one in reversed(list(enumerate(uses))):
         pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
@@ -370,7 +378,8 @@ def _numbers(run: Run) -> Any:
 
 
 def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
-    """Return a Boolean array: whether each value differs from some number by at most the tolerance.
+    """Return a Boolean array: whether each value differs from some entry of `numbers` by at most
+    the tolerance.
 
     numbers: A sorted array.
     """
@@ -385,17 +394,18 @@ def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
         return np.asarray(distance <= tolerance)
 
 
-# Shifts that differ by at most this relative amount are equal up to rounding.
+# Largest relative difference of two shifts (changes of a number between the runs) that are equal up
+# to rounding.
 _CLOSE = 1e-9
 
 
 def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
     """Return (line of the draw, line of one use, line of another use) for noise that is added to,
-    or compared with, two values that change by different amounts between the runs.
+    or compared with, two numbers that differ by different amounts between the runs.
 
     run: The first run.
-    pairs: The uses (additions or comparisons of noise) of the first run, each with its counterpart
-        in the second run.
+    pairs: The additions and comparisons of noise in the first run, each with its counterpart in the
+        second run.
     """
     first = run.recorder
     compared = {id(first.uses[one]) for one in first.compared if one is not None}
@@ -417,9 +427,9 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
             is_shared = before is one and id(one) not in compared
             is_uniform = first.pieces.laws[number] == "uniform"
             if (is_shared or is_uniform) and not _shows_both(run, before, one):
-                # If entries with the same noise are only summed, the output shows no difference of
-                # two entries. Sampling by cumulative probabilities compares one uniform number with
-                # several sums.
+                # If entries with the same noise are only summed, the output contains no difference
+                # of two entries. If one uniform number is compared with several sums, the program
+                # samples by cumulative probabilities. Neither is an error.
                 continue
             draw = first.pieces.draw_of(number)
             drawn = first.place(one.moment if draw is None else draw.moment)
@@ -429,9 +439,11 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
 
 
 def _shows_both(run: Run, before: Use, one: Use) -> bool:
-    """Return whether the output of a run shows two noised values that contain the same piece of
-    noise. before, one: The uses (additions or comparisons of noise) with these values; one use may
-    contain both."""
+    """Return whether the output of a run contains two noised values with the same drawn number.
+
+    before, one: The additions or comparisons of noise with these values; one operation may have
+        both.
+    """
     if before is one:
         numbers = np.ravel(one.ids)[are_released(run, one)]
         return len(np.unique(numbers)) < len(numbers)
@@ -439,12 +451,13 @@ def _shows_both(run: Run, before: Use, one: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield the spots (instructions) at which a noised value is combined with data again: the
-    distance between the runs of the number behind the noise changes there.
+    """Yield the instructions at which a noised value is combined with data a second time. They are
+    found by the number to which the noise was added: its distance between the two runs changes
+    there.
 
     first, second: The records of both runs.
-    pairs: The uses (additions or comparisons of noise) of the first run, each with its counterpart
-        in the second run.
+    pairs: The additions and comparisons of noise in the first run, each with its counterpart in the
+        second run.
     """
     for one, other in pairs:
         if one.previous is None or other.previous is None:
@@ -464,9 +477,9 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 
 def _steps(one: Use, other: Use) -> Any:
-    """Return the change of the noise after which the additions (or comparisons) of both runs have
-    the same noised value: the difference of their operands, divided by the factor of the noise; 0
-    where this is not finite. Return None if the operands have different shapes."""
+    """Return by how much the noise of the second run must differ from the noise of the first run,
+    so that both runs have the same noised value: (operand of `one` - operand of `other`) / factor.
+    It is 0 where this is not finite. Return None if the operands have different shapes."""
     if np.shape(one.operand) != np.shape(other.operand):
         return None
     with np.errstate(all="ignore"):
@@ -476,9 +489,9 @@ def _steps(one: Use, other: Use) -> Any:
 
 
 def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
-    """Return the last point at which the executed lines of two runs differ; None if they do not
-    differ. Only the last execution of each line counts, unless both runs execute the same set of
-    lines."""
+    """Return the point at which two runs take different paths through the code; None if they
+    execute the same lines. If some lines are executed by only one run, the last such difference
+    counts. Otherwise the first difference in the order of lines counts."""
     if first.lines == second.lines:
         return None
     one, other = _without_repeats(first.lines), _without_repeats(second.lines)
@@ -487,8 +500,8 @@ def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
 
 
 def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
-    """Return the first point at which the executed lines of two runs differ; None if their first
-    lines differ."""
+    """Return the first point at which the sequences of executed lines of two runs differ; None if
+    their first lines differ."""
     shared = min(len(one), len(other))
     place = next((place for place in range(shared) if one[place] != other[place]), shared)
     following = [_maybe(lines[place]) if place < len(lines) else None for lines in (one, other)]
@@ -496,11 +509,10 @@ def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
 
 
 def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> ControlFlow | None:
-    """Return the point in front of the last lines that only one run executes; None if no common
-    line precedes them.
+    """Return the point in front of the last lines that only one run executes; None if no line that
+    both runs execute precedes them.
 
     one, other: The executed lines of both runs.
-
     only: The lines that only one run executes.
     """
     found: tuple[int, int, Line | None] | None = None
@@ -529,13 +541,13 @@ def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Control
 
 
 def _without_repeats(lines: list[Line]) -> list[Line]:
-    """Return the different executed lines, in the order of their last executions."""
+    """Return the executed lines, each once, in the order of their last executions."""
     last = {line: place for place, line in enumerate(lines)}
     return [line for place, line in enumerate(lines) if last[line] == place]
 
 
 def error_of(run: Run) -> Any:
-    """Return the type, the message and the line of a run's exception; None if it did not raise."""
+    """Return (type, message, line) of a run's exception; None if the run raised no exception."""
     error = run.error
     return None if error is None else (error[0], error[1], _maybe(error[2]))
 

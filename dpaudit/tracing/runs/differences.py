@@ -1,4 +1,4 @@
-"""The differences between two runs with the same noised values, as plain data."""
+"""Define the records of the differences between two runs with the same noised values."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ if TYPE_CHECKING:
 
 
 class Hidden(NamedTuple):
-    """Noise, and the operands that it hides in two runs. An operand is the number, or array, to
-    which noise is added or with which noise is compared. A piece of noise is one drawn number.
-    Lists have one entry for each piece.
+    """Noise that is added to a number, or compared with a number, in both runs of a pair. That
+    number is the operand: the noise hides by how much it differs between the runs. For an array of
+    noise, the lists have one entry for each number of the array.
 
     draw: The line that draws the noise.
     added: The line that adds the noise to the operand, or compares the noise with it.
-    kind: `add`, `compare`, or `effect` if the noise is known only by its effect on the output.
+    kind: `add`, `compare`, or `effect` for a uniform number whose noise the trace knows only by its
+        effect on the output.
     primitive: The name of the function that draws the noise, or "" if it is unknown.
     law: The name of the distribution of the noise, such as `laplace`, or `unknown`.
     operands: The operand in the first run and the operand in the second run, as text.
     shifts: The distances between the operands of the two runs.
     scales: The scales of the noise in the first run and the scales in the second run.
-    released: Whether the output shows each noised value.
-    pieces: The number of each piece in the records of the run.
-    parameters: The arguments of the primitive, by name, in the first run and in the second run.
-    cost: The absolute log-ratio, in nats, of the densities of the output in the two runs, for
-        uniform noise of kind `effect`; else None.
-    callers: The lines from which the draw, then the addition, was called, innermost first.
+    released: Whether the output contains the sum of noise and operand.
+    pieces: The numbers that identify the drawn numbers in the records of the first run.
+    parameters: The arguments of the drawing function by name, in the first run and in the second
+        run.
+    cost: For `effect`: the absolute log-ratio, in nats, of the densities of the output on the two
+        inputs; None for other noise, or if it is unknown.
+    callers: The lines from which the draw was reached, then the lines from which the addition was
+        reached, innermost first.
     """
 
     draw: Place
@@ -46,17 +49,17 @@ class Hidden(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A coin (a comparison of a uniform number with a threshold), an array of coins, or another
-    discrete choice, in two runs.
+    """A discrete random choice that both runs of a pair make. It is a coin (a comparison of a
+    uniform number with a threshold), an array of coins, or a draw from few outcomes.
 
-    place: The line of the coin or choice.
+    place: The line of the choice.
     primitive: The name of the function that makes the choice, or `coin`.
     probabilities: The probabilities of the outcomes in the first run, and in the second run. For an
         array of coins, the probability of True for each coin.
     is_coin: Whether it is a coin, or an array of coins.
-    parameters: The arguments of the primitive, by name, in the first run and in the second run;
-        empty for coins.
-    callers: The lines from which the coin or choice was called, innermost first.
+    parameters: The arguments of the function by name, in the first run and in the second run; empty
+        for coins.
+    callers: The lines from which the choice was reached, innermost first.
     """
 
     place: Place
@@ -68,11 +71,11 @@ class Chosen(NamedTuple):
 
 
 class ControlFlow(NamedTuple):
-    """The point at which the control flow of two runs differs.
+    """The point at which two runs take different paths through the code.
 
-    place: The last line that both runs execute before the difference.
+    place: The last line that both runs execute before their paths differ.
     next_lines: The line that the first run executes next, and the line that the second run executes
-        next; None for a run that executes no further line.
+        next; None for a run that ends there.
     """
 
     place: Place
@@ -80,27 +83,28 @@ class ControlFlow(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The differences between two runs with the same noised values.
+    """The differences between two runs with the same noised values (sums of noise and a number).
 
-    hidden: The noise of both runs, with the operands that it hides.
-    chosen: The coins and other discrete choices of both runs.
-    differing: The name of each part of the output that differs, with both values as text.
-    control_flow: The point at which the control flow differs; None if it does not differ.
-    uneven: (line, primitive, number in the first run, number in the second run) for each primitive
-        that draws different numbers of values in the two runs.
+    hidden: The noise of both runs, with the numbers to which it is added.
+    chosen: The discrete random choices of both runs.
+    differing: Maps the name of each entry of the output that differs, such as `output[1]`, to its
+        values in the first and second run, as text.
+    control_flow: The point at which the runs take different paths; None if they take the same path.
+    uneven: (line, function, count in the first run, count in the second run) for each function that
+        draws more numbers in one run than in the other.
     twice: (line of the draw, line of one use, line of another use) for noise that is added to, or
-        compared with, two values that change by different amounts between the runs.
-    moved: The spots (instructions) at which a noised value is combined with data again; empty in
-        the results of `couple`.
-    unused: (line, primitive) for each draw whose numbers are never added or compared.
-    errors: The exception of the first run and the exception of the second run: its type, message
-        and line; None for a run that does not raise.
-    ends: The last line of the first run and the last line of the second run, in the function in
-        which the run began; None if it is unknown.
-    picks: Whether records may be picked at random: a coin or a random choice occurred.
-    picks_items: Whether a draw may pick records at random, such as a permutation; coins do not
-        count.
-    ranges: Whether a uniform number has different ranges in the two runs.
+        compared with, two numbers that differ by different amounts between the runs.
+    moved: The instructions at which a noised value is combined with data again; empty in the
+        results of `couple`.
+    unused: (line, function) for each draw whose numbers are never added to, or compared with, a
+        number.
+    errors: The exception of the first run and the exception of the second run, as (type, message,
+        line); None for a run without an exception.
+    ends: The last line that the first run, and the last line that the second run, executed in the
+        function in which the run began; None if it is unknown.
+    picks: Whether the mechanism may pick records at random: it makes some discrete random choice.
+    picks_items: Whether a function that permutes or picks items is called; coins do not count.
+    ranges: Whether some uniform number is drawn from different ranges in the two runs.
     """
 
     hidden: list[Hidden]
@@ -119,16 +123,15 @@ class Comparison(NamedTuple):
 
 
 class ThresholdLeak(NamedTuple):
-    """A part (entry) of the output that occurs on only one input, and only if noise exceeds a
-    margin.
+    """An entry of the output that only one input can give, and only if noise exceeds a margin.
 
     draw: The line that draws the noise.
     compared: The line that compares the noised value with the threshold.
-    part: The name of the part, or a text in the output.
+    part: The name of the entry, such as `output['a']`, or a text in the output.
     law: The name of the distribution of the noise, such as `laplace`.
     scale: The scale of the noise.
-    margin: The number that the noise must exceed.
-    callers: The lines from which the draw was called, innermost first.
+    margin: The number that the noise must exceed for the entry to occur.
+    callers: The lines from which the draw was reached, innermost first.
     """
 
     draw: Place
@@ -141,18 +144,20 @@ class ThresholdLeak(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """A pair of coupled runs: a run on one input, then a run on the other input with the same
-    noise. A part is one entry of the output, such as `output[1]`, or "raises" for an exception.
+    """A pair of runs: a run on one input, then a run on the other input with the same noise. The
+    names of differing entries are such as `output[1]`, or "raises" if only one run raises an
+    exception.
 
     forward: Whether the first run is on d1.
     seed: The seed of the noise.
     comparison: The differences between the two runs.
-    absorbed: The coin that makes both outputs equal when it is flipped; None if there is none, or
-        if the outputs are equal.
-    bare: The names of the differing parts of the output that have no noise.
-    noised: The names of the differing parts of the output that have noise.
-    threshold_leaks: The parts of the output that occur only on the second input, and only if noise
-        exceeds a threshold.
+    absorbed: The random choice that explains the difference of the outputs: with another outcome of
+        it in the second run, both outputs are equal. None if there is none, or if the outputs are
+        equal.
+    bare: The names of the differing entries of the output that contain no noise.
+    noised: The names of the differing entries of the output that contain noise.
+    threshold_leaks: The entries that only the second run's input can give, if noise exceeds a
+        threshold.
     """
 
     forward: bool

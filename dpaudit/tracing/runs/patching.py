@@ -1,5 +1,5 @@
-"""Replaces primitives (functions that draw noise) and random generators during a run, so that a
-recorder sees each draw."""
+"""Replace functions that draw noise, and random generators, during a run, so that each draw is
+recorded."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 _MISSING = object()
-# Limits of the search for random generators in the user's objects: depth of attributes, and number
-# of objects.
+# Limits of the search for random generators in the user's objects: depth of attributes (`_DEPTH`),
+# and number of objects (`_MOST`).
 _DEPTH, _MOST = 4, 20_000
 _PLAIN = (int, float, complex, str, bytes, type(None), type, np.ndarray, np.generic)
-# Exact types whose values hold no random generator.
+# Types whose values hold no random generator. Subclasses do not count, since they may hold one.
 _INERT = frozenset((int, float, complex, str, bytes, bool, type(None), np.ndarray))
 _GENERATORS = frozenset((np.random.Generator, np.random.RandomState))
-# Exact types whose values hold other objects.
+# Types whose values hold other objects, compared exactly to save time.
 _HOLDERS = frozenset((FunctionType, list, tuple, dict))
 
 
@@ -52,24 +52,25 @@ _LIBRARIES = (numpy_random, python_random, torch, jax, dp_libraries)
 
 
 class Primitives:
-    """Makes the functions that replace primitives (functions that draw noise) during a run. The
-    replacements for libraries are made once for all runs; the replacements for the user's own
-    primitives are made for each run.
+    """Makes the functions that replace primitives during a run. A primitive is a function that
+    draws noise, such as `numpy.random.laplace`. The replacements for libraries are made once for
+    all runs; the replacements for primitives that the user declared are made again for each run.
 
-    own: One function for each primitive of the user. It takes the recorder of a run, and yields
-        replacements.
+    own: One function for each primitive that the user declared. It takes the recorder of a run, and
+        yields replacements.
     """
 
     def __init__(self, own: Sequence[Own] = ()) -> None:
         self._own = own
         self._now: Any = _Now()
-        # Number of loaded modules when `_made` was computed.
+        # Number of loaded modules when `_made` was computed. If it changes, `_made` is computed
+        # again.
         self._loaded = 0
         self._made: list[Replacements] = []
 
     def replacements(self, recorder: Recorder) -> list[Replacements]:
-        """Return the new attributes of modules and classes, with which a recorder sees the draws of
-        the loaded libraries and of the user's primitives."""
+        """Return the new attributes of modules and classes that make the recorder see each draw:
+        for the loaded libraries, and for the primitives that the user declared."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             made = (one for library in _LIBRARIES for one in library.replacements(self._now))
@@ -81,8 +82,8 @@ class Primitives:
 
 
 class _Now:
-    """A proxy for the recorder of the current run (`itself`), for functions that replace primitives
-    in many runs."""
+    """A proxy for the recorder of the current run. Replacements that are made once for all runs
+    refer to this proxy. `itself` is the recorder."""
 
     __slots__ = ("itself",)
 
@@ -91,7 +92,7 @@ class _Now:
 
 
 class _Kind(type):
-    """Metaclass of the classes that replace `float` and `int` in the user's code. With it,
+    """Metaclass of the classes that replace `float` and `int` in the user's code. It makes
     `isinstance` and `issubclass` give the same results as for `float` and `int`."""
 
     true: type[Any] = object
@@ -111,13 +112,14 @@ class _Kind(type):
 
 
 class _Float(float, metaclass=_Kind):
-    """Replaces `float` in the user's code: the result keeps the noise of the converted number."""
+    """Replaces `float` in the user's code. Returns a number that still carries its noise, where
+    `float` would return a plain number."""
 
     true = float
     dtype = np.dtype(float)
 
     def __new__(cls, value: Any = 0.0) -> Any:
-        # a traced tensor has its numbers in this attribute
+        # a tensor that carries noise has its numbers in this attribute
         value = getattr(value, "_numbers", value)
         found = carried(value)
         if found is not None and np.ndim(value) == 0:
@@ -126,7 +128,8 @@ class _Float(float, metaclass=_Kind):
 
 
 class _Int(int, metaclass=_Kind):
-    """Replaces `int` in the user's code: the result keeps the noise of the converted integer."""
+    """Replaces `int` in the user's code. Returns an integer that still carries its noise, where
+    `int` would return a plain number."""
 
     true = int
     traced = (TracedInteger,)
@@ -145,9 +148,9 @@ _kept = threading.local()
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Restore the states of the global random generators at the end of the context. If contexts are
-    nested in a thread, only the outermost one restores the states: to restore them after each run
-    would take a quarter of the time of a trace."""
+    """Restore the states of the global random generators at the end of the context. Of nested
+    contexts in a thread, only the outermost one does so: to restore them after each run would take
+    a quarter of the time of a trace."""
     if getattr(_kept, "is_so", False):
         yield
         return
@@ -166,7 +169,7 @@ def generators_kept() -> Iterator[None]:
 
 
 def _torch() -> Any:
-    """Return torch if it is loaded, else None."""
+    """Return the module torch if it is loaded, else None."""
     found = sys.modules.get("torch")
     return found if hasattr(found, "set_rng_state") else None
 
@@ -179,13 +182,13 @@ def replaced(
     seed: int,
     primitives: Primitives,
 ) -> Iterator[None]:
-    """Inside the context, let a recorder see the draws of noise in this thread, and give new seeds
+    """Inside the context, send each draw of noise in this thread to a recorder, and give new seeds
     to all random generators. Undo all changes at the end.
 
-    followed: The files of the user's code.
+    followed: Decides which files are the user's code.
     parts: The user's objects, which may hold generators.
     seed: The number from which the seeds of all generators are derived.
-    primitives: The replacements of functions that draw noise.
+    primitives: Makes the replacements of functions that draw noise.
     """
     with generators_kept(), jax.eager():
         random.seed(seed)
@@ -199,7 +202,7 @@ def replaced(
             undo.append(functools.partial(_take_back, _names(last), last, kept))
             references = _References(recorder, followed, known, seed, undo)
             # The user's objects come first, so that the seeds of their generators do not depend on
-            # the modules that are loaded.
+            # which modules are loaded.
             for part in parts:
                 references.look_at(part, 0)
             for module in followed.modules(parts):
@@ -214,18 +217,19 @@ def replaced(
 
 
 class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
-    """A list of the changes that a run made to modules and objects, in order. Each item is a
-    function that undoes one change."""
+    """A list of functions. Each undoes one change that was made to a module or object for a run.
+    The changes are in the order in which they were made."""
 
     def set_item(self, scope: dict[Any, Any], name: Any, value: Any) -> None:
-        """Set an item of a mapping, and add a function to this list that restores the old value."""
+        """Set an item of a mapping, and append a function to this list that restores the old
+        value."""
         old = scope.get(name, _MISSING)
         scope[name] = value
         restore: Any = (scope.pop, name) if old is _MISSING else (scope.__setitem__, name, old)
         self.append(functools.partial(*restore))
 
     def set_items(self, scope: dict[Any, Any], values: dict[Any, Any]) -> dict[Any, Any]:
-        """Set items of a mapping, and add functions to this list that restore the old values.
+        """Set items of a mapping, and append functions to this list that restore the old values.
         Return the old values by name."""
         before = {name: scope[name] for name in values if name in scope}
         self.append(functools.partial(scope.update, before))
@@ -235,16 +239,16 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
         return before
 
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of a class or object, and add a function to this list that restores the
-        old value."""
+        """Set an attribute of a class or object, and append a function to this list that restores
+        the old value."""
         old = vars(owner).get(name, _MISSING)
         setattr(owner, name, value)
         restore: Any = (delattr, owner, name) if old is _MISSING else (setattr, owner, name, old)
         self.append(functools.partial(*restore))
 
     def all(self) -> None:
-        """Undo all changes, the last one first. If a user's object raises an exception, the other
-        changes are undone nevertheless."""
+        """Undo all changes, the last one first. If undoing one change raises an exception, undo the
+        others nevertheless."""
         while self:
             with suppress(Exception):
                 while self:
@@ -254,12 +258,12 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
 def _replace(
     every: Sequence[Replacements], undo: _Undo
 ) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
-    """Set attributes of modules and classes to new values, and add functions to `undo` that restore
-    them. Return (known, kept).
+    """Set attributes of modules and classes to new values, and append functions to `undo` that
+    restore the old values. Return (known, kept).
 
     every: The new values of each module and class.
-    known: The replacement of each function of a module, by the `id` of the function.
-    kept: For each module, (original functions by name, replacements by name).
+    known: Maps the `id` of each replaced function of a module to its replacement.
+    kept: (original functions by name, replacements by name) for each module.
     """
     known: dict[int, Any] = {}
     kept: list[tuple[Any, Any]] = []
@@ -278,7 +282,8 @@ def _replace(
 
 
 def _last_module() -> tuple[int, Any]:
-    """Return the number of loaded modules, and the module that was loaded last."""
+    """Return (number of loaded modules, module that was loaded last). If the result has changed, a
+    module was imported."""
     return len(sys.modules), next(reversed(sys.modules.values()))
 
 
@@ -286,8 +291,8 @@ _named: tuple[tuple[int, Any] | None, frozenset[str]] = None, frozenset()
 
 
 def _names(last: tuple[int, Any]) -> frozenset[str]:
-    """Return the names of the loaded modules. They are cached until `_last_module()`, given as
-    `last`, changes."""
+    """Return the names of the loaded modules. They are cached as long as `last`, the result of
+    `_last_module()`, does not change."""
     global _named
     before, names = _named
     if before != last:
@@ -297,13 +302,13 @@ def _names(last: tuple[int, Any]) -> frozenset[str]:
 
 
 def _take_back(before: frozenset[str], last: tuple[int, Any], kept: list[tuple[Any, Any]]) -> None:
-    """Restore the original functions in modules that the run imported, since these modules may have
-    imported replacements by name.
+    """Restore the original functions in modules that were imported during the run, since these
+    modules may have imported replacements by name (`from numpy.random import laplace`).
 
     before: The names of the modules that were loaded before the run.
     last: The result of `_last_module()` before the run.
-    kept: For each module with replaced functions, (original functions by name, replacements by
-        name).
+    kept: (original functions by name, replacements by name) for each module with replaced
+        functions.
     """
     if _last_module() == last:
         return
@@ -317,8 +322,8 @@ def _take_back(before: frozenset[str], last: tuple[int, Any], kept: list[tuple[A
 
 
 class _References:
-    """Replaces the primitives (functions that draw noise) and random generators to which modules
-    and objects of the user refer."""
+    """Replaces functions that draw noise, and random generators, wherever modules and objects of
+    the user refer to them."""
 
     def __init__(
         self,
@@ -330,17 +335,18 @@ class _References:
     ) -> None:
         self._recorder, self._followed, self._known = recorder, followed, known
         self._undo = undo
-        # The namespace of `builtins` counts as seen, since every module refers to it.
+        # The namespace of `builtins` is never searched, since every module refers to it.
         self._seen: dict[int, Any] = {id(vars(builtins)): builtins}
-        # Searched objects are kept alive, so that no later object gets the id of one of them.
+        # Objects that were searched are kept alive: the `id` of a deleted object could be given to
+        # a new one, which would then not be searched.
         self._kept: list[Any] = []
         self._seed = seed
         self._streams: np.random.SeedSequence | None = None
         self._wrapped: dict[int, Any] = {}
 
     def look_into(self, scope: dict[str, Any]) -> None:
-        """Replace the primitives (functions that draw noise) and random generators in the namespace
-        of a module, and in the objects there."""
+        """Replace functions that draw noise, and random generators, in the namespace of a module
+        and in the objects there."""
         for name, value in list(scope.items()):
             kind = type(value)
             if kind in _INERT:
@@ -352,8 +358,8 @@ class _References:
                 self.look_at(value, 1)
 
     def look_at(self, value: Any, depth: int) -> None:
-        """Replace the primitives (functions that draw noise) and random generators that an object
-        holds. Generators that cannot be replaced get a seed.
+        """Replace functions that draw noise, and random generators, to which an object refers. A
+        generator that cannot be replaced gets a new seed.
 
         depth: The number of attribute accesses from the user's objects to this object.
         """
@@ -451,8 +457,8 @@ class _References:
         return isinstance(file, str) and self._followed.owns(file)
 
     def _new(self, value: Any) -> Any:
-        """Return the replacement of a primitive (a function that draws noise) or of a NumPy
-        generator; None for other values."""
+        """Return the replacement for a function that draws noise, or for a NumPy generator; None
+        for any other value."""
         known = self._known.get(id(value), _MISSING)
         if known is not _MISSING:
             return known

@@ -1,6 +1,6 @@
-"""Computes with pieces of noise. A piece is one drawn number, or a sum of drawn numbers. Finds the
-law and the scale of each sum and multiple, and the share of a uniform number's range below a
-threshold."""
+"""Compute with the noise of a run. A piece of noise is one drawn number, or a sum of drawn numbers.
+This module finds the distribution and the scale of each piece, and the share of the range of a
+uniform number that lies below a threshold."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
     from .replaying import Draw
 
 
-# Law of the difference of two independent pieces of noise (drawn numbers) of equal scale.
+# Distribution of the difference of two independent drawn numbers of equal scale, by their
+# distributions.
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
-# Largest number of pieces of noise (drawn numbers) in a run. A run with more is stopped.
+# Largest number of drawn numbers and sums of them in a run, to limit time and memory. A run with
+# more is stopped.
 _MOST_PIECES = 200_000
-# Only the laws of the first 1,000 pieces of an array are compared, since there may be very many.
+# Only the distributions of the first 1,000 entries of an array are compared, to save time.
 _VARIOUS = 1_000
 
 
 class Pieces:
-    """The pieces of noise of a run, with their laws and scales. A piece is one drawn number, or a
-    sum of drawn numbers. Pieces are numbered from 0.
+    """The noise of a run. A piece of noise is one drawn number, or a sum of drawn numbers. Each
+    piece has a number (from 0), a distribution and a scale.
 
-    draws: The list of draws, to which the run adds.
+    draws: The list to which the run appends the record of each call that draws noise.
     """
 
     def __init__(self, draws: Sequence[Draw]) -> None:
@@ -39,12 +41,14 @@ class Pieces:
         self.laws: list[str] = []
         self.scales: list[float] = []
         self._scales = np.zeros(0)
-        # The drawn numbers that each sum consists of, by the number of the sum.
+        # Maps the number of each piece that is a sum to the numbers of its drawn numbers.
         self.parts: dict[int, tuple[int, ...]] = {}
 
     def add(self, law: str, scale: Any, size: int) -> None:
-        """Add the `size` pieces of a draw. Raises TooLong if the run has too many pieces.
+        """Append `size` drawn numbers from one distribution. Raises TooLong if the run has drawn
+        too many numbers.
 
+        law: The name of the distribution.
         scale: A number, an array, or None if it is unknown.
         """
         if len(self.laws) + size > _MOST_PIECES:
@@ -59,32 +63,37 @@ class Pieces:
 
     @property
     def all_scales(self) -> Any:
-        """The scales of all pieces, as an array."""
+        """The scales of all drawn numbers and sums, as an array; NaN for an unknown scale."""
         if len(self._scales) != len(self.scales):
             self._scales = np.array(self.scales, dtype=float)
         return self._scales
 
     def laws_of(self, ids: Any) -> set[str]:
-        """Return the names of the laws of some pieces of noise. ids: The numbers of the pieces."""
+        """Return the names of the distributions of some drawn numbers or sums.
+
+        ids: Their numbers (identifiers).
+        """
         return {self.laws[int(number)] for number in np.unique(ids)[:_VARIOUS]}
 
     def law_of(self, noise: Noise) -> str:
-        """Return the name of the law of the first piece of noise in an array; `unknown` for an
-        empty array."""
+        """Return the name of the distribution of noise; for an array, of its first entry. Return
+        `unknown` for an empty array."""
         ids = noise.ids
         if type(ids) is int:
             return self.laws[ids]
         return self.laws[first_of(ids)] if np.size(ids) else UNKNOWN
 
     def parts_of(self, number: int) -> tuple[int, ...]:
-        """Return the indexes of the drawn numbers whose sum is a piece of noise. For a piece that
-        is one drawn number, return only its own index. number: The index of the piece."""
+        """Return the numbers (identifiers) of the drawn numbers whose sum is the piece `number`.
+        For a single drawn number, return its own number only."""
         return self.parts.get(number, (number,))
 
     def draw_of(self, number: int) -> Draw | None:
-        """Return the draw (call of a function that draws noise) that made a piece of noise; None if
-        there is none. For a sum of drawn numbers, return the draw of the first one. number: The
-        number of the piece."""
+        """Return the record of the call that drew a number; None if there is none. For a sum of
+        drawn numbers, return the record for the first of them.
+
+        number: The number (identifier) of the drawn number or sum.
+        """
         number = self.parts_of(number)[0]
         if self._draws and self._draws[-1].first <= number:
             return self._draws[-1]
@@ -92,7 +101,7 @@ class Pieces:
         return self._draws[place] if place >= 0 else None
 
     def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
-        """Return the noise of the number `x + sign · y`; None if the noise cancels out.
+        """Return the noise of the number `x + sign · y`; None if the noise of x and y cancels out.
 
         a, b: The noise of x, and the noise of y.
         sign: 1 or -1.
@@ -119,8 +128,11 @@ class Pieces:
         return Noise(int(ids[()]), float(factor[()]), operand, use)
 
     def _pair(self, a: int, factor_a: float, b: int, factor_b: float) -> int:
-        """Add a piece of noise, the sum `factor_a · a + factor_b · b` of two pieces, and return its
-        number. a, b: The numbers of the two pieces."""
+        """Record the sum `factor_a · a + factor_b · b` as a new piece of noise, with its
+        distribution and scale if they are known. Return its number (identifier).
+
+        a, b: The numbers of the two drawn numbers or sums.
+        """
         scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
         laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN
         if laws == ("normal", "normal"):
@@ -144,25 +156,25 @@ def first_of(values: Any) -> Any:
 
 
 def shifted(noise: Noise, more: Any) -> Noise:
-    """Return the noise of a number to which the plain number `more` was added: the operand (the
-    number that the noise hides) grows by `more`."""
+    """Return the noise of a number after a plain number `more` was added to it: only the operand
+    (the number to which the noise was added) changes."""
     return noise._replace(operand=more if noise.operand is None else noise.operand + more)
 
 
 def multiplied(noise: Noise, factor: Any) -> Noise:
-    """Return the noise of a number that was multiplied by a plain factor: the factor of the noise,
-    and the operand (the number that it hides), are multiplied."""
+    """Return the noise of a number after it was multiplied by a plain number `factor`: the factor
+    of the noise is multiplied, and so is the operand (the number to which the noise was added)."""
     operand = None if noise.operand is None else noise.operand * factor
     return noise._replace(factor=noise.factor * factor, operand=operand)
 
 
-# For each comparison, the equivalent comparison after both sides are exchanged.
+# Maps each comparison to the equivalent comparison with both sides exchanged: a < b is b > a.
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
-    """Return whether a comparison is of the most frequent kind: the last draw of noise, a single
-    uniform number from [0, 1), is compared with a plain number. This kind has a fast path."""
+    """Return whether a comparison is of the most frequent kind, for which a fast path exists: a
+    single uniform number from [0, 1), drawn last, is compared with a plain number."""
     return (
         last.first == noise.ids
         and last.law == "uniform"
@@ -177,8 +189,11 @@ def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
 
 
 def are_uniform(pieces: Pieces, noise: Noise) -> bool:
-    """Return whether noise is uniform: it consists of uniform numbers times a factor, or of uniform
-    integers with factor 1 and plain bounds. pieces: The pieces of noise of the run."""
+    """Return whether noise is uniform: either uniform floats times a factor, or uniform integers
+    without a factor whose bounds are single numbers.
+
+    pieces: The noise of the run.
+    """
     law = pieces.law_of(noise)
     if law != "integers":
         return law == "uniform"
@@ -191,11 +206,11 @@ def are_uniform(pieces: Pieces, noise: Noise) -> bool:
 
 
 def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
-    """Return the share of the range of uniform noise that lies below a threshold, from 0 to 1; an
-    array for an array of thresholds.
+    """Return the share of the range of a uniform number that lies below a threshold, from 0 to 1;
+    an array for an array of thresholds.
 
-    name: The name of the comparison, such as `lt`. It decides whether an integer equal to the
-        threshold counts.
+    name: The comparison, such as `lt`. For uniform integers, it decides whether an integer equal to
+        the threshold counts as below.
     """
     low, width = _range(pieces, noise)
     if pieces.law_of(noise) == "integers":  # count the integers below the threshold
@@ -208,8 +223,7 @@ def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
 
 
 def _range(pieces: Pieces, noise: Noise) -> tuple[Any, Any]:
-    """Return (lower end, width) of the range of uniform noise, after multiplication by its
-    factor."""
+    """Return (lower end, width) of the range of a uniform number times its factor."""
     number, factor = first_of(noise.ids), first_of(noise.factor)
     draw, width = pieces.draw_of(number), pieces.scales[number] * factor
     assert draw is not None

@@ -1,5 +1,5 @@
-"""Places in the user's code: the files that belong to it, the modules that a mechanism reaches, and
-the lines that a run executes."""
+"""Find places in the user's code: the files that belong to the user, the modules that a mechanism
+refers to, and the lines that a run executes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 
-# Offset in a `Spot` that stands for a whole function, not for one of its instructions.
+# Offset in a `Spot` for which the spot stands for a whole function, not for an instruction.
 _WHOLE = -1
-# Largest number of callers that are recorded for a line.
+# Largest number of calling lines that are recorded for an event, innermost first.
 _DEEPEST = 5
 
 
 class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
-    """An instruction of the user's code: (code object, offset of the instruction). All runs of a
-    trace share one instance for each instruction, which is hashed by identity, since hashing a code
-    object is slow."""
+    """An instruction of the user's code: (code object, offset of the instruction in bytes). All
+    runs of a trace share one `Spot` for each instruction. It is hashed by identity, since hashing a
+    code object is slow."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -57,13 +57,13 @@ class Place(NamedTuple):
 
 
 class Followed:
-    """Decides which code counts as the user's: files outside of installed packages, and the given
-    files and packages.
+    """Decides which code counts as the user's: all files outside of installed packages, and the
+    given files and packages.
 
     files: The paths of files that count as the user's although they may be installed.
     packages: The names or paths of packages, folders and files that also count as the user's.
-    home: The code to which noise is attributed that no line of the user draws, such as the factory
-        of a library's mechanism.
+    home: The code that is named as the place of noise that no line of the user draws, such as the
+        factory of a library's mechanism; None if there is none.
     """
 
     def __init__(
@@ -75,15 +75,16 @@ class Followed:
         self.home = None if home is None else Spot((home, _WHOLE))
         self._files = set(files)
         self._folders = tuple(folder for one in packages for folder in _folders(one))
-        # Whether each file is the user's. Cached, since every draw asks for the same few files.
+        # Maps the path of a file to whether it is the user's. Cached, since each draw asks again.
         self.known: dict[str, bool] = {}
-        # Number of loaded modules when `_modules` was computed: it is computed again if it changes.
+        # Number of loaded modules when `_modules` was computed. If it changes, `_modules` is
+        # computed again.
         self._loaded = 0
         self._modules: list[ModuleType] = []
         self._spots: dict[tuple[int, int], Spot] = {}
 
     def spot(self, frame: FrameType) -> Spot:
-        """Return the spot (instruction) that a frame executes."""
+        """Return the instruction that a frame (a running function) executes."""
         code, instruction = frame.f_code, frame.f_lasti
         found = self._spots.get((id(code), instruction))
         if found is None:
@@ -97,7 +98,7 @@ class Followed:
         return known
 
     def modules(self, objects: Iterable[Any]) -> list[ModuleType]:
-        """Return the user's modules that the objects refer to, directly or through other modules.
+        """Return the user's modules to which the objects refer, directly or through other modules.
         The result is cached until another module is imported."""
         if len(sys.modules) != self._loaded:
             self._modules = reached(objects, self.owns)
@@ -113,7 +114,7 @@ class Followed:
 
 
 def check_followed(packages: Sequence[str]) -> None:
-    """Raise ValueError for a name that is not a package, folder or file."""
+    """Raise ValueError if a name is not a package, folder or file."""
     for one in packages:
         if not _folders(one):
             raise ValueError(
@@ -122,8 +123,11 @@ def check_followed(packages: Sequence[str]) -> None:
 
 
 def _folders(name: str) -> list[str]:
-    """Return a list with the path of a package, folder or file; an empty list if there is none.
-    name: Its name or path."""
+    """Return a list with the path of a package, folder or file; an empty list if it does not exist.
+    The path of a folder ends with a separator.
+
+    name: Its name or path.
+    """
     path = Path(name)
     if path.exists():
         full = str(path.resolve())
@@ -142,8 +146,11 @@ def _folders(name: str) -> list[str]:
 
 
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
-    """Return the innermost frame that runs the user's code, among a frame and its callers up to the
-    call of the mechanism; None if there is none. followed: The files of the user's code."""
+    """Return the innermost frame that runs the user's code: the given frame, or the nearest of its
+    callers up to the call of the mechanism. Return None if there is none.
+
+    followed: Decides which files are the user's.
+    """
     known = followed.known
     while frame is not None:
         file = frame.f_code.co_filename
@@ -159,8 +166,11 @@ def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
 
 
 def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
-    """Return the spots (instructions) in the user's code from which a frame was called, at most 5,
-    innermost first. followed: The files of the user's code."""
+    """Return the instructions of the user's code from which a frame was called: at most 5,
+    innermost first.
+
+    followed: Decides which files are the user's.
+    """
     found: list[Spot] = []
     frame = None if frame is None else own_frame(frame.f_back, followed)
     while frame is not None and len(found) < _DEEPEST:
@@ -170,8 +180,8 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
 
 
 def place_of(spot: Spot) -> Place:
-    """Return the line of code that contains a spot (instruction), with the text of the expression
-    that the spot executes."""
+    """Return the line of code of an instruction, with the text of the expression that the
+    instruction executes (from Python 3.11; else the text of the line)."""
     code, instruction = spot
     if instruction == _WHOLE:
         return Place(code.co_filename, code.co_firstlineno, f"{code.co_name}(…)", code.co_name)
@@ -186,8 +196,8 @@ def place_of(spot: Spot) -> Place:
 
 
 def places_of(spots: Iterable[Spot]) -> tuple[Place, ...]:
-    """Return the lines of code that contain some spots (instructions). Repeated spots are left
-    out."""
+    """Return the lines of code of some instructions, in order. An instruction that occurs several
+    times is listed once."""
     return tuple(map(place_of, dict.fromkeys(spots)))
 
 
@@ -200,7 +210,7 @@ def _segment(
 ) -> str | None:
     if line is None or line != end_line or column is None or end_column is None:
         return None
-    # Python gives columns in bytes of the line in UTF-8.
+    # Python counts columns in bytes of the line's UTF-8 encoding.
     return linecache.getline(file, line).encode()[column:end_column].decode(errors="replace")
 
 
@@ -215,17 +225,17 @@ def _line(code: CodeType, instruction: int) -> int:
     return found
 
 
-# Limits of the search for modules in the user's objects: number of items of a container, and depth
-# of nested containers, closures and wrapped functions.
+# Limits of the search for modules to which the user's objects refer: items of a list or mapping
+# that are examined (`_MOST_ITEMS`), and depth of nested lists, closures and wrapped functions.
 _MOST_ITEMS, _DEEPEST_HOLDER = 100, 2
 
 
 def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
-    """Return the user's modules in which the objects are defined, and all of the user's modules to
-    which these modules refer, directly or indirectly. A run replaces functions in these modules
+    """Return the user's modules in which the objects are defined, and the user's modules to which
+    these modules refer, directly or indirectly. Random functions are replaced in these modules
     only, since a program may have very many modules.
 
-    owns: A function that returns whether a file is the user's.
+    owns: A function from the path of a file to whether the file is the user's.
     """
     found: dict[int, ModuleType] = {}
     waiting: list[tuple[Any, int]] = [(one, 0) for one in objects]
@@ -246,9 +256,12 @@ def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleT
 
 
 def _held(value: Any, depth: int) -> Iterator[tuple[Any, int]]:
-    """Yield (object, depth) for the modules in which a value is defined, and for the values that it
-    holds, such as the items of a list or the variables of a closure. depth: The number of nested
-    values around it."""
+    """Yield (object, depth) for the objects to which a value refers: the module in which it or its
+    class is defined, and the values that it contains, such as items of a list or variables of a
+    closure.
+
+    depth: The number of values that contain this value.
+    """
     below: Iterable[Any] = ()
     if isinstance(value, functools.partial):
         below = (value.func, *value.args, *value.keywords.values())
@@ -275,9 +288,8 @@ def _content(cell: Any) -> Any:
 
 def _names(value: Any) -> Iterator[str]:
     """Yield possible names of modules to which the code of a function, or of the methods of a
-    class,
-    refers: each name in the code, alone, within the package of the code, and within the parent of
-    this package."""
+    class, refers. For a name `b` in the code of a module of package `p.q`, these are `b`, `p.q.b`
+    and `p.b`."""
     if isinstance(value, type):
         for one in list(vars(value).values()):
             yield from () if isinstance(one, type) else _names(one)
@@ -292,12 +304,12 @@ def _names(value: Any) -> Iterator[str]:
         value = getattr(value, "__wrapped__", None)
 
 
-# Largest number of executed lines that are kept for a run.
+# Largest number of executed lines that are recorded in a run; later lines are ignored.
 MOST_LINES = 100_000
 
 
 class Lines(list):  # type: ignore[type-arg]  # of lines
-    """The lines that a run executes, in order.
+    """The lines that a run executes, as (file, line number), in order.
 
     end: The last line that the run executes in the function in which it began; None if it executes
         no line.
@@ -317,8 +329,9 @@ class Lines(list):  # type: ignore[type-arg]  # of lines
 
 
 def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a wrapper of a function that turns off the tracer of executed lines during the call.
-    Otherwise Python would call the tracer for each frame inside the function, which is slow."""
+    """Return a function that does the same, but switches off the recording of executed lines
+    (`sys.settrace`) during its call. The function's own lines are not the user's, and to look at
+    each would be slow."""
 
     def call(*args: Any, **named: Any) -> Any:
         tracer = sys.gettrace()
@@ -335,8 +348,11 @@ def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def watched(followed: Followed) -> Iterator[Lines]:
-    """Yield a list. Inside the context, each line of the user's code that this thread executes is
-    added to the list. followed: The files of the user's code."""
+    """Yield a list to which each line of the user's code is appended when this thread executes it
+    inside the context.
+
+    followed: Decides which files are the user's.
+    """
     lines = Lines()
     monitoring: Any = getattr(sys, "monitoring", None)
     tool = None if monitoring is None else _free_tool(monitoring)
@@ -372,7 +388,8 @@ def watched(followed: Followed) -> Iterator[Lines]:
 
 
 def _free_tool(monitoring: Any) -> int | None:
-    """Return a free tool number of `sys.monitoring`; None if there is none."""
+    """Return a tool identifier that `sys.monitoring` has free, to which this module can register;
+    None if all are taken."""
     return next((one for one in (4, 3, 5) if monitoring.get_tool(one) is None), None)
 
 

@@ -1,4 +1,5 @@
-"""The records of a run (draws, uses of noise, coins), and their repetition in a second run."""
+"""Define the records that a run keeps of its noise, and repeat the recorded values in a second
+run."""
 
 from __future__ import annotations
 
@@ -15,34 +16,39 @@ if TYPE_CHECKING:
     from .places import Spot
     from .values import Noise
 
-    # The kind of event, its spot (instruction of the user's code), and the number of earlier events
-    # of this kind there.
+    # Identifies an event in a run: (kind of event, instruction of the user's code, number of
+    # earlier events of this kind at this instruction). The kind is "draw", "add", "compare" or
+    # "choice".
     Moment = tuple[str, Spot, int]
-    # A moment, and the index in the array of values that is drawn or compared at this moment.
+    # Identifies one number of an event, since an event may draw or compare an array: (moment, index
+    # in the flattened array).
     Entry = tuple[Moment, int]
 
-# Names of two laws: for noise whose distribution is unknown, and for noise that a library draws and
-# adds in code that a trace cannot see.
-UNKNOWN, OPAQUE = "unknown", "opaque"
+# Name for the distribution of noise that is not known.
+UNKNOWN = "unknown"
+# Name for the distribution of noise that a library draws and adds in compiled code, where neither
+# can be recorded.
+OPAQUE = "opaque"
 
 
 class TooLong(BaseException):
-    """Raised to end a run that draws too much noise, or that takes too long."""
+    """Raised to end a run that takes too long, or that draws too many numbers."""
 
 
 class Draw(NamedTuple):
-    """One call of a primitive (a function that draws noise).
+    """The record of one call of a function that draws noise.
 
-    moment: The kind `draw`, the spot (instruction) of the call, and the number of earlier draws
-        there.
-    primitive: The name of the primitive, for the user.
+    moment: ("draw", the instruction that makes the call, the number of earlier draws there).
+    primitive: The name of the function, for the user.
     law: The name of the distribution of the noise, such as `laplace`.
     scale: The scale of the noise: a number or an array; None if it is unknown.
-    parameters: The arguments of the primitive, by name.
-    values: The drawn numbers minus the location; None if they cannot be seen.
-    first: The number of the first piece of noise (drawn number) of this draw.
-    outcomes: (value, probability) for each outcome of a discrete law; else None.
-    callers: The spots from which the draw was called, innermost first.
+    parameters: The arguments of the function, by name.
+    values: The drawn numbers minus the location; None if they are unknown.
+    first: The number of the first drawn number of this call. The drawn numbers of a run are
+        numbered from 0.
+    outcomes: (value, probability) for each outcome of a discrete distribution; None for another
+        distribution, or if there are too many outcomes.
+    callers: The instructions of the user's code from which the call was reached, innermost first.
     """
 
     moment: Moment
@@ -61,18 +67,21 @@ class Draw(NamedTuple):
 
 
 class Use(NamedTuple):
-    """An addition of noise to an operand, or a comparison of noise with it. The noised value is
-    factor × noise + operand.
+    """The record of one operation that adds noise to a number, or compares noise with a number. The
+    result of the addition is factor × noise + operand; a comparison compares this sum with 0.
 
-    moment: The kind, the spot (instruction) of the operation, and the number of earlier operations
-        of this kind there.
-    kind: `add` or `compare`.
-    value: The noised value.
-    callers: The spots from which the operation was called, innermost first.
-    ids: The number of the piece of noise (drawn number), or an array of such numbers.
+    moment: (kind, the instruction of the operation, the number of earlier operations of this kind
+        there).
+    kind: "add" or "compare".
+    value: The sum factor × noise + operand.
+    callers: The instructions of the user's code from which the operation was reached, innermost
+        first.
+    ids: The number of the noise among the run's drawn numbers and sums of them; an array for an
+        array.
     factor: The factor of the noise.
-    operand: The number, or array, that the noise hides.
-    previous: The index of the previous use of the same noised value; None for the first use.
+    operand: The number, or array, to which the noise is added.
+    previous: The index, among the run's uses, of the previous operation on the same sum; None for
+        the first operation.
     """
 
     moment: Moment
@@ -86,16 +95,17 @@ class Use(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A coin, or an array of coins: a comparison of uniform numbers with thresholds.
+    """The record of a coin: a comparison of a uniform number with a threshold. If arrays are
+    compared, the fields are arrays with one entry for each comparison.
 
-    moment: The kind `choice`, the spot (instruction) of the comparison, and the number of earlier
-        coins there.
-    probability: The probability of True, for each coin.
-    values: The outcome of each coin.
-    ids: The number of the piece of noise (drawn number) that each coin compares.
-    cut: The share of the range of the uniform number that lies below the threshold.
-    is_below: Whether the outcome is True for numbers below the threshold.
-    callers: The spots from which the comparison was called, innermost first.
+    moment: ("choice", the instruction of the comparison, the number of earlier coins there).
+    probability: The probability that the comparison is True.
+    values: The result of the comparison.
+    ids: The number of the uniform number among the run's drawn numbers.
+    cut: The share of the range of the uniform number that lies below the threshold, from 0 to 1.
+    is_below: Whether the result is True for uniform numbers below the threshold.
+    callers: The instructions of the user's code from which the comparison was reached, innermost
+        first.
     """
 
     moment: Moment
@@ -113,11 +123,13 @@ _MISSING = object()
 class Repetition:
     """Replaces values of a run by the values of an earlier run, called the reference.
 
-    before: The records of the reference, by moment.
-    overrides: Values that replace single draws or coins, by (moment, index in the array).
-    alignment: For a (kind, spot) at which the runs differ in their number of uses (additions or
-        comparisons of noise): a list with the index of the counterpart in the reference for each
-        use of this run; None for a use without a counterpart.
+    before: The records of the reference, by moment. A moment is (kind of event, instruction, number
+        of earlier events of this kind there).
+    overrides: Values that replace single draws or coins. The keys are (moment, index in the array).
+    alignment: Only for instructions that add or compare noise more often in one of the runs than in
+        the other. It maps (kind, instruction) to a list with one item for each addition or
+        comparison of this run: the index of its counterpart in the reference, or None without a
+        counterpart.
     """
 
     def __init__(
@@ -128,18 +140,19 @@ class Repetition:
     ) -> None:
         self._before, self._overrides = before, overrides or {}
         self._alignment = alignment or {}
-        # Pieces of noise (drawn numbers) of this run with an override. Noised values that contain
-        # them are not repeated.
+        # Numbers (identifiers) of the drawn numbers of this run that an override replaces. Sums
+        # that contain such a drawn number are not repeated.
         self._freed: set[int] = set()
-        # The numbers of the same pieces in the reference.
+        # Numbers (identifiers) of the same drawn numbers in the reference.
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
-        """Return the values that a draw gets: overrides, else the values in the reference run, else
-        the drawn values.
+        """Return the values of a draw for this run: overrides if there are any, else the values
+        that the reference drew, else the values that this run drew.
 
-        moment: The moment of the draw.
-        first: The number of the first piece of noise of the draw.
+        moment: Identifies the draw.
+        values: The values that this run drew.
+        first: The number (identifier) of the first value.
         """
         values = self._again(moment, values)
         if self._overrides:
@@ -153,23 +166,24 @@ class Repetition:
         return values
 
     def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
-        """Return the outcome of a coin or choice: an override, else the outcome in the reference
-        run, else the outcome in this run.
+        """Return the outcome of a coin or choice for this run: an override if there is one, else
+        the outcome in the reference, else the outcome in this run.
 
-        moment: The moment of the coin or choice.
+        moment: Identifies the coin or choice.
         values: The outcome in this run.
-        ids: The numbers of the pieces of noise that decide the outcome.
+        ids: The numbers (identifiers) of the drawn numbers that decide the outcome.
         """
         if not self._is_free(self._before.get(moment), ids):
             values = self._again(moment, values)
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
-        """Return the noised value (operand + noise) that the reference run has at a moment, or the
-        noised value of this run if the reference has none.
+        """Return the sum of noise and operand that the reference has at a moment. If the reference
+        has no such sum, or an override replaces its noise, return the sum of this run.
 
+        moment: Identifies the addition or comparison.
         noise: The noise in this run.
-        natural: The noised value of this run.
+        natural: The sum in this run.
         """
         kind, spot, number = moment
         if (kind, spot) in self._alignment:
@@ -197,11 +211,11 @@ class Repetition:
         return natural
 
     def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether an override replaces some of the noise of a noised value, so that the
-        value of the reference run must not be repeated.
+        """Return whether an override replaces some of the noise in a sum or coin. The value of the
+        reference must then not be repeated.
 
-        before: The record of the value in the reference; None if there is none.
-        ids: The numbers of the pieces of noise (drawn numbers) in this run.
+        before: The record of the sum or coin in the reference; None if there is none.
+        ids: The numbers (identifiers) of the drawn numbers in this run.
         """
         if not self._freed:
             return False
@@ -210,9 +224,10 @@ class Repetition:
         return is_other or not self._replaced.isdisjoint(known)
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
-        """Return the output that a library function, whose noise cannot be seen, gets in this run.
-        It is the output in the reference run if both outputs are plain values, such as numbers or
-        lists of texts, and in any case if `is_whole`; else `value`, the output in this run."""
+        """Return the output that replaces the output of a library function which draws its noise in
+        compiled code. It is the output in the reference if both outputs are plain values, such as
+        numbers or lists of texts; with `is_whole`, whatever its type. Otherwise it is `value`, the
+        output in this run."""
         before = self._before.get(moment)
         if isinstance(before, Draw) and before.law == OPAQUE:
             if is_whole:
@@ -222,8 +237,9 @@ class Repetition:
         return value
 
     def _again(self, moment: Moment, values: Any) -> Any:
-        """Return the values that the reference run has at a moment, or `values`, the values of this
-        run, if it has none. If the reference has fewer values, the values of this run follow."""
+        """Return the values that the reference has at a moment. If the reference has fewer values,
+        the last values of this run are appended. If the reference has none, return `values`, the
+        values of this run."""
         before = self._before.get(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values
@@ -254,8 +270,8 @@ class Repetition:
 
 
 def _like(value: Any, natural: Any) -> Any:
-    """Return a value converted to the type of `natural`. A float that is no integer stays a float
-    if `natural` is an integer."""
+    """Return a value converted to the type of `natural`. If that is an integer type, a float such
+    as 2.5 stays a float."""
     if isinstance(natural, np.ndarray):
         return np.array(value, copy=True)
     if isinstance(natural, (np.generic, bool, int, float)):
@@ -266,8 +282,9 @@ def _like(value: Any, natural: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is None, a number, a text, or a list, tuple, mapping or array of such
-    values, so that it holds no reference to the user's data."""
+    """Return whether a value is None, a number, a text, or a list, tuple, mapping or array of
+    these. Such a value contains no object of the user, so that it may be copied from one run to
+    another."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, dict):
@@ -278,9 +295,10 @@ def _is_plain(value: Any) -> bool:
 
 
 def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[int | None]:
-    """Return a list with one item for each entry of the second list: the index of its counterpart
-    in the first list, or None without a counterpart. Equal entries are matched first, then the
-    entries between them in order."""
+    """Match the entries of two lists. Return a list with one item for each entry of the second
+    list: the index of its counterpart in the first list, or None without a counterpart. Equal
+    entries are matched first, in order, then the remaining entries between two matches. For
+    example, `aligned("abd", "abcd")` is [0, 1, None, 2]."""
     import difflib
 
     found: list[int | None] = [None] * len(second)

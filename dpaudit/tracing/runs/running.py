@@ -1,5 +1,6 @@
-"""Runs a mechanism once while its noise is recorded. A `Coupler` runs it on two inputs with the
-same noise. The output of a run is a flat mapping from names, such as `output[1]`, to values."""
+"""Run a mechanism once and record its noise, or run it on two inputs with the same noise
+(`Coupler`). The output of a run is stored as a flat mapping from names, such as `output[1]`, to
+values."""
 
 from __future__ import annotations
 
@@ -29,28 +30,30 @@ if TYPE_CHECKING:
     from .patching import Primitives
     from .places import Line, Spot
 
-# Reason why a trace stops before all runs are made.
+# The reason that a trace reports if its time limit ended it before all runs were made.
 OVER = "the time was over"
-# During a run, Python collects garbage after this number of new objects.
+# During a run, Python's garbage collection starts only after this number of new objects. Most
+# objects of a run are kept, so that frequent collections would only take time.
 _OBJECTS = 50_000
 # Exceptions of the user's code that count as the output of a run.
 _FAILURES = (Exception, SystemExit)
 
 
 class Subject(NamedTuple):
-    """A mechanism, with the settings of its calls.
+    """A mechanism, with the settings of its runs.
 
     function: The mechanism, a function of the dataset.
     params: The keyword arguments of every call.
     data: The name of the parameter that takes the dataset; None for the first parameter.
     rng: The name of the parameter that takes a random generator; None if there is none.
-    batch: The name of the parameter that takes the number of outputs; None if there is none.
+    batch: The name of the parameter that takes the number of outputs to return; None if there is
+        none.
     post_process: A function that is applied to the output, or None.
-    followed: The files of the user's code, whose lines are recorded.
-    primitives: The replacements of the functions that draw noise.
-    deadline: The value of `time.monotonic` at which runs stop.
-    severed: The spots (instructions) at which a noised value becomes a plain number, so that its
-        noise hides no further data.
+    followed: Decides which files are the user's code, whose lines are recorded.
+    primitives: Makes the replacements of the functions that draw noise.
+    deadline: The value of `time.monotonic` at which a run is ended.
+    severed: The instructions at which a noised value becomes a plain number, so that its noise
+        hides no further data.
     claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
 
@@ -78,9 +81,10 @@ class Coupler(NamedTuple):
     subject: The mechanism.
     inputs: The dataset of the first run, and the dataset of the second run.
     seed: The seed of the noise.
-    alignment: For a (kind, spot) at which the runs differ in their number of noised values: a list
-        with the index of the counterpart in the first run for each noised value of the second run;
-        None for a noised value without a counterpart.
+    alignment: Only for instructions that add or compare noise more often in one of the runs than in
+        the other. It maps (kind, instruction) to a list with one item for each addition or
+        comparison of the second run: the index of its counterpart in the first run, or None without
+        a counterpart. None for no alignment.
     """
 
     subject: Subject
@@ -97,12 +101,14 @@ class Coupler(NamedTuple):
         reference: Run | None = None,
         has_lines: bool = False,
     ) -> Run:
-        """Run the mechanism on one of the two inputs, and return the run.
+        """Run the mechanism on one of the two inputs, and return the records of the run.
 
         which: The index of the input: 0 or 1.
-        overrides: Values that replace single draws or coins, by (moment, index in the array).
+        overrides: Values that replace single draws or coins; None for no changes. The keys are
+            (moment, index in the array); a moment is (kind, instruction, number of its earlier
+            executions).
         seed: The seed of the noise; None for the seed of the coupler.
-        reference: A run whose noised values this run repeats, or None.
+        reference: A run whose noised values this run repeats; None for new noise.
         has_lines: Whether to record the executed lines.
         """
         return run(
@@ -116,8 +122,8 @@ class Coupler(NamedTuple):
         )
 
     def hastened(self, seconds: float) -> Coupler:
-        """Return a coupler whose runs stop after the given number of seconds, or after half of the
-        time left until the deadline if that is shorter."""
+        """Return a copy of this coupler whose runs must end within the given number of seconds, or
+        within half of the time until the present deadline if that is shorter."""
         now = time.monotonic()
         deadline = now + min(seconds, (self.subject.deadline - now) / 2)
         return self._replace(subject=self.subject._replace(deadline=deadline))
@@ -126,13 +132,15 @@ class Coupler(NamedTuple):
 def followed_for(
     function: Callable[..., Any], packages: Sequence[str], maker: Any = None, name: str = ""
 ) -> Followed:
-    """Return the files that count as the user's code when a mechanism is traced.
+    """Return the `Followed` of a mechanism, which decides which files count as the user's code.
 
-    packages: The names or paths of packages, folders and files that also count as the user's.
-    maker: The factory or class that made the mechanism, or None.
-    name: The name of the mechanism, which is shown if its code is compiled.
+    packages: The names or paths of packages, folders and files that also count as the user's code.
+    maker: The factory or class that made the mechanism; None if there is none.
+    name: The name of the mechanism. If its code is compiled, reports name it in place of a line of
+        code.
     """
-    # Mechanisms of dpaudit.training name the user's function, and the library that draws.
+    # Mechanisms of dpaudit.training have an attribute `traced_as`: the user's function, and the
+    # libraries that draw noise for it.
     function, libraries = getattr(function, "traced_as", (function, ()))
     packages = (*packages, *libraries)
     own = _code_of(function)
@@ -143,7 +151,8 @@ def followed_for(
 
 
 def _code_of(function: Any) -> CodeType | None:
-    """Return the code of a function, method, class or callable object; None if it is compiled."""
+    """Return the code object of a function, method, class or callable object; None if it is not
+    written in Python."""
     while isinstance(function, functools.partial):
         function = function.func
     found: Any = None if function is None else inspect.unwrap(function)
@@ -156,10 +165,10 @@ def _code_of(function: Any) -> CodeType | None:
 
 
 class Run(NamedTuple):
-    """One run of a mechanism.
+    """The records of one run of a mechanism.
 
-    recorder: The records of the noise of the run.
-    lines: The lines of the user's code that the run executes, in order.
+    recorder: The records of the noise.
+    lines: The lines of the user's code that the run executed, in order.
     parts: The entries of the output by name, such as `output[1]`; empty after an exception.
     error: The type, the message and the line of the exception; None if the run did not raise.
     """
@@ -180,9 +189,11 @@ def run(
     alignment: Mapping[Any, Any] | None = None,
     has_lines: bool = True,
 ) -> Run:
-    """Run a mechanism once on a copy of a dataset, and return the run.
+    """Run a mechanism once on a copy of a dataset, and return the records of the run.
 
-    The other arguments are described by `Coupler` (alignment) and `Coupler.run`.
+    seed: The seed of the noise.
+    alignment: As in `Coupler`.
+    reference, overrides, has_lines: As in `Coupler.run`.
     """
     repetition = None
     if reference is not None or overrides:
@@ -233,8 +244,8 @@ def same_output(one: Run, other: Run) -> bool:
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Inside the context, make Python collect garbage less often: a run makes many objects and
-    keeps nearly all of them."""
+    """Inside the context, make Python collect garbage less often. A run makes many objects and
+    keeps nearly all of them, so that frequent collections would only take time."""
     before = gc.get_threshold()
     if before[0]:
         gc.set_threshold(max(before[0], _OBJECTS), *before[1:])
@@ -255,7 +266,8 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
 
 
 def end_run(frame: FrameType | None) -> None:
-    """Raise TooLong if a frame, or one of its callers, is the call of a mechanism in a run."""
+    """Raise TooLong if this frame, or a frame that called it, is the call of a mechanism in a
+    run."""
     while frame is not None:
         if frame.f_code is _called.__code__:
             raise TooLong(OVER)
@@ -278,22 +290,24 @@ def _raised_at(failure: BaseException, followed: Followed) -> Line | None:
     return found
 
 
-# Largest number of parts (entries) of an output that are kept.
+# Largest number of entries of an output that are compared; further entries are ignored.
 _MOST = 200_000
 # Two floats are equal up to rounding if their relative difference is at most this number.
 _CLOSE = 1e-9
 _DEPTH = 12
-# Largest number of entries, and of characters, of a value that is shown to the user.
+# Limits of a value in a message to the user: entries of an array (`_FEW`), and characters of any
+# other value (`_LONGEST`).
 _FEW, _LONGEST = 8, 60
 _NUMBERS = frozenset((int, float, bool))
 
 
 class Missing:
-    """Marks a part (entry) of the output that a run does not have."""
+    """Marks an entry of the output that only the other run has."""
 
 
 def flatten(output: Any) -> dict[str, Any]:
-    """Return the parts (entries) of an output by their names, such as `output[1]`."""
+    """Return the entries of an output as a flat mapping. For the output (3, {"a": 5}) it is
+    {"len(output)": 2, "output[0]": 3, "len(output[1])": 1, "output[1]['a']": 5}."""
     found: dict[str, Any] = {}
     for name, value in _parts("output", output, 0):
         if len(found) == _MOST:
@@ -359,7 +373,8 @@ def _of_array(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return whether two values are equal up to the rounding of floats."""
+    """Return whether two values have the same type and are equal. Two numbers may differ by the
+    rounding of floats."""
     if isinstance(one, float) and isinstance(other, (int, float)) and not isinstance(other, bool):
         if math.isnan(one) or math.isnan(other):
             return math.isnan(one) and math.isnan(other)
@@ -370,8 +385,8 @@ def same(one: Any, other: Any) -> bool:
 
 
 def briefly(value: Any) -> str:
-    """Return the text of a value as Python writes it, shortened to at most 60 characters or to 8
-    entries."""
+    """Return the text of a value for a message, shortened to the first 8 entries of an array, or to
+    60 characters."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = np.ravel(value)[:_FEW].tolist() if np.ndim(value) else value.item()
     if isinstance(value, float):

@@ -1,5 +1,6 @@
-"""Traced numbers: floats, integers and arrays that carry their noise through sums, differences and
-scaling, and are plain numbers to all other code."""
+"""Define numbers that carry noise: floats, integers and arrays that remember from which noise they
+were computed, through sums, differences and multiplication by a constant. All other code sees them
+as plain numbers."""
 
 from __future__ import annotations
 
@@ -13,25 +14,28 @@ from .places import unwatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    # The recorder of the run, and the noise of the number.
+    # (recorder of the run, noise of the number)
     Carried = tuple[Any, "Noise"]
 
 
-# Types of single numbers of Python.
+# Types of single Python numbers.
 SINGLE = (int, float)
 _NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
 _USUAL_NUMBERS = frozenset((int, float))
-# Exact types whose values carry no noise.
+# Types whose values never carry noise. Subclasses do not count.
 _USUAL = frozenset((int, float, bool, type(None)))
 
 
 class Noise(NamedTuple):
-    """The noise in a number or array that carries noise. Its value is operand + factor × noise.
+    """How a number, or each entry of an array, was computed from noise: it is operand + factor ×
+    noise.
 
-    ids: The number of the piece of noise (drawn number), or an array of such numbers.
+    ids: The number that identifies the drawn number (or sum of drawn numbers) in the records of the
+        run; an array for an array.
     factor: The factor of the noise: a number or an array.
     operand: The number, or array, to which the noise was added; None before the first addition.
-    use: The index of the latest use (addition or comparison) of the noise; None before the first.
+    use: The index of the latest addition or comparison of this noise in the records of the run;
+        None before the first.
     """
 
     ids: Any
@@ -41,12 +45,14 @@ class Noise(NamedTuple):
 
 
 def carried(value: Any) -> Carried | None:
-    """Return (recorder, noise) of a number that carries noise; None for a plain number."""
+    """Return (recorder of the run, noise) for a number or array that carries noise; None for a
+    plain number."""
     return value._carried if isinstance(value, _TRACED) else None
 
 
 def plain(value: Any) -> Any:
-    """Return a number or array without its noise; any other value unchanged."""
+    """Return a number or array that carries noise as a plain number or array; any other value
+    unchanged."""
     if type(value) in _USUAL:
         return value
     if isinstance(value, _SCALARS):
@@ -56,20 +62,21 @@ def plain(value: Any) -> Any:
 
 
 def bare(value: Any) -> Any:
-    """Return a number, or a nested list or tuple of numbers, without noise."""
+    """Return a number, or a nested list or tuple of numbers, as plain numbers, which carry no
+    noise."""
     return type(value)(map(bare, value)) if type(value) in (list, tuple) else plain(value)
 
 
 def _python_number(value: Any) -> Any:
     if isinstance(value, np.integer):
         return np.int64.__index__(value)
-    # Adding -0.0 keeps the sign of a zero.
+    # Adding -0.0, not 0.0, keeps the sign of a zero.
     return float.__add__(value, -0.0)
 
 
 def traced(value: Any, recorder: Any, noise: Noise) -> Any:
-    """Return a copy of a number or array that carries the given noise. Return a Boolean, or an
-    integer that needs more than 64 bits, unchanged."""
+    """Return a copy of a number or array that carries the given noise. A Boolean, or an integer
+    that needs more than 64 bits, is returned unchanged."""
     if type(value) is float:
         number = TracedFloat(value)
         number._carried = (recorder, noise)
@@ -122,8 +129,11 @@ _UFUNCS: dict[Any, str] = {
 
 @unwatched
 def operate(name: str, left: Any, right: Any) -> Any:
-    """Apply an operation to two numbers, at least one of which carries noise. Return the result,
-    which keeps the noise if possible. name: The name of the operation, such as `add` or `lt`."""
+    """Return the result of an operation on two numbers, at least one of which carries noise. The
+    result carries noise if its distribution is known.
+
+    name: The operation: `add`, `sub`, `mul`, `truediv`, `lt`, `le`, `gt` or `ge`.
+    """
     found = carried(left) or carried(right)
     if found is None or not found[0].is_open:
         return OPERATIONS[name](plain(left), plain(right))
@@ -145,12 +155,11 @@ def _method(name: str, *, is_reflected: bool = False) -> Any:
 
 
 def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Apply a universal function of NumPy, such as `np.add`, to numbers of which some carry noise.
-    Return the result, which keeps the noise after a sum, difference, product, quotient or
-    comparison.
+    """Apply a universal function of NumPy, such as `np.add`, to numbers, some of which carry noise.
+    Return the result, which carries noise after a sum, difference, product or quotient.
 
-    method: The name of its method, such as `__call__`.
-    options: Its keyword arguments.
+    method: The name of the method of the universal function, such as `__call__` or `reduce`.
+    options: The keyword arguments.
     """
     name, out = _UFUNCS.get(ufunc), options.pop("out", None)
     if ufunc is np.negative and method == "__call__":
@@ -176,8 +185,8 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
 
 
 class _Scalar:
-    """Methods of the floats and integers that carry noise. They are copied into their classes, not
-    inherited, since NumPy reads the type of a number from its first base class."""
+    """Methods of the floats and integers that carry noise. They are copied into these classes, not
+    inherited, since NumPy derives the type of a number from its first base class."""
 
     _carried: Carried | None = None
 
@@ -191,8 +200,8 @@ class _Scalar:
         return self
 
     def item(self) -> Any:
-        """Return the number itself, not a plain number as NumPy does, so that it keeps its
-        noise."""
+        """Return the number itself, so that it keeps its noise. (In NumPy, `item` returns a plain
+        number.)"""
         return self
 
     def tolist(self) -> Any:
@@ -221,15 +230,15 @@ def _carrying(kind: type[Any]) -> Any:
     for name, value in vars(_Scalar).items():
         if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__"):
             setattr(kind, name, value)
-    # Messages of exceptions then name the true type, such as `float`.
+    # Then the messages of exceptions name the true type, such as `float`.
     kind.__name__ = kind._kind.__name__
     return kind
 
 
 @_carrying
 class TracedFloat(np.float64):
-    """A float that carries noise. It derives from `np.float64`, so that NumPy's operators defer to
-    its methods."""
+    """A float that carries noise. It derives from `np.float64`, so that NumPy's operators call its
+    methods."""
 
     _kind: Any = float
     _carried: Carried | None
@@ -240,7 +249,7 @@ class TracedFloat(np.float64):
 
 @_carrying
 class TracedFloat64(np.float64):
-    """A float of NumPy (`np.float64`) that carries noise."""
+    """An `np.float64` that carries noise."""
 
     _kind: Any = np.float64
     _carried: Carried | None
@@ -253,8 +262,8 @@ class TracedFloat64(np.float64):
 
 @_carrying
 class TracedInteger(np.int64):
-    """An integer that carries noise. It derives from `np.int64`, so that NumPy's operators defer to
-    its methods."""
+    """An integer that carries noise. It derives from `np.int64`, so that NumPy's operators call its
+    methods."""
 
     _kind: Any = int
     _carried: Carried | None
@@ -271,7 +280,7 @@ class TracedInteger(np.int64):
 
 
 class TracedArray(np.ndarray):
-    """An array in which each entry carries its own noise."""
+    """An array whose entries carry noise, each its own."""
 
     _carried: Carried | None = None
 
@@ -282,8 +291,8 @@ class TracedArray(np.ndarray):
         return _applied(ufunc, method, inputs, options)
 
     def _of(self, change: Callable[[Any], Any]) -> Any:
-        """Apply a function that indexes or reshapes an array, both to the numbers and to their
-        noise. Return the resulting array, which carries noise."""
+        """Apply a function that indexes or reshapes an array, to the numbers and to their noise.
+        Return the result, which carries noise."""
         value = change(np.asarray(self))
         if self._carried is None:
             return value
@@ -336,8 +345,8 @@ class TracedArray(np.ndarray):
 
 
 def _keeping(name: str) -> Any:
-    """Return a method for arrays that carry noise. It calls the method `name` of `np.ndarray`,
-    which only moves or copies entries, and keeps their noise."""
+    """Return a method of `TracedArray` that calls the method of `np.ndarray` with the same name,
+    and keeps the noise. The method must only move or copy entries, such as `reshape`."""
 
     def method(self: Any, *options: Any, **more: Any) -> Any:
         return self._of(lambda array: getattr(array, name)(*options, **more))

@@ -1,5 +1,5 @@
-"""Primitives: the functions that draw noise. During a run, functions that call the `Recorder`
-replace them. The generator `replacements` of each module yields these replacements."""
+"""Replace the functions that draw noise. In each module, `replacements` yields the functions that
+replace them during a run and record their draws."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 class Replacement(NamedTuple):
-    """A new value that an attribute of a module or class (`owner`) has during a run."""
+    """A new value for an attribute of a module or class during a run.
+
+    owner: The module or class.
+    name: The name of the attribute.
+    value: The new value.
+    """
 
     owner: Any
     name: str
@@ -24,16 +29,19 @@ class Replacement(NamedTuple):
 
 
 class Replacements(NamedTuple):
-    """New values that attributes of one module or class (`owner`) have during a run. values: new
-    value by name of the attribute."""
+    """New values for several attributes of one module or class during a run.
+
+    owner: The module or class.
+    values: Maps the name of each attribute to its new value.
+    """
 
     owner: Any
     values: dict[str, Any]
 
 
 def grouped(every: Iterable[Replacement]) -> list[Replacements]:
-    """Return the new values of attributes, grouped by module or class. If an attribute has a second
-    new value, it is put into a later group of the same owner."""
+    """Return the new values of attributes, grouped by module or class. If an attribute occurs
+    twice, its second value is in a later group of the same module or class."""
     found: list[Replacements] = []
     latest: dict[int, Replacements] = {}
     for owner, name, value in every:
@@ -47,7 +55,8 @@ def grouped(every: Iterable[Replacement]) -> list[Replacements]:
 
 def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
     """Return a method that replaces the method `real`, which draws noise. It calls `real` with
-    plain numbers while the recording of draws pauses, and returns `record(result, *arguments)`."""
+    plain numbers and without recording the draws inside, then returns `record(result,
+    *arguments)`."""
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
         args, named = bare(args), {key: bare(one) for key, one in named.items()}
@@ -61,12 +70,13 @@ def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[...,
 def chosen(
     recorder: Recorder, label: str, outcomes: Sequence[Any], law: Sequence[float], result: Any
 ) -> Any:
-    """Record the result of a mechanism with few outcomes, and return it. In a second run, return
-    the result of the first run.
+    """Record that a mechanism of a library chose one of a few outcomes, and return the outcome. In
+    a second run, return the outcome of the first run.
 
-    label: name of the mechanism in reports.
-    outcomes: possible results.
-    law: probability of each outcome.
+    label: The name of the mechanism in reports.
+    outcomes: The possible outcomes.
+    law: The probability of each outcome.
+    result: The outcome in this run.
     """
     place = next((place for place, one in enumerate(outcomes) if one is result or one == result), 0)
     parameters, few = {"n": len(law), "p": list(law)}, list(enumerate(law))
@@ -75,8 +85,11 @@ def chosen(
 
 
 def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
-    """Return [(0, probability of False), (1, probability of True)] for a random pick from items, if
-    all items are Booleans; else None. law: probability of each item."""
+    """Return [(0, probability of False), (1, probability of True)] for a random pick from a list of
+    Booleans; None if the list has other items.
+
+    law: The probability of each item.
+    """
     if not len(things) or not all(isinstance(one, (bool, np.bool_)) for one in things):
         return None
     true = float(sum(p for one, p in zip(things, law) if one))

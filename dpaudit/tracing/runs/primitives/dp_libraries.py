@@ -1,6 +1,7 @@
-"""Mechanisms of diffprivlib, OpenDP and PyDP. A mechanism adds noise to its argument, or picks one
-of a few outcomes with probabilities that depend on the argument. A function that keeps its data
-inside, out of sight of the trace, is recorded as opaque: its law and its cost are unknown."""
+"""Replace the mechanisms of diffprivlib, OpenDP and PyDP. A mechanism adds noise to its argument,
+or picks one of a few outcomes with probabilities that depend on the argument. The output of a
+function that keeps the data inside an object is recorded as opaque: its distribution and its cost
+are unknown."""
 
 from __future__ import annotations
 
@@ -34,12 +35,12 @@ def _is_number(value: Any) -> bool:
 def _of_module(
     home: str, name: str, methods: tuple[str, ...]
 ) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """Yield (class, method name, function) for each of some methods that a class of a library has;
-    nothing if the module of the class is not loaded.
+    """Yield (class, method name, method) for each of the given methods that a class of a library
+    has. Yield nothing if the module is not loaded.
 
-    home: name of the module.
-    name: name of the class.
-    methods: names of the methods.
+    home: The name of the module.
+    name: The name of the class.
+    methods: The names of the methods.
     """
     kind = getattr(sys.modules.get(home), name, None)
     for method in methods:
@@ -52,9 +53,9 @@ def _opaque(recorder: Recorder, real: Callable[..., Any], label: str) -> Any:
     return recorded(recorder, real, lambda result, *_, **__: recorder.opaque(label, result))
 
 
-# diffprivlib.
+# Mechanisms of diffprivlib.
 
-# Parameters of a mechanism that a trace compares between the inputs.
+# Parameters of a mechanism whose values a trace compares between the two inputs.
 _SHOWN = ("epsilon", "delta", "sensitivity", "lower", "upper", "gamma")
 
 
@@ -90,13 +91,12 @@ def _randomise(recorder: Recorder, real: Any) -> Any:
 
 
 def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
-    """Return (law, scale) of the noise that a diffprivlib mechanism adds.
+    """Return (distribution, scale) of the noise that a mechanism of diffprivlib adds. A mechanism
+    that truncates or folds the noised value afterwards has the distribution of its noise. Return
+    ("unknown", None) if the distribution depends on the argument, as for a mechanism that draws
+    again until the output is within bounds.
 
-    The law is "unknown" if it depends on the value, as for a mechanism that resamples until the
-    output is within bounds. A mechanism that truncates or folds the noised value afterwards has the
-    law of its noise.
-
-    name: name of the class.
+    name: The name of the mechanism's class, such as `Laplace`.
     """
     epsilon, delta = (float(getattr(mechanism, one, 0.0)) for one in ("epsilon", "delta"))
     sensitivity = float(getattr(mechanism, "sensitivity", 0.0))
@@ -114,11 +114,11 @@ def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
 
 
 def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[float]] | None:
-    """Return (outcomes, probabilities) of a discrete diffprivlib mechanism; None for a mechanism of
-    another kind.
+    """Return (outcomes, probabilities) of a mechanism of diffprivlib that picks one of a few
+    outcomes; None for any other mechanism.
 
-    name: name of the class.
-    value: argument of the mechanism.
+    name: The name of the mechanism's class, such as `Exponential`.
+    value: The argument of the mechanism.
     """
     if name == "Binary":
         is_second = int(value != mechanism.value0)
@@ -138,12 +138,13 @@ def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[floa
     return None
 
 
-# OpenDP. The library describes how a measurement was constructed. A trace uses this description to
-# run the parts of a composed measurement one by one.
+# Measurements of OpenDP (its word for mechanisms). The library describes how a measurement was
+# constructed. From this description, a trace runs the parts of a composed measurement one by one.
 
 # Constructors of measurements that add noise to numbers.
 _NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_noise")
-# Constructors that convert the privacy guarantee of a measurement, and draw as this measurement.
+# Constructors that only convert the privacy guarantee of another measurement, and draw the same
+# noise.
 _SAME = (
     "make_approximate",
     "make_fix_delta",
@@ -152,7 +153,7 @@ _SAME = (
     "make_pureDP_to_zCDP",
     "make_zCDP_to_approxDP",
 )
-# Constructors of measurements that return the outputs of several measurements.
+# Constructors of measurements that return a list with the outputs of several measurements.
 _SEVERAL = ("make_basic_composition", "make_composition")
 
 
@@ -176,11 +177,11 @@ def _measured(recorder: Recorder, real: Callable[..., Any]) -> Any:
 
 
 def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg: Any) -> Any:
-    """Invoke an OpenDP measurement, record its noise, and return its output. A composed measurement
-    is invoked part by part.
+    """Return the output of an OpenDP measurement (a mechanism), and record its noise. The parts of
+    a composed measurement are run one by one.
 
-    real: the method of the library that invokes a measurement.
-    arg: argument of the measurement.
+    real: The method of the library that runs a measurement.
+    arg: The argument of the measurement.
     """
     name, given = _made(measurement)
     if name == "make_chain_mt":
@@ -216,8 +217,8 @@ def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg
 
 
 def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
-    """Return (name, arguments by name) of the constructor that made an OpenDP measurement; (None,
-    {}) if the version of OpenDP does not describe them."""
+    """Return the constructor of an OpenDP measurement, as (name, arguments by name); (None, {}) if
+    this version of OpenDP does not describe it."""
     said = getattr(measurement, "__opendp_dict__", None) or {}
     given = said.get("__kwargs__") or {}
     needed = {
@@ -237,10 +238,10 @@ def _response(
     name: str | None, given: dict[str, Any], arg: Any
 ) -> tuple[list[Any], list[float]] | None:
     """Return (outcomes, probabilities) of an OpenDP measurement that is randomized response; None
-    for a measurement of another kind.
+    for any other measurement.
 
-    name, given: name of its constructor, and the arguments of the constructor by name.
-    arg: argument of the measurement.
+    name, given: The name of its constructor, and the arguments of the constructor by name.
+    arg: The argument of the measurement.
     """
     if name not in ("make_randomized_response", "make_randomized_response_bool"):
         return None
@@ -253,9 +254,11 @@ def _response(
 
 
 def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
-    """Return whether an OpenDP measurement adds noise to its argument. This is so if its
-    constructor is in `_NOISE`, and the argument and the result are two numbers, or two lists of
-    numbers of equal length. name: name of the constructor."""
+    """Return whether an OpenDP measurement adds noise to its argument: its constructor is in
+    `_NOISE`, and argument and result are two numbers, or two lists of numbers of equal length.
+
+    name: The name of the constructor.
+    """
     if name not in _NOISE:
         return False
     if isinstance(arg, list) != isinstance(result, list):
@@ -269,11 +272,11 @@ def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
 def _measured_law(
     name: str | None, given: dict[str, Any], measurement: Any, result: Any
 ) -> tuple[str, float | None]:
-    """Return (law, scale) of the noise that an OpenDP measurement adds; ("unknown", None) if they
-    are unknown.
+    """Return (distribution, scale) of the noise that an OpenDP measurement adds; ("unknown", None)
+    if they are unknown.
 
-    name, given: name of its constructor, and the arguments of the constructor by name.
-    result: output of the measurement, whose type shows whether the noise is discrete.
+    name, given: The name of its constructor, and the arguments of the constructor by name.
+    result: The output of the measurement. If it is an integer, the noise is discrete.
     """
     measure = str(getattr(measurement, "output_measure", ""))
     is_whole = isinstance(result[0] if isinstance(result, list) else result, int)
@@ -287,11 +290,12 @@ def _measured_law(
     return (law, float(scale)) if _is_number(scale) else ("unknown", None)
 
 
-# PyDP. Its algorithms for whole datasets are recorded as opaque.
+# Mechanisms of PyDP. Outputs of its algorithms for whole datasets are recorded as opaque: their
+# distribution and cost are unknown.
 
 _NOISED = "pydp.algorithms.numerical_mechanisms"
-# (module, class, methods): methods that compute an output from data inside an object, which a trace
-# cannot see.
+# (module, class, methods) for methods that compute their output from data inside an object, which a
+# trace does not see.
 _OPAQUE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pydp.algorithms._algorithm", "MetaAlgorithm", ("quick_result", "result")),
     (
@@ -346,8 +350,8 @@ def _sample(
 
 
 def _number(mechanism: Any, name: str) -> float | None:
-    """Return the number in the attribute `name` of a mechanism or, if the attribute is a method,
-    the number that it returns; None if there is no number."""
+    """Return the number in the attribute `name` of a mechanism; if the attribute is a method, the
+    number that it returns. Return None if there is no number."""
     value = getattr(mechanism, name, None)
     if callable(value):
         value = value()

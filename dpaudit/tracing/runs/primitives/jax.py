@@ -1,9 +1,10 @@
-"""Samplers of JAX. Arrays of JAX cannot carry noise, so a table holds the noise of drawn arrays,
-and of the results of a few operations on them.
+"""Replace the functions of `jax.random`. An array of JAX cannot be a subclass that carries noise,
+so a table maps each array to its noise. The table also has the results of sums, products and a few
+other operations.
 
-A run of a trace disables `jax.jit` (`eager`), so that the operations of compiled functions are seen
-as well. Inside of `jax.vmap` and `jax.grad`, the values of an operation are not known: noise that
-is drawn there is "compiled, not traced".
+During a run, `jax.jit` is disabled (`eager`), so that the operations inside of compiled functions
+are seen, too. Inside of `jax.vmap` and `jax.grad`, arrays have no values; noise that is drawn there
+is reported as "compiled, not traced".
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-# For functions of `jax.random`: (law, names of the parameters after the key, scale). The scale is a
-# number, or None if the parameters give it.
+# Maps the name of a function of `jax.random` to (distribution, names of the parameters after the
+# key, scale). The scale is None if it follows from the arguments.
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], float | None]] = {
     "normal": ("normal", ("shape", "dtype"), 1.0),
     "laplace": ("laplace", ("shape", "dtype"), 1.0),
@@ -37,25 +38,27 @@ _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], float | None]] = {
     "randint": ("integers", ("shape", "minval", "maxval", "dtype"), None),
     "bernoulli": ("binomial", ("p", "shape"), None),
 }
-# Samplers of `jax.random` whose noise a trace does not follow.
+# Functions of `jax.random` whose noise is not followed through the program, so that its cost is
+# unknown.
 _OPAQUE = (
     *("beta", "binomial", "categorical", "choice", "dirichlet", "gamma", "geometric", "logistic"),
     *("lognormal", "multivariate_normal", "pareto", "permutation", "poisson", "rademacher"),
     *("rayleigh", "t", "truncated_normal", "weibull_min"),
 )
-# For primitive operations of `jax.lax`: name of the operation on traced numbers.
+# Maps operations of `jax.lax` to the same operations on NumPy numbers that carry noise.
 _OPERATIONS = {
     **{f"{name}_p": name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
     "div_p": "truediv",
 }
-# Primitive operations of `jax.lax` that change only the shape or the type of the numbers.
+# Operations of `jax.lax` that change only the shape or the type of the numbers.
 _FORMS = ("convert_element_type_p", "copy_p", "reshape_p", "squeeze_p")
-# Largest number of integers that are listed with their probabilities.
+# Largest number of outcomes of random integers that are listed with their probabilities.
 _FEW = 64
 
 
 def eager() -> Any:
-    """Return a context in which JAX compiles no functions."""
+    """Return a context in which `jax.jit` compiles nothing; an empty context if JAX is not
+    loaded."""
     jax: Any = sys.modules.get("jax")
     return jax.disable_jit() if hasattr(jax, "disable_jit") else nullcontext()
 
@@ -77,10 +80,10 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
 
 
 class _Table:
-    """The JAX arrays of the present run that carry noise, with their traced numbers (NumPy arrays
-    that carry noise).
+    """Maps the JAX arrays of the present run that carry noise to NumPy arrays of the same numbers,
+    which remember from which noise they were computed.
 
-    recorder: the proxy for the recorder of the present run.
+    recorder: The proxy for the recorder of the present run.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -89,14 +92,17 @@ class _Table:
         self._run: Any = None
 
     def numbers(self, array: Any) -> Any:
-        """Return the traced numbers of a JAX array; None if it carries no noise."""
+        """Return the NumPy array that has the numbers of a JAX array and remembers their noise;
+        None if the JAX array has no noise."""
         if self._run is not self.recorder.itself:
             self._run, self._known = self.recorder.itself, {}
         return self._known.get(id(array), (None, None))[1]
 
     def array(self, numbers: Any, like: Any) -> Any:
-        """Return traced numbers as a JAX array, and store their noise. like: a JAX array with the
-        type of the result."""
+        """Return numbers as a JAX array. If they carry noise, add the array to the table.
+
+        like: A JAX array with the type of the result.
+        """
         made = sys.modules["jax"].numpy.asarray(np.asarray(plain(numbers)), dtype=like.dtype)
         if carried(numbers) is not None:
             self.numbers(made)
@@ -109,8 +115,8 @@ def _is_compiled(value: Any) -> bool:
 
 
 def _real(recorder: Recorder, sampler: Any, *args: Any, **named: Any) -> Any:
-    """Return the result of a sampler of JAX. The sampler is compiled, since it would take long
-    otherwise."""
+    """Return the result of a function of `jax.random`, called without recording draws. JAX may
+    compile it meanwhile, since it would be slow otherwise."""
     with sys.modules["jax"].disable_jit(False):
         return recorder.real(sampler, *args, **named)
 
@@ -164,9 +170,13 @@ def _sampler(table: _Table, name: str, real: Any) -> Any:
 
 
 def _parameters(law: str, given: Any) -> tuple[dict[str, Any], list[tuple[Any, float]] | None]:
-    """Return (parameters, outcomes) of a draw: the parameters of its law by name, and (outcome,
-    probability) for each outcome, or None if there are many outcomes. given: arguments of the
-    sampler by name."""
+    """Return (parameters, outcomes) of a draw: the parameters of its distribution by name, and a
+    list of (outcome, probability). The list is None if the distribution is continuous or has many
+    outcomes.
+
+    law: The name of the distribution.
+    given: The arguments of the function of `jax.random` by name.
+    """
     if law in ("uniform", "integers"):
         low, high = (np.asarray(given[name])[()] for name in ("minval", "maxval"))
         if law == "integers" and not np.ndim(low) and 0 < high - low <= _FEW:
@@ -180,11 +190,12 @@ def _parameters(law: str, given: Any) -> tuple[dict[str, Any], list[tuple[Any, f
 
 
 def _bound(table: _Table, name: str, real: Any) -> Any:
-    """Return a replacement of the method `bind`, which applies a primitive operation of JAX. The
-    result keeps the noise of the arguments.
+    """Return a function that replaces the method `bind` of an operation of `jax.lax`, such as an
+    addition. `bind` applies the operation; the replacement also keeps the noise of the arguments in
+    the result.
 
-    name: name of the operation.
-    real: the replaced method.
+    name: The name of the operation, such as `add_p`.
+    real: The original method.
     """
     recorder = table.recorder
 

@@ -1,4 +1,5 @@
-"""Generators of NumPy, the functions of `numpy.random`, and the distributions of `scipy.stats`."""
+"""Replace the random generators of NumPy, the functions of `numpy.random`, and the method `rvs` of
+distributions in `scipy.stats`."""
 
 from __future__ import annotations
 
@@ -18,17 +19,18 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-# Largest number of outcomes of a discrete law that are listed with their probabilities.
+# Discrete distributions with at most this number of outcomes are recorded with the probability of
+# each outcome.
 _FEW = 64
 
 
 class _Spec(NamedTuple):
-    """A function of NumPy that draws noise.
+    """Describes a function of NumPy that draws noise.
 
-    law: name of the law that it draws from.
-    names: names of its parameters, in order.
-    scale: function that computes the scale of the noise from the arguments by name.
-    defaults: default values of the parameters, by name.
+    law: The name of the distribution.
+    names: The names of the parameters, in order.
+    scale: A function from the arguments by name to the scale of the noise.
+    defaults: The default values of parameters, by name.
     """
 
     law: str
@@ -87,11 +89,11 @@ _SPECS: dict[str, _Spec] = {
     "randint": _Spec("integers", ("low", "high", "size"), _none),
 }
 _POSITIONAL_ONE = {"rand": ("random_sample",), "randn": ("standard_normal",)}
-# Functions that draw uniform numbers in [0, 1). Without arguments, they take a faster path.
+# Functions that draw uniform numbers from [0, 1). Calls without arguments take a fast path.
 _UNIFORM = ("random", "random_sample", "ranf")
 _PICKS = ("choice", "permutation", "shuffle", "permuted")
-# Functions that draw vectors with dependent entries. A second run repeats the vectors, but a trace
-# does not know the cost of such noise.
+# Functions that draw vectors with dependent entries. A second run repeats the vectors, but the cost
+# of such noise is unknown.
 _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 
 
@@ -99,13 +101,13 @@ _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 def _called(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Call a function of NumPy that draws noise, record its draw, and return the drawn numbers,
-    which carry their noise.
+    """Call a function of NumPy that draws noise, and record the draw. Return the drawn numbers,
+    which carry noise.
 
-    label: name of the function in reports.
-    name: its name in NumPy.
-    real: the function.
-    args, named: its arguments.
+    label: The name of the function in reports.
+    name: The name of the function in NumPy, such as `laplace`.
+    real: The function.
+    args, named: The arguments of the call.
     """
     if args or named:
         args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
@@ -143,19 +145,22 @@ def _called(
 
 
 def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the range of random integers as {"low": …, "high": …}, where `high` is exclusive.
-    given: arguments of the function that draws, by name."""
+    """Return the range of random integers as {"low": …, "high": …}, where `high` itself is never
+    drawn.
+
+    given: The arguments of `integers` or `randint`, by name.
+    """
     low, high = given.get("low"), given.get("high")
     start, stop = (0, low) if high is None else (low, high)
     return {"low": int(start or 0), "high": int(stop or 0) + bool(given.get("endpoint", False))}
 
 
 def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return (outcome, probability) for each outcome of a discrete law; None for another law, or if
-    there are more than 64 outcomes.
+    """Return a list of (outcome, probability) for random integers or a binomial distribution; None
+    for another distribution, or if there are more than 64 outcomes.
 
-    name: name of the function of NumPy that draws.
-    given: its arguments by name.
+    name: The name of the function of NumPy that draws.
+    given: The arguments of the function by name.
     """
     if name in ("integers", "randint"):
         low: Any = given.get("low")
@@ -177,8 +182,14 @@ def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | 
 def _picked(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Call a function of NumPy that permutes or picks items, and return the result. The indexes of
-    the items are recorded as the draw. The parameters are the parameters of `_called`."""
+    """Call a function of NumPy that permutes or picks items, and return its result. The indexes of
+    the items are recorded as the draw.
+
+    label: The name of the function in reports.
+    name: The name of the function in NumPy, such as `choice`.
+    real: The function.
+    args, named: The arguments of the call.
+    """
     if name == "choice":
         names = ("a", "size", "replace", "p", "axis", "shuffle")
         given = {**dict(zip(names, args)), **named}
@@ -193,8 +204,9 @@ def _picked(
         is_again = given.get("replace", True) or given.get("size") is None
         coin = as_coin(things, law) if is_again and np.ndim(things) == 1 else None
         if coin is not None:
-            # Items without weights may be records. Probabilities that differ because one input has
-            # one record more are no leak by themselves, so that they are not recorded.
+            # Items without weights may be records. If one input has a record more, the
+            # probabilities differ, but this is no leak by itself. So the probabilities are not
+            # recorded.
             parameters: dict[str, Any] = {"n": many}
             if weights is not None:
                 parameters = {"n": 2, "p": np.array([p for _, p in coin])}
@@ -230,8 +242,10 @@ _NAMES = (*_SPECS, *_POSITIONAL_ONE, *_PICKS, *_VECTORS)
 
 
 def _watched(kind: type[Any]) -> Any:
-    """Return a subclass of a class of random generators. The draws of its generators are recorded.
-    kind: the class, np.random.Generator or np.random.RandomState."""
+    """Return a subclass of a class of random generators whose instances record their draws.
+
+    kind: np.random.Generator or np.random.RandomState.
+    """
 
     def method(name: str) -> Any:
         def draw(self: Any, *args: Any, **named: Any) -> Any:
@@ -252,8 +266,9 @@ RandomState = _watched(np.random.RandomState)
 
 
 def wrapped(value: Any, recorder: Recorder) -> Any:
-    """Return a random generator that takes its draws from the stream of the given generator, and
-    records them; None if `value` is no generator of NumPy, or an instance of a user's subclass."""
+    """Return a random generator that draws the same numbers as a given generator, from the same
+    stream, and records the draws. Return None if `value` is no generator of NumPy, or an instance
+    of a user's subclass."""
     if type(value) is np.random.Generator:
         found = Generator(value.bit_generator)
     elif type(value) is np.random.RandomState:
@@ -294,8 +309,8 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
         return seed(*args, **named)
 
     class Kind(type):
-        """Metaclass with which `isinstance(value, np.random.RandomState)` stays true for generators
-        that were made before the replacement of this class. Libraries make this check."""
+        """Metaclass that keeps `isinstance(value, np.random.RandomState)` true, during a run, for
+        generators that were made before the run. Libraries make this check."""
 
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, np.random.mtrand.RandomState)
@@ -314,7 +329,7 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     yield from _of_scipy(recorder)
 
 
-# For distributions of scipy.stats: name of the law. Frozen distributions have the same names.
+# Maps the name of a distribution of scipy.stats to the name of the distribution here.
 _LAWS = {
     "laplace": "laplace",
     "norm": "normal",
@@ -329,7 +344,8 @@ _LAWS = {
 
 
 def _of_scipy(recorder: Recorder) -> Iterator[Replacement]:
-    # If scipy.stats is loaded, this private module of it is loaded, too.
+    # If scipy.stats is loaded, this private module is loaded, too. It defines the method `rvs` of
+    # all distributions.
     inside: Any = sys.modules.get("scipy.stats._distn_infrastructure")
     for kind in () if inside is None else (inside.rv_generic, inside.rv_discrete):
         if "rvs" in vars(kind):

@@ -1,4 +1,4 @@
-"""Primitives of the user: functions or methods that add noise to their first argument.
+"""Replace the user's primitives: functions or methods that add noise to their first argument.
 
 A user names a primitive with `--primitive my.lib:add_noise`. A library names it by an entry point
 of the group `dpaudit.primitives` in its pyproject.toml:
@@ -32,21 +32,22 @@ if TYPE_CHECKING:
 
 
 GROUP = "dpaudit.primitives"
-# For names of arguments that are the scale: the law that the name implies.
+# Maps the name of an argument that is the scale of the noise to the distribution that this name
+# implies.
 _SCALES = {"scale": "unknown", "b": "laplace", "sigma": "normal"}
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def named(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a primitive (a function that draws noise) that the user named. The
-    recorder counts its calls, so that a function that is never called can be reported."""
+    """Yield the replacements of a function that the user named as a primitive (a function that adds
+    noise). Its calls are counted, so that a report can say that it was never called."""
     recorder.calls.setdefault(_label(function), 0)
     yield from replacements(function, recorder)
 
 
 def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a primitive (a function that draws noise): in all loaded modules
-    for a function, in its class for a method."""
+    """Yield the replacements of a function or method that adds noise: for a function, one for each
+    name by which a loaded module refers to it; for a method, one in its class."""
     if isinstance(function, MethodType):
         bound = function.__self__
         owner: Any = bound if isinstance(bound, type) else type(bound)
@@ -57,7 +58,8 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
         yield from _in_class(function, owner, recorder)
         return
     noised = _noised(function, recorder, is_method=False)
-    # The type is compared first, for speed: modules have some hundred thousand names.
+    # The type is compared first, to save time: the loaded modules may have some hundred thousand
+    # names.
     kind, called = FunctionType, getattr(function, "__qualname__", None)
     for module in list(sys.modules.values()):
         scope = getattr(module, "__dict__", None)
@@ -71,8 +73,8 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
 
 
 def announced(recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of the primitives (functions that draw noise) that loaded libraries
-    name by entry points. An entry point that cannot be loaded is ignored."""
+    """Yield the replacements of the functions that loaded libraries declare, by entry points, as
+    functions that add noise. An entry point that cannot be loaded is ignored."""
     for entry in _entry_points():
         if entry.value.partition(":")[0].strip() in sys.modules:
             try:
@@ -93,7 +95,7 @@ def _entry_points() -> list[Any]:
 
 
 def _owner(function: Any) -> type[Any] | None:
-    """Return the class in which a method is defined; None for a function."""
+    """Return the class in which a method is defined; None for a function outside of classes."""
     owner: Any = sys.modules.get(getattr(function, "__module__", None) or "")
     if not isinstance(function, FunctionType) or not isinstance(owner, ModuleType):
         return None
@@ -103,8 +105,11 @@ def _owner(function: Any) -> type[Any] | None:
 
 
 def _in_class(function: Any, owner: type[Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a primitive that is a method, class method or static method, in a
-    class and its bases. owner: the class."""
+    """Yield the replacements of a method, class method or static method that adds noise, wherever
+    its class and the base classes define it.
+
+    owner: The class.
+    """
     for kind in owner.__mro__:
         for name, value in list(vars(kind).items()):
             if value is function:
@@ -143,8 +148,8 @@ def _label(function: Any) -> str:
 
 
 def _is_twin(value: Any, function: Any) -> bool:
-    """Return whether two functions come from the same lines of a file. A file that is imported
-    under two module names gives two such functions."""
+    """Return whether two functions are defined by the same lines of the same file. This is so if
+    the file was imported under two module names."""
     if not isinstance(value, FunctionType) or not isinstance(function, FunctionType):
         return False
     one, other = value.__code__, function.__code__
@@ -160,7 +165,9 @@ def _has_name(function: Any) -> bool:
 def _given(
     function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the arguments of a call of a function by parameter name, in order."""
+    """Return the arguments of a call as a mapping from parameter names to values, in the order of
+    the parameters. For a function without a signature, positional arguments have the keys "0", "1",
+    …."""
     try:
         return inspect.signature(function).bind(*args, **named).arguments
     except (TypeError, ValueError):  # a compiled function has no signature
@@ -168,8 +175,8 @@ def _given(
 
 
 def _numbers(value: Any) -> Any:
-    """Return a number as it is, and a list or array of numbers as an array; None for other
-    values."""
+    """Return a number unchanged, and a list, tuple or array of numbers as an array; None for any
+    other value."""
     if isinstance(value, _NUMBERS) and not isinstance(value, (bool, np.bool_)):
         return value
     if isinstance(value, (list, tuple, np.ndarray)) and not isinstance(value, TracedArray):

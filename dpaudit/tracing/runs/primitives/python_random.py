@@ -1,4 +1,5 @@
-"""The modules `random` and `secrets`, and generators of the class `random.Random`."""
+"""Replace the functions of the modules `random` and `secrets`, and the methods of
+`random.Random`."""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
     from ..recording import Recorder
 
-    # For a function that draws noise: the names of its parameters, in order, and a function from
-    # its arguments by name to keyword arguments of `Recorder.drawn` (law, scale, location, ...).
+    # Describes a function that draws noise: (names of its parameters, function). The function turns
+    # the arguments by name into keyword arguments of `Recorder.drawn`, such as law and scale.
     _Spec = tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]]
 
 
-# Largest number of outcomes of a discrete law that are listed with their probabilities.
+# Discrete distributions with at most this number of outcomes are recorded with the probability of
+# each outcome.
 _FEW = 64
 
 
@@ -135,8 +137,8 @@ def _picked(
     if coin is not None:
         places = recorder.real(real, *args, **named)
         places = np.array(places, dtype=int) if name == "choices" else int(places)
-        # Items without weights may be records. Probabilities that differ because one input has one
-        # record more are no leak by themselves, so that they are not recorded.
+        # Items without weights may be records. If one input has a record more, the probabilities
+        # differ, but this is no leak by itself. So the probabilities are not recorded.
         if weights is not None:
             parameters = {"n": 2, "p": [p for _, p in coin]}
         got = recorder.picked(label, "choice", places, parameters=parameters, outcomes=coin)

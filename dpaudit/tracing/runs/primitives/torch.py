@@ -1,5 +1,6 @@
-"""Samplers of PyTorch: functions, methods that fill a tensor, and distributions. A drawn tensor
-carries its noise, which a trace follows through sums, differences, scaling and comparisons."""
+"""Replace the functions and methods of PyTorch that draw noise, and its distributions. A drawn
+tensor is an instance of a subclass that remembers from which noise its numbers were computed,
+through sums, differences, scaling and comparisons."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-# For functions of PyTorch: (law, names of the first parameters, scale). The scale is the name of a
-# parameter, a number, or None.
+# Maps the name of a function of PyTorch to (distribution, names of the first parameters, scale).
+# The scale is the name of the parameter that gives it, a number, or None if the arguments give it
+# in another form.
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], Any]] = {
     "randn": ("normal", (), 1.0),
     "randn_like": ("normal", ("input",), 1.0),
@@ -47,9 +49,11 @@ _DEFAULTS = {
     **dict.fromkeys(("std", "to", "lambd", "sigma"), 1.0),
 }
 _LOCATIONS = ("mean", "median")
-# Largest number of outcomes of a discrete law that are listed with their probabilities.
+# Discrete distributions with at most this number of outcomes are recorded with the probability of
+# each outcome.
 _FEW = 64
-# For classes of torch.distributions: law, and the attributes for location and scale.
+# Maps a class of torch.distributions to (distribution, attribute with the location, attribute with
+# the scale). None stands for a class without such an attribute.
 _DISTRIBUTIONS = {
     "Laplace": ("laplace", "loc", "scale"),
     "Normal": ("normal", "loc", "scale"),
@@ -58,15 +62,16 @@ _DISTRIBUTIONS = {
     "Exponential": ("exponential", None, "rate"),
     "Uniform": ("uniform", None, None),
 }
-# For PyTorch operations on two tensors, or a tensor and a number: name of the operation on traced
-# numbers.
+# Maps operations of PyTorch on a tensor and a tensor or number to the same operations on NumPy
+# numbers that carry noise.
 _OPERATIONS = {
     **{name: name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
     "div": "truediv",
     "true_divide": "truediv",
 }
 _REFLECTED = {"__rsub__": "sub", "__rdiv__": "truediv", "__rtruediv__": "truediv"}
-# For methods that rearrange or select the numbers of a tensor: the same operation on an array.
+# Maps methods that only rearrange or select the numbers of a tensor to the same operations on a
+# NumPy array.
 _FORMS: dict[str, Callable[..., Any]] = {
     "clone": lambda array, *_, **__: array,
     "contiguous": lambda array, *_, **__: array,
@@ -81,12 +86,12 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "view_as": lambda array, like: array.reshape(like.shape),
     "__getitem__": lambda array, key: array[key],
 }
-# Methods that change only the type of the numbers.
+# Methods that change only the type or device of the numbers.
 _CASTS = ("double", "float", "to")
 
 
-# For methods that return the numbers of a tensor as Python or NumPy objects: the same operation on
-# traced numbers.
+# Maps methods that return the numbers of a tensor as Python or NumPy objects to the same operations
+# on NumPy numbers that carry noise.
 _READ: dict[str, Callable[[Any], Any]] = {
     "item": lambda numbers: numbers.item(),
     "numpy": lambda numbers: numbers if np.ndim(numbers) else np.asarray(plain(numbers)),
@@ -147,7 +152,7 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
         drawn = _drawn(recorder, f"Tensor.{name}", own, name, spec, args, named)
         if not isinstance(drawn, _tensor_type()):
             return self
-        # in a second run, the tensor gets the noise of the first run
+        # In a second run, the tensor is filled with the noise of the first run.
         with sys.modules["torch"].no_grad():
             own.copy_(drawn.as_subclass(sys.modules["torch"].Tensor))
         if type(self) in (sys.modules["torch"].Tensor, _tensor_type()):
@@ -161,13 +166,13 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
 def _drawn(
     recorder: Recorder, label: str, tensor: Any, name: str, spec: Any, args: Any, named: Any
 ) -> Any:
-    """Record the draw of a sampler of PyTorch, and return a tensor that carries its noise.
+    """Record a draw of PyTorch, and return the drawn numbers as a tensor that carries noise.
 
-    label: name of the sampler in reports.
-    tensor: the drawn numbers.
-    name: name of the sampler in PyTorch.
-    spec: its entry of `_FUNCTIONS` or `_METHODS`.
-    args, named: its arguments.
+    label: The name of the function or method in reports.
+    tensor: The drawn numbers, as a plain tensor.
+    name: The name of the function or method in PyTorch.
+    spec: The entry for it in `_FUNCTIONS` or `_METHODS`.
+    args, named: The arguments of the call.
     """
     law, names, scale_of = spec
     if name == "randint" and (len(args) == 2 or ("low" not in named and len(args) < 2)):
@@ -202,8 +207,12 @@ def _drawn(
 
 
 def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return (outcome, probability) for each outcome of a discrete law; None for another law, or if
-    there are more than 64 outcomes. said: parameters of the law by name."""
+    """Return a list of (outcome, probability) for random integers or Booleans; None for another
+    distribution, or if there are more than 64 outcomes.
+
+    law: The name of the distribution.
+    said: The parameters of the distribution by name.
+    """
     if law == "integers" and 0 < said["high"] - said["low"] <= _FEW:
         return [(one, 1 / (said["high"] - said["low"])) for one in range(said["low"], said["high"])]
     chances = np.unique(said.get("p", ()))
@@ -213,11 +222,12 @@ def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | No
 
 
 def _picked(recorder: Recorder, name: str, tensor: Any, args: Any, named: Any) -> Any:
-    """Record the indexes of picked items as a draw, and return them as a plain tensor.
+    """Record that items were picked at random, and return their indexes as a plain tensor. In a
+    second run, these are the indexes of the first run.
 
-    name: name of the function of PyTorch that picked them.
-    tensor: the indexes.
-    args, named: its arguments.
+    name: `randperm` or `multinomial`, the function that picked them.
+    tensor: The indexes of this run.
+    args, named: The arguments of the call.
     """
     torch: Any = sys.modules["torch"]
     index = _array(tensor)
@@ -272,8 +282,8 @@ def _of_distribution(
 
 
 def _bare(given: Any) -> Any:
-    """Return the arguments of a function with plain numbers and tensors in place of numbers and
-    tensors that carry noise."""
+    """Return the arguments of a call with plain numbers and tensors in place of those that carry
+    noise."""
     if isinstance(given, dict):
         return {name: _bare(one) for name, one in given.items()}
     if type(given) in (tuple, list):
@@ -284,8 +294,8 @@ def _bare(given: Any) -> Any:
 
 
 def _array(value: Any) -> Any:
-    """Return a tensor as an array, or as a number if it has no dimensions. Return other values as
-    they are."""
+    """Return a tensor as a NumPy array, or as a number if it has no dimensions. Return any other
+    value unchanged."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         value = value.as_subclass(torch.Tensor).detach().cpu()
@@ -296,8 +306,10 @@ def _array(value: Any) -> Any:
 
 
 def _tensor(values: Any, like: Any) -> Any:
-    """Return traced numbers (numbers that carry noise) as a tensor that carries the same noise.
-    like: a tensor with the type and device of the result."""
+    """Return numbers as a tensor; if the numbers carry noise, the tensor carries the same noise.
+
+    like: A tensor with the type and device of the result.
+    """
     torch: Any = sys.modules["torch"]
     bare = torch.as_tensor(np.array(plain(values)), dtype=like.dtype, device=like.device)
     if carried(values) is None:
@@ -309,13 +321,13 @@ def _tensor(values: Any, like: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _tensor_type() -> Any:
-    """Return the class of tensors that carry noise. The class is made at the first call, since
-    PyTorch may not be installed."""
+    """Return the class of tensors that carry noise. It is defined at the first call, since PyTorch
+    may not be installed."""
     torch: Any = sys.modules["torch"]
 
     class Tensor(torch.Tensor):  # type: ignore[misc]  # PyTorch may not be installed
-        """A tensor that carries noise. `_numbers` has the same numbers as a number or array that
-        carries noise."""
+        """A tensor that carries noise. `_numbers` has its numbers as a NumPy array or number that
+        carries noise; None if a change in place has removed the noise."""
 
         _numbers: Any = None
 
@@ -336,18 +348,18 @@ def _tensor_type() -> Any:
 
 
 def _operated(name: str, args: Any, named: Any) -> Any:
-    """Apply an operation of PyTorch to tensors that carry noise, and return the result with its
-    noise. Return NotImplemented if a trace does not follow noise through the operation.
+    """Return the result of an operation of PyTorch on tensors, of which some carry noise; the
+    result carries noise, too. Return NotImplemented for an operation that does not keep noise.
 
-    name: name of the operation.
-    args, named: its arguments.
+    name: The name of the operation.
+    args, named: The arguments of the call.
     """
     numbers = getattr(args[0], "_numbers", None)
     if name in _READ and not named and len(args) == 1 and numbers is not None:
         return _READ[name](numbers)
     is_in_place = name.endswith("_") and not name.endswith("__")
     operation = _REFLECTED.get(name) or _OPERATIONS.get(name.rstrip("_") if is_in_place else name)
-    # `alpha` is a factor on the second summand, as in a step of an optimizer
+    # `alpha` is a factor of the second summand, such as the step size of an optimizer
     alpha = named.get("alpha")
     if operation is not None and len(args) == 2 and named.keys() <= {"alpha"}:
         both = [_numbers(one) for one in (args[::-1] if name in _REFLECTED else args)]
@@ -373,12 +385,12 @@ def _operated(name: str, args: Any, named: Any) -> Any:
 
 
 def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
-    """Return the result of a PyTorch operation as a tensor that carries noise. An operation in
-    place changes its first argument and returns it.
+    """Return the result of an operation of PyTorch as a tensor that carries noise. An operation in
+    place, such as `add_`, changes its first argument and returns it.
 
-    numbers: numbers of the result, which carry noise.
-    name: name of the operation.
-    args: its arguments.
+    numbers: The result as a NumPy array or number that carries noise.
+    name: The name of the operation.
+    args: The arguments of the operation.
     """
     if not is_in_place:
         return _tensor(numbers, _natural(name, args, {}))
@@ -392,14 +404,14 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
 
 
 def _natural(name: str, args: Any, named: Any) -> Any:
-    """Return the result of a PyTorch operation on plain tensors, which has the type and shape of
-    the result with noise."""
+    """Return the result of an operation of PyTorch on plain tensors. It shows the type and shape
+    that the result with noise must have."""
     return getattr(sys.modules["torch"].Tensor, name)(*_bare(args), **_bare(named))
 
 
 def _numbers(value: Any) -> Any:
-    """Return the numbers of a tensor as an array, which carries the noise of the tensor if it has
-    noise. Return a number as it is, and None for other values."""
+    """Return the numbers of a tensor as a NumPy array, which carries noise if the tensor does.
+    Return a number unchanged, and None for any other value."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, _tensor_type()) and value._numbers is not None:
         return value._numbers
