@@ -1,1 +1,1 @@
-"""Traces: coupled runs of a mechanism on two inputs, and the lines that leak."""
+"""Find the lines of a mechanism that leak, from runs on two inputs with the same noise."""

@@ -1,8 +1,8 @@
-"""Privacy costs of noise, and whether they exceed a claim.
+"""Compute the privacy cost of noise, and compare it with a claim.
 
-Two inputs of a mechanism give two values to which the same noise is added. The difference of these
-values is the shift. The cost is the ε or μ, the privacy profile δ(ε), or a Rényi divergence of the
-two laws of value plus noise.
+A mechanism adds the same noise to a value for the input d1, and to a value for the input d2. The
+distance of the two values is the shift. The cost compares the distributions of value plus noise on
+both inputs: as ε, as μ, as the privacy profile δ(ε), or as a Rényi divergence.
 """
 
 from __future__ import annotations
@@ -19,26 +19,30 @@ from scipy.special import expit, ndtr
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import gaussian_delta
 
-# Relative excess over a claim that counts as rounding. The second number applies to a cost that was
-# measured on the output (`Piece.cost`): it is accurate to a few digits.
-_ROUNDING, _BY_EFFECT = 1e-9, 1e-4
-# Largest number of integers over which the profile of a discrete law is summed.
+# A cost exceeds a claim only if it is larger by more than this relative difference: a rounding
+# error.
+_ROUNDING = 1e-9
+# The same for a cost that was measured on the output (`Piece.cost`), which is accurate to a few
+# digits.
+_BY_EFFECT = 1e-4
+# Largest number of integers over which the privacy profile of a discrete distribution is summed.
 _GRID = 200_001
-# Number of cells on either side of the center of a continuous law. The profile of a law without a
-# closed formula is summed over these cells.
+# Number of cells on either side of the center of a continuous distribution. If its privacy profile
+# has no closed formula, it is summed over these cells.
 _CELLS = 4_000
-# An outcome counts as possible for one input alone if its probability is above this number; a
-# smaller probability may be rounding.
+# Without a claim: an outcome counts as possible for one input alone if its probability is above
+# this number. A smaller probability may be a rounding error.
 _UNLIKELY = 1e-12
-# Laws for which the log-ratio of the two densities is at most shift / scale at every output.
+# Distributions of noise that cost shift / scale: the log-ratio of the densities of value plus noise
+# is nowhere larger.
 _BY_SCALE = ("laplace", "discrete", "logistic")
-# Laws that cost shift / scale if noised values are only compared, as in report noisy max: the
-# proofs shift the noise of the winner alone.
+# Distributions of noise that cost shift / scale only if the noised values are not released but
+# compared, as in report noisy max. The proofs change the noise of the winner alone.
 _COMPARED = ("exponential", "geometric", "gumbel")
-# A profile is summed over this number of scales on either side of a center: beyond, the mass of a
-# law with exponential tails is negligible.
+# A privacy profile is summed over this number of scales on either side of a center. The probability
+# beyond is negligible for distributions with exponential tails.
 _FAR = 60.0
-# The largest ε whose e^ε is a float.
+# The largest ε for which e^ε is a finite float.
 _LARGEST = 700.0
 
 Floats = NDArray[np.float64]
@@ -46,17 +50,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One or several equal pieces of noise. A piece is one random number, which is added to a value
-    that may differ between the inputs d1 and d2.
+    """A drawn number of noise that is added to a value, or several drawn numbers with equal fields.
+    The value may differ between the inputs d1 and d2.
 
-    law: name of the law of the noise, or "unknown".
-    scales: scale of the noise for d1 and for d2; NaN if unknown.
-    shift: absolute difference of the two values.
-    released: whether the output shows the sum of value and noise; otherwise the program only
+    law: The name of the distribution of the noise, or "unknown".
+    scales: The scale of the noise for d1 and for d2; NaN if it is unknown.
+    shift: The absolute difference of the values for d1 and d2.
+    released: Whether the output contains the sum of value and noise. Otherwise the program only
         compares this sum with other numbers.
-    cost: largest log-ratio in nats of the two laws, if it was measured and the law of the noise is
-        not used; otherwise None.
-    count: number of equal pieces.
+    cost: The largest log-ratio of the densities on d1 and d2, in nats, if it was measured on
+        outputs; it then replaces the formula for the distribution. Otherwise None.
+    count: The number of drawn numbers with these fields.
     """
 
     law: str
@@ -79,8 +83,8 @@ class Piece:
 
     @property
     def value(self) -> float | None:
-        """The cost of one piece of noise: μ for normal noise, otherwise the largest log-ratio of
-        the densities on d1 and d2, in nats; None if unknown."""
+        """The cost of one drawn number: μ for normal noise, otherwise the largest log-ratio of the
+        densities on d1 and d2, in nats; None if it is unknown."""
         scale = max(self.scales)
         if self.cost is not None:
             return self.cost
@@ -103,7 +107,8 @@ class Piece:
         return math.inf if self.law == "uniform" else None
 
     def delta(self, epsilon: float) -> float | None:
-        """Return the privacy profile δ(ε) of one piece of noise, at ε in nats; None if unknown."""
+        """Return the privacy profile δ(ε) of one drawn number, for ε in nats; None if it is
+        unknown."""
         value = self.value
         if value is None:
             return None
@@ -120,16 +125,19 @@ class Piece:
         if self.law == "uniform":
             return min(1.0, self.shift / max(self.scales))
         if self.law == "exponential" and not self.has_two_scales:
-            # Both laws are one-sided. Between their two starting points only one law has mass;
-            # beyond both, the log-ratio is constant.
+            # Between the two starting points of the one-sided distributions, only one of them has
+            # mass. Beyond both, the log-ratio is constant.
             return -math.expm1(-self.shift / max(self.scales))
         if self.law == "laplace" and not self.has_two_scales:
             return -math.expm1((epsilon - value) / 2)
         return _profile(self.law, self.scales, self.shift, epsilon)
 
     def divergence(self, order: float) -> float | None:
-        """Return the Rényi divergence between the laws of value plus noise for d1 and d2, in nats,
-        of one piece; None if unknown. order: above 1."""
+        """Return the Rényi divergence between the distributions of value plus noise on d1 and on
+        d2, in nats, for one drawn number; None if it is unknown.
+
+        order: The order of the divergence, above 1.
+        """
         value = self.value
         if value is None or value == 0:
             return value
@@ -149,9 +157,9 @@ class Piece:
 
     @property
     def _has_infinite_divergences(self) -> bool:
-        """Whether the Rényi divergences are infinite: for one of the inputs d1 and d2, value plus
-        noise has outcomes that are impossible for the other one. They may be finite if the
-        log-ratio is infinite only in the tails."""
+        """Whether the Rényi divergences are infinite: on one of the inputs, value plus noise has
+        outcomes that are impossible on the other. (If the log-ratio is infinite only as a limit in
+        the tails, they may be finite.)"""
         if self.cost is not None or min(self.scales) <= 0:
             return True
         if self.law in ("discrete", "geometric") and not _is_whole(self.shift):
@@ -160,8 +168,11 @@ class Piece:
 
 
 def together(pieces: Sequence[Piece]) -> float | None:
-    """Return the composed cost of pieces of noise: the sum of their ε in nats, or the root of the
-    sum of their μ²; None if the cost of a piece is unknown. pieces: all have the same unit."""
+    """Return the composed cost of independent noise: the sum of the ε in nats, or the root of the
+    sum of the μ². Return None if the cost of some noise is unknown.
+
+    pieces: The drawn numbers. Their costs all have the same unit, ε or μ.
+    """
     values = [one.value for one in pieces]
     known = [one for one in values if one is not None]
     if len(known) < len(values):
@@ -173,12 +184,12 @@ def together(pieces: Sequence[Piece]) -> float | None:
 
 
 def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
-    """Return whether a piece of noise costs more than a claim allows; without a claim, whether its
-    cost is infinite."""
+    """Return whether one drawn number costs more than a claim allows. Without a claim (None),
+    return whether its cost is infinite."""
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():
-        # A given cost was measured on the output, and is accurate to a few digits.
+        # A cost measured on the output is accurate to a few digits.
         epsilon = point.epsilon * (1 + _BY_EFFECT) if piece.cost is not None else point.epsilon
         delta = piece.delta(epsilon)
         if point.delta == 0 and piece.unit == "μ" and piece.value:
@@ -193,10 +204,10 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
 
 
 def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
-    """Return whether the composition of pieces of noise costs more than a claim allows; False
-    without a claim. The sum of their ε is compared with the points of the claim that have δ = 0.
+    """Return whether the composed cost of noise is more than a claim allows; False without a claim
+    (None). A sum of ε is compared only with the points of the claim that have δ = 0.
 
-    pieces: all have the same unit.
+    pieces: The drawn numbers. Their costs all have the same unit, ε or μ.
     """
     if claim is None:
         return False
@@ -211,17 +222,21 @@ def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def coin_cost(first: Any, second: Any) -> float:
-    """Return the largest absolute log-ratio, in nats, of the probabilities of an outcome under two
-    discrete laws. first, second: probability of each outcome."""
+    """Return the largest absolute log-ratio, in nats, of the two probabilities of an outcome.
+
+    first, second: The probabilities of the same outcomes on either input.
+    """
     with np.errstate(all="ignore"):
         ratios = np.abs(np.log(np.asarray(first)) - np.log(np.asarray(second)))
     return float(np.max(np.nan_to_num(ratios, nan=0.0, posinf=math.inf), initial=0.0))
 
 
 def law_exceeds(first: Floats, second: Floats, claim: PrivacyClaim | None) -> bool:
-    """Return whether two discrete laws on the same outcomes violate a claim. Without a claim,
-    return whether an outcome is possible under only one of the laws. first, second: probability of
-    each outcome."""
+    """Return whether two discrete distributions on the same outcomes violate a claim. Without a
+    claim (None), return whether some outcome is possible under only one of them.
+
+    first, second: The probabilities of the outcomes on either input.
+    """
     if claim is None:
         alone = np.where(first == 0, second, 0.0), np.where(second == 0, first, 0.0)
         return max(float(np.max(each, initial=0.0)) for each in alone) > _UNLIKELY
@@ -239,7 +254,8 @@ def _is_whole(value: float) -> bool:
 
 
 def _normal_divergence(order: float, one: float, other: float, shift: float) -> float:
-    """Return the Rényi divergence of N(0, one²) from N(shift, other²) (Gil et al. 2013)."""
+    """Return the Rényi divergence of N(0, one²) from N(shift, other²) (Gil et al. 2013); infinity
+    if it does not exist."""
     mixed = (1 - order) * one**2 + order * other**2
     if mixed <= 0:
         return math.inf
@@ -248,12 +264,12 @@ def _normal_divergence(order: float, one: float, other: float, shift: float) -> 
 
 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
-    """Return δ(ε) of two laws of one family whose centers differ by `shift`: the larger value of
-    both directions; None if unknown. For continuous laws, it is a close lower bound, computed from
-    the masses of cells.
+    """Return the privacy profile δ(ε) of two distributions of one family whose centers differ by
+    `shift`: the larger of the values for both directions. Return None if it is unknown. For
+    continuous distributions, it is a close lower bound, computed from the probabilities of cells.
 
-    law: name of the family, such as `laplace`.
-    scales: scale of the first law and of the second one.
+    law: The name of the family, such as `laplace`.
+    scales: The scales of the two distributions.
     """
     if math.isinf(shift):
         return 1.0
@@ -287,15 +303,15 @@ def _masses(law: str, x: Floats, center: float, scale: float) -> Floats:
 
 
 def _cells(law: str, edges: Floats, center: float, scale: float) -> Floats:
-    """Return the probability of each cell under a symmetric law, computed from the nearer tail.
-    edges: the boundaries of the cells."""
+    """Return the probabilities of the cells between `edges` under a symmetric distribution. They
+    are computed from the nearer tail, to avoid cancellation."""
     z = (edges - center) / scale
     upper = _TAILS[law](np.abs(z))
     below, above = np.where(z < 0, upper, 1 - upper), np.where(z < 0, 1 - upper, upper)
     return np.asarray(np.where(z[:-1] >= 0, above[:-1] - above[1:], below[1:] - below[:-1]))
 
 
-# P(Z > z) for z ≥ 0, where Z has center 0 and scale 1.
+# P(Z > z) for z ≥ 0, where Z has center 0 and scale 1, by name of the distribution of Z.
 _TAILS: dict[str, Callable[[Floats], Floats]] = {
     "laplace": lambda z: np.exp(-z) / 2,
     "normal": lambda z: np.asarray(ndtr(-z)),
@@ -304,8 +320,11 @@ _TAILS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def tail(law: str, scale: float, margin: float) -> float | None:
-    """Return the probability that noise with center 0 exceeds a margin; None for an unknown law.
-    law: name of the law, such as `laplace`."""
+    """Return the probability that noise with center 0 exceeds a margin; None if the formula for its
+    distribution is not known here.
+
+    law: The name of the distribution, such as `laplace`.
+    """
     if law == "discrete":
         least = math.floor(margin) + 1
         upper = math.exp(-max(least, 1 - least) / scale) / (1 + math.exp(-1 / scale))

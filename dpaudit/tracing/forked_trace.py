@@ -1,6 +1,6 @@
-"""The trace in the report of an audit. It is made in a forked copy of this process, which is killed
-after two seconds, or later if the mechanism is slow. `with_draws` corrects the trace by what the
-draws of the audit showed."""
+"""Make the trace that the report of an audit contains. It is made in a forked copy of this process,
+which is killed after two seconds, or later for a slow mechanism. `with_draws` then corrects the
+trace where the draws of the audit contradict it."""
 
 from __future__ import annotations
 
@@ -32,19 +32,24 @@ from dpaudit.targets.target import (
 from dpaudit.tracing.findings.words import GIVE_AN_OUTPUT
 from dpaudit.tracing.trace import trace_pair
 
-# Time limit in seconds: the user waits for a report and did not ask for its trace.
+# Time limit of the trace in seconds. It is short, since the user waits for the report of an audit
+# and did not ask for a trace.
 SECONDS = 2.0
-# If a draw takes 5 ms or longer, the audit took long as well. Its trace may then take as long as
-# 100 draws, at most 30 s.
-_SLOW, _SLOW_DRAWS, _MOST_SECONDS = 0.005, 100, 30.0
-# Time limit in seconds if JAX is loaded: each operation is then compiled when it is first used.
+# A mechanism is slow if a draw takes this time in seconds. Its audit took long as well, so that its
+# trace may take longer than two seconds.
+_SLOW = 0.005
+# Time limit of the trace of a slow mechanism: the time that this number of draws takes.
+_SLOW_DRAWS = 100
+# Largest time limit of the trace of a slow mechanism, in seconds.
+_MOST_SECONDS = 30.0
+# Time limit in seconds if JAX is loaded, which compiles each operation at its first use.
 _JAX_SECONDS = 10.0
-# Approximate number of runs in a trace. A mechanism that cannot make them in the time limit is not
-# traced.
+# Approximate number of runs in a trace. If this number of runs would exceed the time limit, no
+# trace is made.
 _RUNS = 20
-# Bytes read from the pipe in one call.
+# Number of bytes that are read from the pipe in one call.
 _PIECE = 1 << 16
-# Stands for a trace that did not arrive before the deadline.
+# Returned in place of a trace that did not arrive before the deadline.
 _LATE = object()
 
 
@@ -52,11 +57,11 @@ def trace_apart(
     target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, *, pace: float
 ) -> Trace | None:
     """Return the trace of a pair of inputs for the report of an audit. It is made in a forked copy
-    of this process. If the time limit is too short, return a trace without findings that says so.
-    Return None if the trace has no finding, or if the target cannot be traced.
+    of this process. Return None if the trace has no finding, or if the target cannot be traced. If
+    the time limit is too short, return a trace without findings and with a note about this.
 
-    claim: privacy claim for one run of the target.
-    pace: approximate duration of one run of the mechanism, in seconds.
+    claim: The privacy claim for one run of the target.
+    pace: The approximate duration of one run of the mechanism, in seconds.
     """
     if isinstance(target, IsolatedTarget):
         return _of_a_process(target, d1, d2, claim)
@@ -68,16 +73,16 @@ def trace_apart(
     seconds = max(SECONDS, _JAX_SECONDS * is_of_jax, allowed)
     if pace * _RUNS > seconds:
         return _cut(target, d1, d2, claim, seconds)
-    # a forked copy lacks the threads of JAX and would wait for them, so the trace runs in this
-    # process
+    # A forked copy would wait forever for the threads of JAX, which a fork does not copy. So the
+    # trace runs in this process.
     if is_of_jax:
         with suppress(DpauditError):
             return _telling(trace_pair(target, d1, d2, claim, seconds=seconds))
         return None
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # Python warns that a fork of a process with threads may deadlock. A deadlocked copy does no
-        # harm: it is killed in time.
+        # Python warns that the fork of a process with threads may deadlock. A deadlocked copy does
+        # no harm: it is killed after the time limit.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -95,8 +100,8 @@ def trace_apart(
 
 
 def _of_a_process(target: IsolatedTarget, d1: Any, d2: Any, claim: PrivacyClaim) -> Trace | None:
-    """Return the trace of a mechanism that already runs in its own process, so that no fork is
-    needed; None if the trace has no finding or fails."""
+    """Return the trace of a target whose mechanism already runs in its own process, so that no fork
+    is needed. Return None if the trace has no finding or fails."""
     with suppress(DpauditError):
         return _telling(trace_pair(target, d1, d2, claim, seconds=SECONDS))
     return None
@@ -113,7 +118,10 @@ def _cut(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: floa
 
 
 def _empty(target: str, pair: str, claim: PrivacyClaim, *notes: str) -> Trace:
-    """Return a trace without runs and findings. target, pair: their descriptions."""
+    """Return a trace without runs and findings, with the given notes.
+
+    target, pair: Descriptions of the target and of the pair of inputs, for the report.
+    """
     return Trace(
         target, pair, claim.describe(), findings=(), sites=(), total=None, exceeds=False,
         not_understood=(), excerpts=(), runs=0, notes=notes,
@@ -130,13 +138,14 @@ def _trace_and_leave(
     seconds: float,
 ) -> None:
     """Make a trace in the forked copy of this process, send it to the parent process, and exit.
+    This function does not return.
 
-    writing, reading: file descriptors of the pipe to the parent process.
-    seconds: time limit.
+    writing, reading: The file descriptors of the pipe to the parent process.
+    seconds: The time limit of the trace.
     """
     try:
-        # Without this call, a garbage collection writes to every page of memory, which the system
-        # then copies.
+        # Without this call, a garbage collection would write to every page of memory, and the
+        # system would have to copy each.
         gc.freeze()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(int(seconds) + 2)  # ends this copy even if the parent process has died
@@ -153,8 +162,12 @@ def _trace_and_leave(
 
 
 def _received(reading: int, deadline: float) -> Any:
-    """Return the trace that a forked copy of this process sent; `_LATE` if it did not arrive before
-    the deadline, None if the copy sent no valid pickle. reading: file descriptor of the pipe."""
+    """Return the trace that the forked copy of this process sends. Return `_LATE` if it does not
+    arrive before the deadline, and None if the copy sends no valid pickle.
+
+    reading: The file descriptor of the pipe.
+    deadline: A value of `time.monotonic`.
+    """
     pieces = []
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([reading], [], [], left)[0]:
@@ -171,7 +184,8 @@ def _received(reading: int, deadline: float) -> Any:
         return None
 
 
-# Kinds of findings that a mechanism may show because it returns a value stored in an earlier call.
+# Kinds of findings that may be wrong if a mechanism returns a value stored in an earlier call: the
+# trace then sees no noise, although the stored value contains some.
 _STORED = ("no-noise", "control-flow")
 _CANNOT_BE_TRACED = (
     "the mechanism keeps state between calls, such as a cache, so that runs cannot be compared and "
@@ -184,12 +198,12 @@ _UNSEEN = (
 
 
 def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
-    """Return a trace, corrected by the draws of an audit.
+    """Return a trace, corrected by the draws of an audit; None if there is nothing to report.
 
     If the draws show that the mechanism keeps state between calls, or that equal seeds give unequal
-    outcomes, a trace without noise is replaced by the reason why it cannot be trusted. If the trace
-    has no cause, and an exception that only one input raises refutes the claim, the line that
-    raises it is added as a finding.
+    outcomes, a trace that saw no noise is replaced by the reason why the mechanism cannot be
+    traced. If the trace has no cause, and the audit refuted the claim by an exception that only one
+    input raises, the line that raises the exception is added as a finding.
     """
     certificate = result.decisive
     if not isinstance(certificate, Certificate):
@@ -210,8 +224,8 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
 
 
 def _may_be_stored(trace: Trace) -> bool:
-    """Return whether a trace saw no noise, and each of its causes may be due to a value with noise
-    that an earlier call drew and stored."""
+    """Return whether a trace saw no noise, and all its causes may come from a stored value: the
+    noise was drawn in an earlier call."""
     return not trace.sites and all(one.kind in _STORED for one in trace.causes)
 
 

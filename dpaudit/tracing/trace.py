@@ -1,5 +1,6 @@
-"""Traces a mechanism, in this process or in its own: runs it on two inputs with the same noise, and
-reports the differences. Also scores pairs of inputs for a search by the same comparison."""
+"""Trace a mechanism: run it on two inputs with the same noise, in this process or in the
+mechanism's own, and report the lines that leak. The same comparison also scores pairs of inputs for
+a search."""
 
 from __future__ import annotations
 
@@ -50,16 +51,16 @@ from dpaudit.tracing.runs.replaying import TooLong
 from dpaudit.tracing.runs.running import OVER, Subject, followed_for, run
 from dpaudit.watching import Watch
 
-# Default number of seeds of the noise in a trace.
+# Number of seeds of the noise in a trace, unless the user sets it.
 SEEDS = 3
-# Values that the attribute `law` of a user's primitive may have.
+# Values that a user may give to the attribute `law` of a function that adds noise.
 _LAWS = (
     *("laplace", "normal", "discrete", "geometric", "logistic", "gumbel", "exponential"),
     *("cauchy", "uniform"),
 )
-# Number of lines of context before and after a marked line in an excerpt of code, and largest
-# number of lines of an excerpt.
+# An excerpt of code shows this number of lines before and after each marked line.
 _AROUND = 2
+# Largest number of lines of an excerpt.
 _MOST_LINES = 40
 
 
@@ -75,15 +76,19 @@ def trace_pair(
     follow: Sequence[str] = (),
     primitives: Sequence[str | Callable[..., Any]] = (),
 ) -> Trace:
-    """Run a mechanism on two inputs with the same noise; return a `Trace` with the lines at which
-    the runs differ. Raises TargetError, and UsageError for a target that cannot be traced.
+    """Run a mechanism on two inputs with the same noise. Return a `Trace` with the lines at which
+    the runs differ.
 
-    claim: privacy claim for one run of the target; None if nothing is claimed.
-    seeds: number of seeds of the noise. Each seed gives two pairs of runs: one begins with d1, the
-        other one with d2.
-    seconds: time after which no further run begins.
-    follow: packages or files that count as the user's code, so that their lines can be named.
-    primitives: functions that add noise to their first argument, or their import paths.
+    claim: The privacy claim for one run of the target; None if nothing is claimed.
+    seeds: The number of seeds of the noise. Each seed gives two pairs of runs: one begins with d1,
+        the other one with d2.
+    seconds: The time limit for all runs.
+    follow: Packages or files that count as the user's code, so that their lines can be named.
+    primitives: Functions that add noise to their first argument, or the import paths of such
+        functions.
+
+    Raises TargetError for a function in `primitives` that does not exist or has an unknown `law`,
+    and UsageError for a target that cannot be traced.
     """
     began = clock.monotonic()
     points = [] if claim is None else [(point.epsilon, point.delta) for point in claim.points()]
@@ -135,8 +140,11 @@ def trace_pair(
 
 
 def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
-    """Return the mechanism of a target, ready to be run in this process. Raises UsageError if it
-    cannot be traced here. follow: packages or files that count as the user's code."""
+    """Return the mechanism of a target, with the settings of its runs in this process. Raises
+    UsageError if it cannot be traced here.
+
+    follow: Packages or files that count as the user's code.
+    """
     if isinstance(target, ComposedTarget):
         raise UsageError(
             f"{target.name}: several mechanisms are traced one by one", code="trace-impossible"
@@ -163,11 +171,11 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
 
 
 def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
-    """Return a function that yields the functions which replace a user's primitive (a function that
-    draws noise) during a run. Raises TargetError if the primitive is no function, or has an unknown
-    law.
+    """Return a function that takes the recorder of a run, and yields the replacements of a user's
+    function that adds noise. Raises TargetError if `given` is no function, or has an unknown
+    attribute `law`.
 
-    given: the primitive, or its import path.
+    given: The function, or its import path such as `my.lib:add_noise`.
     """
     from dpaudit.tracing.runs.primitives.own import named
 
@@ -187,8 +195,8 @@ def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
 def _without_law(
     primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
 ) -> Iterator[str]:
-    """Yield a note for each user's primitive (a function that draws noise) that was called, and
-    whose law is unknown since it has no attribute `law`."""
+    """Yield a message for each user's function that added noise of unknown distribution, since the
+    function has no attribute `law`."""
     unknown = {one.primitive for one in sites if one.law == "unknown"}
     for one in primitives:
         function = resolve(one) if isinstance(one, str) else one
@@ -201,7 +209,7 @@ def _without_law(
 
 
 def _of_pair(d1: Any, d2: Any) -> Iterator[str]:
-    # 1 and True are equal, but may have different outputs.
+    # 1 and True are equal, but may give different outputs.
     if are_equal(d1, d2) and repr(d1) == repr(d2):
         yield "d1 and d2 are equal, so that nothing is to be found; give two neighbouring inputs"
 
@@ -247,15 +255,15 @@ def _notes(
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:
-    """Yield the source code around the lines of findings and sites (calls that draw noise). The
-    line of a site is marked with its cost, and the line of a finding with its title."""
+    """Yield excerpts of source code with the lines of findings, and the lines that draw noise. A
+    line that draws noise is marked with its cost, and the line of a finding with its title."""
     marks: dict[tuple[str, int], str] = {}
     for site in sites:
         cost = "cost unknown" if site.cost is None else f"{site.unit} = {number(site.cost)}"
         marks.setdefault(_key(site.line), cost)
         marks.setdefault(_key(site.added), "")
     for finding in findings:
-        # a finding about the sum of all lines does not replace the cost of a line as its mark
+        # a finding about the sum of all lines leaves the cost of each line as its mark
         if finding.kind != "sum":
             marks[_key(finding.line)] = finding.title
         for other in finding.others:
@@ -274,11 +282,11 @@ def _key(line: SourceLine) -> tuple[str, int]:
 
 
 def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
-    """Yield (first, last), the numbers of the first and last line, for each excerpt of a file. The
-    excerpts show the given lines, with two lines of context before and after them.
+    """Yield (first line, last line) for each excerpt of a file. The excerpts contain the given
+    lines, with two more lines before and after each.
 
-    numbers: numbers of the lines to show, in ascending order.
-    last: number of the last line of the file.
+    numbers: The numbers of the lines to show, in ascending order.
+    last: The number of the last line of the file.
     """
     pieces: list[list[int]] = []
     for line in numbers:
@@ -290,9 +298,9 @@ def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
     yield from ((start, end) for start, end in pieces)
 
 
-# Seconds that a process gets after its time limit to send its runs.
+# Seconds that another process gets, after the time limit of its runs, to send the results.
 _GRACE = 1.0
-# Additional seconds for the first run, which may import modules.
+# Additional seconds for the first run in another process, which may import modules.
 _IMPORTS = 20.0
 
 
@@ -307,15 +315,15 @@ def couple_elsewhere(
     primitives: Sequence[str | Callable[..., Any]] = (),
     claim: Sequence[tuple[float, float]] = (),
 ) -> Runs:
-    """Run a mechanism in its own process on two inputs with the same noise; return the runs. The
-    time-out of the target applies to each run. Raises TargetError, and UsageError if the mechanism
-    cannot be traced.
+    """Run a mechanism in its own process on two inputs with the same noise, and return the runs.
+    The time-out of the target applies to each run. Raises TargetError, and UsageError if the
+    mechanism cannot be traced.
 
-    seeds: number of seeds of the noise.
-    seconds: time limit for all runs.
-    follow: packages or files that count as the user's code.
-    primitives: the user's functions that add noise, or their import paths.
-    claim: the points (ε, δ) of the privacy claim; empty if nothing is claimed.
+    seeds: The number of seeds of the noise.
+    seconds: The time limit for all runs.
+    follow: Packages or files that count as the user's code.
+    primitives: Functions of the user that add noise, or their import paths.
+    claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
     process = _Tracer(target, Watch.of_process(target.limits.timeout), None)
     try:
@@ -332,7 +340,8 @@ def couple_elsewhere(
 
 
 class _Tracer(Worker):
-    """The parent's end of a process that runs tracer.py."""
+    """The parent's side of a process that runs the script tracer.py: it sends requests and receives
+    runs."""
 
     script = tracer.__file__
     _patience: Patience | None = None
@@ -364,10 +373,11 @@ class _Tracer(Worker):
             ) from None
 
     def couple(self, seeds: int, seconds: float) -> Runs:
-        """Return the pairs of runs on both inputs with the same noise. Raises Ended or TimedOut.
+        """Return the pairs of runs on both inputs with the same noise. Raises Ended if the process
+        ends, and TimedOut after the time limit.
 
-        seeds: number of seeds of the noise.
-        seconds: time limit for all runs.
+        seeds: The number of seeds of the noise.
+        seconds: The time limit for all runs.
         """
         first = seconds + _IMPORTS
         reply, _ = self._runs("begin", first + _GRACE, seconds=first)
@@ -382,7 +392,7 @@ class _Tracer(Worker):
 
     @property
     def patience_is_over(self) -> bool:
-        """Whether the run that the process makes now has reached its time-out."""
+        """Whether the present run of the process has reached the time-out of the target."""
         return self._patience is not None and self._patience.left() <= 0
 
     def _runs(self, name: str, most: float, **arguments: Any) -> Any:
@@ -401,14 +411,16 @@ def _nothing(over: str | None) -> Runs:
     )
 
 
-# Largest score of one piece of noise (_MOST): it is finite, so that two infinite costs have a
-# higher score than one. Score of each other kind of difference (_DIFFERENT): an output that no
-# noise hides, a draw that only one run makes, an exception in one run.
-_MOST, _DIFFERENT = 1e6, 100.0
+# Largest score of one drawn number of noise. It is finite, so that a pair of inputs with two
+# infinite costs scores higher than a pair with one.
+_MOST = 1e6
+# Score of each kind of difference between two runs that no noise hides, such as an exception in
+# only one run.
+_DIFFERENT = 100.0
 
 
 class Scorer:
-    """Scores pairs of inputs for a search: a pair that may leak more has a higher score. Each pair
+    """Scores pairs of inputs for a search: a pair that may leak more has a higher score. Each score
     takes two runs with the same noise. Raises UsageError for a target that cannot be traced."""
 
     def __init__(self, target: AnyTarget) -> None:
@@ -417,8 +429,9 @@ class Scorer:
         self._subject = subject_of(target)
 
     def __call__(self, d1: Any, d2: Any) -> float:
-        """Return the score of a pair of inputs: the sum of the costs of all noise, plus 100 for
-        each kind of difference that no noise hides; 0 if a run takes too long."""
+        """Return the score of a pair of inputs: the sum of the costs of all noise and random
+        choices, plus 100 for each kind of difference that no noise hides. Return 0 if a run takes
+        too long."""
         try:
             first = run(self._subject, d1, 0, has_lines=False)
             second = run(self._subject, d2, 0, reference=first, has_lines=False)
@@ -428,15 +441,15 @@ class Scorer:
 
 
 def can_score(target: AnyTarget) -> bool:
-    """Return whether a target can be traced in this process."""
+    """Return whether a target can be traced in this process, so that `Scorer` accepts it."""
     if isinstance(target, RepeatedTarget):
         target = target.target
     return not (runs_in_another_process(target) or isinstance(target, ComposedTarget))
 
 
 def score(comparison: Comparison) -> float:
-    """Return the score of a comparison of two runs: the sum of the costs of all noise and choices,
-    plus 100 for each kind of difference that no noise hides."""
+    """Return the score of a comparison of two runs: the sum of the costs of all noise and random
+    choices, plus 100 for each kind of difference that no noise hides."""
     costs: dict[int, float] = {}
     for one in comparison.hidden:
         pieces = zip(one.pieces, one.shifts, *one.scales, one.released, strict=True)

@@ -1,7 +1,9 @@
-"""A script that traces a mechanism in its own process, for Python 3.8 and later with NumPy.
+"""Trace a mechanism in another process, whose Python may be older (3.8 or later) and needs only
+NumPy. The parent process runs this file as a script and sends it requests.
 
-It answers the requests that worker.py answers, except requests for draws. It imports the package
-`runs` under a private name, since dpaudit need not be installed for this Python.
+The requests are those of worker.py without the request for draws, and three more. The package
+`runs` is imported from its files under a private name, since dpaudit need not be installed for this
+Python.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ _RUNS = "_dpaudit_runs"
 
 
 def _load(name: str, file: str, folder: str | None = None) -> Any:
-    """Import a file of dpaudit under another name, and return the module. folder: the folder of a
-    package; None if the file is a single module."""
+    """Import a Python file under another module name, and return the module.
+
+    folder: The folder of the package of which the file is the `__init__.py`; None for a single
+        module.
+    """
     folders = None if folder is None else [folder]
     spec: Any = importlib.util.spec_from_file_location(
         name, file, submodule_search_locations=folders
@@ -45,16 +50,17 @@ _MODULES = ("coupling", "patching", "places", "primitives.own", "running")
 
 
 class Tracing(worker.Service):
-    """Answers the requests of the parent process. The name of a method is the name of a request."""
+    """Answers the requests of the parent process. Each request calls the method of its name."""
 
     def prepare(self, how: Any, primitives: bytes, follow: list[str], claim: Any) -> Any:
-        """Import what a trace needs, and store its settings.
+        """Import the modules that a trace needs, and store the settings of the trace. Return an
+        empty reply.
 
-        how: the mechanism's parameter names for the dataset, the generator and the number of
-            outputs.
-        primitives: the user's functions that add noise, pickled.
-        follow: packages or files that count as the user's code.
-        claim: list of the points (ε, δ) of the privacy claim.
+        how: The names of the mechanism's parameters for the dataset, the random generator and the
+            number of outputs; None for a parameter that it does not have.
+        primitives: The functions of the user that add noise, pickled.
+        follow: Packages or files that count as the user's code.
+        claim: The points (ε, δ) of the privacy claim.
         """
         try:
             if _RUNS not in sys.modules:
@@ -87,8 +93,9 @@ class Tracing(worker.Service):
         return {}
 
     def _run_begins(self, recorder: Any) -> Any:
-        """Count a run. Return an empty iterator. It has the form of a function that yields
-        replacements of primitives, because these functions are called when a run begins."""
+        """Count the runs that have begun, which the parent process reads. This function is listed
+        with the functions that yield replacements of primitives, since all of them are called when
+        a run begins. It yields none."""
         done = self._layout.counters[0]
         self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
         return iter(())
@@ -98,8 +105,11 @@ class Tracing(worker.Service):
         return lambda recorder: own.named(function, recorder)
 
     def begin(self, seconds: float) -> Any:
-        """Make the first run, which may import modules. The reply is empty, or has the reason at
-        the key "over" if the run took too long. seconds: time limit."""
+        """Make the first run, which may import modules. Return an empty reply, or {"over": the
+        reason} if the run took too long.
+
+        seconds: The time limit.
+        """
         coupling = self._modules["coupling"]
         try:
             self._begun = coupling.beginning(self._for(seconds), self._datasets[0], 0)
@@ -108,11 +118,11 @@ class Tracing(worker.Service):
         return {}
 
     def couple(self, seeds: int, seconds: float) -> Any:
-        """Run the mechanism on both datasets with the same noise. The reply has the coupled runs as
-        JSON.
+        """Run the mechanism on both datasets with the same noise. Return an empty reply, and the
+        runs as JSON.
 
-        seeds: number of seeds of the noise.
-        seconds: time limit for all runs.
+        seeds: The number of seeds of the noise.
+        seconds: The time limit for all runs.
         """
         both = map(self._datasets.get, (0, 1))
         found = self._modules["coupling"].couple(self._for(seconds), *both, seeds, self._begun)

@@ -1,10 +1,10 @@
-"""Findings: the errors of a mechanism that its coupled runs show. Coupled runs are two runs on
-neighbouring inputs with the same noise.
+"""Find the errors of a mechanism in pairs of runs on two neighbouring inputs with the same noise.
 
-A *detector* is a generator function that takes a `Case` and yields findings. `KINDS` lists the
-kinds of findings, the most severe first, with the detectors that yield them. To add a kind, write a
-detector, add a line to `KINDS`, and add the name to `FindingKind`, from which the schema of reports
-takes it. The folder `mechanisms/causes` has an example mechanism for each kind.
+A *detector* is a generator function that takes a `Case` (the runs and the claim) and yields
+findings. `KINDS` lists the kinds of findings, the most severe first, with the detectors that yield
+them. To add a kind, write a detector, add a line to `KINDS`, and add the name to `FindingKind`,
+from which the schema of reports takes it. The folder `mechanisms/causes` has an example mechanism
+for each kind.
 """
 
 from __future__ import annotations
@@ -53,17 +53,18 @@ KINDS: dict[FindingKind, tuple[Detector, ...]] = {
     "unused-noise": (unused_noise,),
     "sum": (sum_of_lines,),
 }
-# A line of code can have several findings of these kinds, one for each call on the line.
+# Kinds of which a line of code can have several findings, one for each call on the line.
 _OF_CALLS = ("too-little-noise", "data-dependent-scale")
 
 
 def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None) -> Case:
-    """Return a `Case` with the findings of coupled runs (runs on two inputs with the same noise),
-    causes first, and with the lines that draw noise and their costs.
+    """Return a `Case` with the findings in runs on two inputs with the same noise, and with the
+    lines that draw noise and their costs. Findings that cause a leak come first.
 
-    claim: privacy claim for one run. Without a claim, a finding is a cause only if its cost is
-        infinite.
-    changed: the amounts by which the record that differs changes a sum; None if unknown.
+    claim: The privacy claim for one run. Without a claim (None), a finding counts as a cause only
+        if its cost is infinite.
+    changed: The amounts by which the record that differs between the inputs changes a sum of
+        records; None if they are unknown.
     """
     case = case_of(runs, claim, changed)
     if runs.keeps_state:
@@ -76,11 +77,11 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
 
 
 def _by_laws(case: Case, epsilon: float) -> Case:
-    """Return the case with its findings. The exact laws of its output (the probability of each
-    output on both inputs) are known. If these laws satisfy the claim, no difference between the
-    runs is a leak.
+    """Return the case with its findings, for a mechanism whose exact probability of each output is
+    known on both inputs. If these probabilities satisfy the claim, no difference between the runs
+    is a leak.
 
-    epsilon: largest log-ratio of the two laws, in nats.
+    epsilon: The largest log-ratio of the two probabilities of an output, in nats.
     """
     laws = case.runs.laws
     assert laws is not None
@@ -93,8 +94,8 @@ def _by_laws(case: Case, epsilon: float) -> Case:
 
 
 def _ordered(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings, causes first, without duplicates: at most one finding of each kind for each
-    line of code; for each call, if the kind is in `_OF_CALLS`."""
+    """Return the findings without duplicates, causes first. Of each kind, a line of code keeps one
+    finding; if the kind is in `_OF_CALLS`, one for each call on the line."""
     unique: dict[tuple[str, str, int, str], Finding] = {}
     for finding in sorted(found, key=lambda one: not one.is_cause):
         code = finding.line.code if finding.kind in _OF_CALLS else ""
@@ -102,13 +103,13 @@ def _ordered(found: Iterable[Finding]) -> list[Finding]:
     ordered = sorted(unique.values(), key=_rank)
     if sum(one.is_cause for one in ordered) < 2:
         return ordered
-    # With several causes, a larger scale on one line removes only the leak of this line. The remedy
-    # must not promise more.
+    # If there are several causes, more noise on one line removes only the leak of this line. The
+    # remedy must not promise more, so its words are exchanged.
     return [replace(one, remedy=one.remedy.replace(FOR_PAIR, FOR_LINE)) for one in ordered]
 
 
 def _rank(one: Finding) -> tuple[bool, bool, int, float]:
-    """Return the sort key of a finding: causes first; then findings with infinite cost; then by the
-    order of `KINDS`; then the highest cost."""
+    """Return the sort key of a finding. Causes come first, then findings with infinite cost, then
+    kinds that are earlier in `KINDS`, then higher costs."""
     cost = 0.0 if one.cost is None else one.cost
     return not one.is_cause, cost != math.inf, [*KINDS].index(one.kind), -cost

@@ -1,4 +1,4 @@
-"""Detectors of wrong noise: noise that is too small, whose scale depends on the data, whose seed is
+"""Detect wrong noise: noise that is too small, whose scale depends on the data, whose seed is
 constant, that hides two values, that is never used, or that is drawn for only one input."""
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from dpaudit.tracing.findings.words import (
 )
 from dpaudit.tracing.runs.differences import Hidden
 
-# Scales are equal if their relative difference is at most this number.
+# Two scales are equal if their relative difference is at most this number.
 _ROUNDING = 1e-9
 
 
 def of_noise(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each call that draws noise whose scale is too small, or depends on the
-    data."""
+    """Yield a finding for each call that draws too little noise, or noise whose scale depends on
+    the data."""
     coins = coins_as_noise(case.runs)
     for call in case.calls:
         others = [piece for other in case.calls if other is not call for piece in other.worst]
@@ -45,21 +45,25 @@ def of_noise(case: Case) -> Iterator[Finding]:
 
 
 def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding]:
-    """Yield a finding if the noise that one call draws has a scale that is too small, or that
-    depends on the data. others: noise of the other calls, which spends part of the claim."""
+    """Yield a finding if a call draws too little noise, or noise whose scale depends on the data.
+
+    others: The noise of the other calls, which spends part of the claim.
+    """
     runs, claim, changed = case.runs, case.claim, case.changed
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
         return  # no finding here: `of_parameters` yields it
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
-    # If records are picked at random, a single pair of runs may miss the record that differs.
+    # If records are picked at random, one pair of runs may miss the record that differs. So all
+    # pairs must show the excess.
     is_sampled = any(pair.comparison.picks for pair in runs.coupled)
     is_cause = all(over) if is_sampled else any(over)
     if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
         is_cause = False
     if one.law == "uniform":
         # An output that this uniform number cannot reach may be reached with another draw, or by a
-        # remainder modulo 1. So every pair of runs must exceed the claim, with no other noise.
+        # remainder modulo 1. So the excess is a cause only if every pair of runs shows it, without
+        # other noise.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
     if any(over):
@@ -95,9 +99,9 @@ def of_parameters(case: Case) -> Iterator[Finding]:
 
 
 def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield a finding if the parameters with which a library's mechanism is called differ between
-    the inputs. Bounds of the output are always compared; other parameters only if the law of the
-    noise is unknown."""
+    """Yield a finding if a mechanism of a library gets different parameters on the two inputs.
+    Bounds of its output are always compared; other parameters only if the distribution of its noise
+    is unknown."""
     every = [each for hidden in one.hidden for each in hidden]
     bounds = next((each for each in every if changed_bounds(each)), None)
     unknown = [each for each in every if each.law == "unknown"]
@@ -126,11 +130,11 @@ def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def _chance_at_the_end(one: Hidden, name: str) -> float | None:
-    """Return the probability that the output of a library's mechanism reaches its bound; None for
-    an unknown law. The bound depends on the data: of the bounds for both inputs, the nearer one
-    counts. Of the probabilities on both inputs, the larger one is returned.
+    """Return the probability that the output of a library's mechanism reaches its bound, if the
+    bound depends on the data. The bound nearer to the values counts; of the probabilities on both
+    inputs, the larger one is returned. Return None if the distribution of the noise is unknown.
 
-    name: name of the bound, "lower" or "upper".
+    name: The name of the bound, "lower" or "upper".
     """
     side = 1 if name == "upper" else -1
     end = min(side * each[name] for each in one.parameters)
@@ -183,9 +187,12 @@ def _too_little(
 
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
-    """Return whether the scale of noise on d1 differs between pairs of runs, as for normal noise
-    whose variance is random. The law of value plus noise is then a mixture, which may cost less.
-    runs: the pieces of noise in each pair of runs."""
+    """Return whether the scale of the noise on d1 differs between pairs of runs, as for normal
+    noise whose variance is random. The noise then has a mixture of distributions, which may cost
+    less than each of them.
+
+    runs: The noise in each pair of runs.
+    """
     largest = [max(piece.scales[0] for piece in pieces) for pieces in runs]
     known = [one for one in largest if math.isfinite(one)]
     return bool(known) and max(known) - min(known) > _ROUNDING * max(known)
@@ -196,18 +203,19 @@ def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def _other(one: Call) -> tuple[SourceLine, ...]:
-    """Return the further lines of a finding about a call that draws noise: the lines from which the
-    call was reached, and the line that adds the noise, without the line that draws it."""
+    """Return the additional lines of a finding about a call that draws noise: the lines from which
+    the call was reached, and the line that adds the noise. The line that draws is left out."""
     lines = {(each.file, each.line): each for each in (*one.callers, one.added)}
     return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))
 
 
-# Largest number of lines that are reported because one input draws more often there than the other.
+# Largest number of lines that are reported because they draw more often for one input than for the
+# other.
 _FEW_UNEVEN = 3
 
 
 def constant_seeds(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each random generator that the mechanism gives the same seed in every
+    """Yield a finding for each random generator to which the mechanism gives the same seed in every
     run."""
     for place, name, seed in case.runs.constant_seeds:
         words = f"`{name}` gets the seed {seed} in every run: the noise is known, and hides nothing"
@@ -217,8 +225,7 @@ def constant_seeds(case: Case) -> Iterator[Finding]:
 
 def noise_used_twice(case: Case) -> Iterator[Finding]:
     """Yield a finding for each draw of noise that is added to two values, if the values change by
-    different amounts between the inputs. The difference of the two sums is then released without
-    noise."""
+    different amounts between the inputs. The difference of the two noised values has no noise."""
     for pair in case.runs.coupled:
         for draw, first, second in pair.comparison.twice:
             words = (
@@ -233,8 +240,8 @@ def noise_used_twice(case: Case) -> Iterator[Finding]:
 
 
 def unused_noise(case: Case) -> Iterator[Finding]:
-    """Yield a note (a finding that is no cause) for each line that draws noise which is added to no
-    value, if the line has no other finding."""
+    """Yield a note (a finding that is not counted as a cause of a leak) for each line that draws
+    noise which is added to no value, if the line has no other finding."""
     others = [one for one in case.found if one.kind != "drawn-for-one-input"]
     named = {(one.line.file, one.line.line) for one in others}
     for pair in case.runs.coupled[:1]:
@@ -248,8 +255,9 @@ def unused_noise(case: Case) -> Iterator[Finding]:
 
 
 def drawn_for_one_input(case: Case) -> Iterator[Finding]:
-    """Yield a note (a finding that is no cause) for each line that draws more often on one input
-    than on the other, if no finding is a cause. The cost of such a line is unknown."""
+    """Yield a note (a finding that is not counted as a cause of a leak) for each line that draws
+    more often on one input than on the other, unless another finding is a cause. The cost of such a
+    line is unknown."""
     if any(one.is_cause for one in case.found):
         return
     pairs = [pair for pair in case.runs.coupled if pair.forward]
@@ -263,9 +271,9 @@ def drawn_for_one_input(case: Case) -> Iterator[Finding]:
 
 
 def sum_of_lines(case: Case) -> Iterator[Finding]:
-    """Yield a note (a finding that is no cause) if the sum of the costs of all lines exceeds the
-    claim, and no finding is a cause. It is no cause, since a mechanism may have a proof of a
-    smaller cost than the sum."""
+    """Yield a note (a finding that is not counted as a cause of a leak) if the costs of all lines
+    together exceed the claim, unless another finding is a cause. It is only a note, since a proof
+    may show that the mechanism costs less than this sum."""
     if not case.exceeds or case.claim is None or any(one.is_cause for one in case.found):
         return
     first, *rest = case.sites

@@ -1,5 +1,5 @@
-"""Detectors of outputs that differ between the inputs: random choices whose probabilities depend on
-the data, parts of the output without noise, and values that noise selects but does not hide."""
+"""Detect outputs that differ between the inputs: random choices whose probabilities depend on the
+data, entries of the output without noise, and values that noise selects but does not hide."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ def of_choices(case: Case) -> Iterator[Finding]:
                     f"`{one.place.code}` chooses with probabilities that depend on the data: "
                     f"ε = {number(cost)}"
                 )
-                # The meaning of the outcomes of a choice may depend on the data: if outcome 3 is
-                # the interval after the third record, it differs between the inputs. Different
+                # The same outcome of a choice may mean different things on the two inputs. For
+                # example, outcome 3 may be the interval after the third record. Different
                 # probabilities of outcome 3 then prove no leak.
                 means_the_same = not any(
                     each.comparison.differing or each.comparison.ranges for each in runs.coupled
                 )
-                # A coin may be tossed for an item that was picked at random (permute and flip).
+                # A coin may decide about an item that was picked at random before (permute and
+                # flip).
                 is_picked = any(map(_is_picked_from_data, one.parameters)) or (
                     one.is_coin and pair.comparison.picks_items
                 )
@@ -59,14 +60,16 @@ def of_choices(case: Case) -> Iterator[Finding]:
 
 def _is_picked_from_data(parameters: dict[str, object]) -> bool:
     """Return whether a random choice picks from equally probable items. The items may be records:
-    probabilities that differ because one input has one record more are no leak by themselves.
-    parameters: arguments of the function that makes the choice, by name."""
+    if one input has a record more, the probabilities differ, but this is no leak by itself.
+
+    parameters: The arguments of the function that makes the choice, by name.
+    """
     return "n" in parameters and "p" not in parameters
 
 
-# Rounding error of δ.
+# Largest rounding error of a computed δ.
 _ROUNDING = 1e-9
-# The largest ε whose e^ε is a float.
+# The largest ε for which e^ε is a finite float.
 _LARGEST = 700.0
 
 Floats = NDArray[np.float64]
@@ -78,8 +81,8 @@ def epsilon_of(laws: Laws) -> float:
 
 
 def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield a finding if the exact laws of the output (its probabilities on both inputs) violate a
-    claim. Without a claim, yield one if an output is possible on only one input."""
+    """Yield a finding if the exact probabilities of the outputs on both inputs violate a claim.
+    Without a claim (None), yield a finding if some output is possible on only one input."""
     said = _excess(laws, claim)
     if said is None:
         return
@@ -92,8 +95,8 @@ def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
-    """Return the cost of the laws of the output in words, such as "ε = 1.5", if it exceeds the
-    claim; else None."""
+    """Return the privacy cost of the exact probabilities of the outputs in words, such as "ε =
+    1.5", if it exceeds the claim; else None."""
     first, second = np.asarray(laws.first), np.asarray(laws.second)
     ways = (first, second), (second, first)
     epsilon = epsilon_of(laws)
@@ -117,8 +120,11 @@ def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
 
 
 def _divergence(order: float, one: Floats, other: Floats) -> float:
-    """Return the Rényi divergence of two discrete laws, in nats. order: above 1. one, other:
-    probability of each outcome."""
+    """Return the Rényi divergence of two discrete distributions, in nats.
+
+    order: The order of the divergence, above 1.
+    one, other: The probabilities of the same outcomes under each distribution.
+    """
     if np.any((one > 0) & (other == 0)):
         return math.inf
     both = (one > 0) & (other > 0)
@@ -127,14 +133,14 @@ def _divergence(order: float, one: Floats, other: Floats) -> float:
 
 
 def of_outputs(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each difference of the outputs that no noise hides, and for each coin (a
-    comparison of a uniform number with a threshold) that decides the output at a higher cost than
-    the claim allows."""
+    """Yield a finding for each pair of runs whose outputs have a difference that no noise hides.
+    Also yield a finding for each coin (a comparison of a uniform number with a threshold) that
+    decides the output at a higher cost than the claim allows."""
     runs, claim = case.runs, case.claim
     if runs.laws is not None:
         yield from of_laws(runs.laws, claim)
-    # The lowest cost of each line in any pair of runs: outcomes of several coins may lead to the
-    # same output, as in rejection sampling, and the cheapest combination counts.
+    # The lowest cost of each line in any pair of runs. Several combinations of coins may lead to
+    # the same output, as in rejection sampling; the cheapest combination counts.
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
         if pair.absorbed is not None:
@@ -158,8 +164,8 @@ def of_outputs(case: Case) -> Iterator[Finding]:
 
 
 def of_thresholds(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each part of the output, such as a key, that only one input can have, if
-    its noised value passes the threshold for release with a probability above the claimed δ."""
+    """Yield a finding for each entry of the output, such as a key, that only one input can give, if
+    noise passes the threshold for its release with a probability above the claimed δ."""
     claim = case.claim
     for pair in case.runs.coupled:
         for one in pair.threshold_leaks:
@@ -197,7 +203,8 @@ def _raises(pair: Coupled) -> Finding:
 
 
 def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
-    """Return the finding for a part of the output that differs and has no noise."""
+    """Return the finding for an entry of the output that differs between the inputs and contains no
+    noise."""
     comparison = pair.comparison
     names = [one for one in pair.bare if not one.startswith("len(")] or pair.bare
     name = names[0]
@@ -243,9 +250,11 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
 
 
 def _of_one_alone(name: str, runs: Runs) -> str:
-    """Return a phrase such as " is always 0 for d1, and never for d2" if a part of the output is
-    constant on one input and takes several values on the other one; else "". name: name of the
-    part, such as `output[1]`."""
+    """Return a phrase such as " is always 0 for d1, and never for d2" if an entry of the output is
+    constant on one input and takes several values on the other one; else "".
+
+    name: The name of the entry, such as `output[1]`.
+    """
     seen: tuple[set[str], set[str]] = (set(), set())
     for each in runs.coupled:
         values = each.comparison.differing.get(name)
@@ -258,19 +267,20 @@ def _of_one_alone(name: str, runs: Runs) -> str:
     return f" is always {next(iter(seen[which]))} for d{which + 1}, and never for d{2 - which}"
 
 
-# Error probability of each confidence bound on a probability.
+# Error probability of each confidence bound on the probability of a value.
 _LEVEL = 1e-5
-# Least number of occurrences of a value that is reported as repeated. A value that occurs once may
-# be a number with noise.
+# Least number of occurrences of a value for a warning that only one input gives it. A value that
+# occurs once may be a number that contains noise.
 _AGAIN = 2
-# Least number of occurrences of a value that is reported although the law of some noise is unknown.
+# Least number of occurrences of a value for a finding if the distribution of some noise is unknown:
+# the counts are then the only evidence.
 _OFTEN = 100
 
 
 def of_selected(case: Case) -> Iterator[Finding]:
     """Yield a finding for each value of the output that only one input gave in all runs. The
     finding is a cause if the counts of the runs refute the claim; otherwise the other input may
-    give the value too rarely to be seen."""
+    give the value, too rarely to be seen."""
     # The most frequent value comes first.
     for one in sorted(case.runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, case.claim)
@@ -316,9 +326,10 @@ def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
 
 
 def of_rare_branches(case: Case) -> Iterator[Finding]:
-    """Yield a note (a finding that is no cause) for each value that only one input gives on a rare
-    branch (after an unlikely random choice), if the probability of the branch exceeds the claimed
-    δ. It is no cause, since the other input may give the value on a branch that was not run."""
+    """Yield a note (a finding that is not counted as a cause of a leak) for each value that only
+    one input gives, and only after an unlikely random choice whose probability is above the claimed
+    δ. It is only a note, since the other input may give the value after a choice that was not
+    run."""
     points = () if case.claim is None else case.claim.points()
     allowed = min((point.delta for point in points), default=0.0)
     for one in case.runs.rare:

@@ -1,5 +1,5 @@
-"""The calls that draw noise, and the random choices of a mechanism, with their privacy costs in all
-pairs of runs. A report shows each of them as a row of a table (`Site`)."""
+"""Gather the calls that draw noise, and the random choices, from all pairs of runs, with their
+privacy costs. A report shows each of them as a row of a table (`Site`)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import Chosen, Hidden
 from dpaudit.tracing.runs.places import Place
 
-# Names of parameters of a library's mechanism: the value to which it adds noise, and the bounds of
-# its output.
-VALUE, BOUNDS = "value", ("lower", "upper")
-# Stands for an unknown scale or cost in an array. Rows with NaN would never be equal.
+# Name of the parameter of a library's mechanism that is the value to which it adds noise.
+VALUE = "value"
+# Names of the parameters that are the bounds of its output.
+BOUNDS = ("lower", "upper")
+# Stands for an unknown scale or cost in an array, since rows with NaN would never be equal.
 _UNKNOWN = -1.0
 
 
@@ -29,14 +30,15 @@ _UNKNOWN = -1.0
 class Call:
     """A call that draws noise, with its noise in all pairs of runs.
 
-    line: the line that draws.
-    added: the line that adds the noise to a value, or compares it.
-    primitive, law: names of the function that draws, and of the law of the noise.
-    operands: the value that the noise hides on d1, and on d2, as text.
-    callers: lines from which the call was reached, innermost first.
-    hidden: the noise of the call, one list for each pair of runs.
-    runs: the same noise as pieces (random numbers), equal pieces merged, one list for each pair of
-        runs.
+    line: The line that draws.
+    added: The line that adds the noise to a value, or compares it with one.
+    primitive: The name of the function that draws.
+    law: The name of the distribution of the noise.
+    operands: The value to which the noise is added on d1, and on d2, as text.
+    callers: The lines from which the call was reached, innermost first.
+    hidden: The noise of the call, as a list for each pair of runs.
+    runs: The same noise with its costs, as a list for each pair of runs; drawn numbers with equal
+        fields are one item.
     """
 
     line: SourceLine
@@ -50,23 +52,24 @@ class Call:
 
     @property
     def worst(self) -> list[Piece]:
-        """The pieces of noise (random numbers) of the call in the pair of runs in which they cost
-        most."""
+        """The noise of the call in the pair of runs in which it costs most."""
         return max(filter(None, self.runs), key=cost_together)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The input of a detector of findings: coupled runs (runs on d1 and d2 with the same noise),
-    and the claim with which their costs are compared.
+    """The information that a detector of findings gets: runs on d1 and d2 with the same noise, and
+    the claim with which their costs are compared.
 
-    claim: privacy claim for one run; None if nothing is claimed.
-    changed: the amounts by which the record that differs changes a sum; None if unknown.
-    calls: the calls that draw noise.
-    sites: these calls, and coins, as rows of a table.
-    total: the cost of all sites together, in words; None if unknown.
-    exceeds: whether this cost is more than the claim allows.
-    found: the findings of the detectors that ran before.
+    runs: The pairs of runs.
+    claim: The privacy claim for one run; None if nothing is claimed.
+    changed: The amounts by which the record that differs between the inputs changes a sum of
+        records; None if they are unknown.
+    calls: The calls that draw noise.
+    sites: These calls, and the random choices, as rows of the table in a report.
+    total: The cost of all sites together, in words such as "ε = 2"; None if it is unknown.
+    exceeds: Whether this cost is more than the claim allows.
+    found: The findings of the detectors that ran before.
     """
 
     runs: Runs
@@ -80,7 +83,8 @@ class Case:
 
 
 def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> Case:
-    """Return the `Case` of coupled runs, without findings."""
+    """Return the `Case` (runs, claim, and the calls that draw noise with their costs) to which
+    detectors add findings."""
     calls = list(calls_of(runs))
     total, exceeds = _total(calls, runs, claim)
     sites = [*sorted(map(as_site, calls), key=rank), *coin_sites(runs)]
@@ -90,8 +94,9 @@ def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> 
 def _total(
     calls: Sequence[Call], runs: Runs, claim: PrivacyClaim | None
 ) -> tuple[str | None, bool]:
-    """Return (cost, exceeds) of all calls and coins together: the cost in words, such as "ε = 2",
-    or None if it is unknown; and whether it exceeds the claim."""
+    """Return (cost, exceeds) for all calls that draw noise and all random choices together. The
+    cost is in words, such as "ε = 2", or None if it is unknown; `exceeds` is whether it exceeds the
+    claim."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # noise that only one input draws has no known cost
     if runs.selected or runs.rare or unexplained(runs):
@@ -121,16 +126,16 @@ def _total(
 
 
 def coins_as_noise(runs: Runs) -> list[Piece]:
-    """Return, for each coin of coupled runs, a piece of Laplace noise with the same ε; an infinite
-    ε if it is unknown."""
+    """Return, for each random choice of the runs, Laplace noise with the same ε, so that it can be
+    added to the cost of noise. If the ε of the choice is unknown, it is infinite."""
     costs = [math.inf if one.cost is None else one.cost for one in coin_sites(runs)]
     return [Piece("laplace", (1.0, 1.0), one, released=False) for one in costs]
 
 
 def unexplained(runs: Runs) -> list[str]:
-    """Return the names of the parts of the output, such as `output[1]`, that differ in a pair of
-    runs although noise was added to equal values. A pair of runs without noise is left out if coins
-    explain the difference in some other pair: they may explain it here, too."""
+    """Return the names of the entries of the output, such as `output[1]`, that differ in a pair of
+    runs although noise was added to equal values. A pair of runs without noise is left out if
+    random choices explain the difference in another pair: they may explain it here, too."""
     has_coins = runs.laws is not None or any(pair.absorbed is not None for pair in runs.coupled)
     found: list[str] = []
     for pair in runs.coupled:
@@ -141,15 +146,16 @@ def unexplained(runs: Runs) -> list[str]:
 
 
 def cost_together(pieces: Sequence[Piece]) -> float:
-    """Return the composed cost of pieces of noise, in ε or μ; infinite if it is unknown."""
+    """Return the composed cost of noise, in ε or μ; infinity if it is unknown, or if ε and μ are
+    mixed."""
     total = together(pieces) if len({one.unit for one in pieces}) == 1 else None
     return math.inf if total is None else total
 
 
 def calls_of(runs: Runs) -> Iterator[Call]:
-    """Yield a `Call` for each call that draws noise which is added to a value or compared with
-    one."""
-    # The key is (file, line, code, primitive), since a line may have several calls.
+    """Yield a `Call` for each call that draws noise which is added to a value, or compared with
+    one, in some pair of runs."""
+    # The key is (file, line, code, function), since a line may contain several calls.
     found: dict[tuple[str, int, str, str], Call] = {}
     for number_, pair in enumerate(runs.coupled):
         for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
@@ -165,7 +171,7 @@ def calls_of(runs: Runs) -> Iterator[Call]:
             if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
                 each.operands = one.operands
             each.hidden[number_].append(one)
-    # A random sign makes one-sided noise two-sided. It is unknown whether a coin is such a sign.
+    # A random sign makes one-sided noise two-sided. Any random choice may be such a sign.
     is_signed = any(pair.comparison.picks for pair in runs.coupled)
     for gathered in found.values():
         gathered.runs = [_pieces(every) for every in gathered.hidden]
@@ -183,8 +189,9 @@ def _turned(one: Hidden) -> Hidden:
 
 
 def _pieces(every: Sequence[Hidden]) -> list[Piece]:
-    """Return the noise of a call in one pair of runs as pieces (random numbers), equal pieces
-    merged. A piece that is added or compared several times counts once, at its highest cost."""
+    """Return the noise of a call in one pair of runs. Drawn numbers with equal fields are merged to
+    one item. A drawn number that is added or compared several times counts once, at its highest
+    cost."""
     if not every:
         return []
     columns = [
@@ -194,7 +201,7 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
         )
     ]
     numbers, shifts, first, second, released = columns
-    # A cost measured on the output holds for every use of the piece, including comparisons.
+    # A cost measured on the output holds for every use of the drawn number, including comparisons.
     known = {piece: one.cost for one in every if one.cost is not None for piece in one.pieces}
     costs = np.array([known.get(one, math.nan) for one in numbers.tolist()] if known else math.nan)
     costs = np.broadcast_to(costs, numbers.shape)
@@ -226,8 +233,8 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
 
 
 def changed_parameters(one: Hidden) -> list[str]:
-    """Return the names of the parameters of a library's mechanism that differ between the inputs,
-    apart from the value to which noise is added."""
+    """Return the names of the parameters of a library's mechanism that differ between the inputs.
+    The value to which the mechanism adds noise is left out."""
     first, second = one.parameters
     if VALUE not in first or VALUE not in second:
         return []
@@ -235,8 +242,8 @@ def changed_parameters(one: Hidden) -> list[str]:
 
 
 def changed_bounds(one: Hidden) -> list[str]:
-    """Return the names of the output bounds of a library's mechanism that differ between the
-    inputs."""
+    """Return which of "lower" and "upper", the bounds of the output of a library's mechanism,
+    differ between the inputs."""
     return [name for name in changed_parameters(one) if name in BOUNDS]
 
 
@@ -249,7 +256,7 @@ def _known(scale: float) -> float:
 
 
 def cost_of(one: Piece) -> float:
-    """Return the cost of a piece of noise, in ε or μ; -1 if it is unknown."""
+    """Return the cost of one drawn number, in ε or μ; -1 if it is unknown."""
     value = one.value
     return -1.0 if value is None else value
 
@@ -281,15 +288,15 @@ def as_site(one: Call) -> Site:
 
 def rank(site: Site) -> tuple[bool, float, str, int]:
     """Return the sort key of a row of the table in a report: rows with unknown cost come first,
-    then the rows with the highest cost."""
+    then rows with the highest cost."""
     return site.total is not None, -(site.total or 0.0), site.line.file, site.line.line
 
 
 def coin_sites(runs: Runs) -> Iterator[Site]:
-    """Yield a row of the table in a report for each coin, or other discrete choice, that explains a
-    difference of the outputs or whose probabilities differ between the inputs."""
-    # For each line: its place, the function that draws, the callers, and the ε in each pair of runs
-    # (None if it is unknown).
+    """Yield a row of the table in a report for each line with a discrete random choice that
+    explains a difference of the outputs, or whose probabilities differ between the inputs."""
+    # Maps (file, line) to (line of code, function that chooses, callers, list of the ε in each pair
+    # of runs). An ε is None if it is unknown.
     found: dict[tuple[str, int], tuple[Place, str, tuple[Place, ...], list[float | None]]] = {}
     for pair in runs.coupled:
         costs: dict[tuple[str, int], float | None] = {}
@@ -313,11 +320,13 @@ def coin_sites(runs: Runs) -> Iterator[Site]:
 def choice_site(
     place: Place, primitive: str, callers: Iterable[Place], cost: float | None, *, varies: bool
 ) -> Site:
-    """Return a coin, or another discrete choice, as a row of the table in a report.
+    """Return a discrete random choice as a row of the table in a report.
 
-    primitive: name of the function that makes the choice.
-    cost: its ε in nats; None if unknown.
-    varies: whether the cost differs between pairs of runs.
+    place: The line of the choice.
+    primitive: The name of the function that makes the choice, or `coin`.
+    callers: The lines from which the choice was reached, innermost first.
+    cost: The ε of the choice in nats; None if it is unknown.
+    varies: Whether the cost differs between pairs of runs.
     """
     line = shown(place)
     return Site(

@@ -1,5 +1,5 @@
-"""Words of findings: source lines and numbers, and remedies, such as the scale of noise or the
-bound on records that satisfies the claim."""
+"""Write the words of findings: lines of code, numbers, and remedies, such as the scale of noise or
+the bound on records with which the claim is satisfied."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpaudit.inputs.records import records_of
 from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds
 from dpaudit.tracing.runs.places import Place
 
-# Relative difference that counts as rounding.
+# Largest relative difference that counts as a rounding error.
 _ROUNDING = 1e-9
 
 
@@ -36,7 +36,7 @@ def times(count: int) -> str:
 
 
 def rounded_up(value: float) -> str:
-    """Return a number as text, rounded up to four digits."""
+    """Return a number as text, rounded up to four significant digits."""
     if not math.isfinite(value) or value <= 0:
         return number(value)
     unit = _unit(value)
@@ -44,7 +44,7 @@ def rounded_up(value: float) -> str:
 
 
 def rounded_down(value: float) -> str:
-    """Return a number above 0 as text, rounded down to four digits."""
+    """Return a number above 0 as text, rounded down to four significant digits."""
     unit = _unit(value)
     return number(math.floor(value / unit * (1 + _ROUNDING)) * unit)
 
@@ -59,10 +59,11 @@ def number(value: float) -> str:
 
 
 class Changes(NamedTuple):
-    """The amounts by which the record that differs between the inputs changes sums of columns.
+    """The amounts by which the record that differs between two inputs changes the sums of the
+    columns of the data.
 
-    sizes: set of the absolute changes of the sums of columns with numbers, without 0 and 1.
-    is_replaced: whether a record is replaced; otherwise it is added or removed.
+    sizes: The set of the absolute changes, without 0 and 1.
+    is_replaced: Whether the record is replaced by another one; otherwise it is added or removed.
     """
 
     sizes: frozenset[float]
@@ -70,8 +71,8 @@ class Changes(NamedTuple):
 
 
 def changes(d1: Any, d2: Any) -> Changes | None:
-    """Return the amounts by which the record that differs between two inputs changes sums of
-    columns; None for inputs that do not differ in one record."""
+    """Return the amounts by which the record that differs between two inputs changes the sums of
+    the columns. Return None if the inputs do not differ by exactly one record."""
     first, second = records_of(d1), records_of(d2)
     if first is None or second is None:
         return None
@@ -85,13 +86,14 @@ def changes(d1: Any, d2: Any) -> Changes | None:
         sizes = {name: one[name] - other[name] for name in one.keys() & other.keys()}.values()
     else:
         return None
-    # A change of 1 is left out: a count also changes by 1, so the change shows no column.
+    # A change of 1 is left out: a count changes by 1, too, so that such a change does not show that
+    # a column was summed.
     return Changes(frozenset(map(abs, sizes)) - {0.0, 1.0}, bool(alone[0] and alone[1]))
 
 
 def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
     """Yield (column, number) for the numbers of a record. A record is a number (column None), a
-    tuple (column: place) or the items of a mapping as a frozenset (column: key)."""
+    tuple (column: index in the tuple), or a frozenset of the items of a mapping (column: key)."""
     columns: list[tuple[Hashable, Any]] = [(None, record)]
     if isinstance(record, tuple):
         columns = list(enumerate(record))
@@ -102,27 +104,28 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
             yield name, float(value)
 
 
-# Last words of a remedy that enlarges noise: if the line is the only leak, and if other lines leak,
-# too.
-FOR_PAIR, FOR_LINE = "would do for this pair", "would do for this line"
+# Last words of a remedy that suggests more noise, if its line is the only leak.
+FOR_PAIR = "would do for this pair"
+# The same, if other lines leak, too.
+FOR_LINE = "would do for this line"
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
-# Words for a change by a whole record, if the record is added or removed, and if it is replaced.
+# Words for a change by a whole record: if the record is added or removed, and if it is replaced.
 WHOLE = ("the size of the record that differs", "the difference of the two records")
 
 
 def is_whole_record(piece: Piece, changed: Changes) -> bool:
-    """Return whether the value behind a piece of noise changes by the same amount as the sum of a
-    column: the record that differs was then added up without a bound."""
+    """Return whether the value to which noise is added changes by the same amount as the sum of a
+    column. The record that differs was then added up without a bound on its size."""
     sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
     return piece.cost is None and any(sizes)
 
 
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
     """Return the first words of a remedy: the range to which records must be clipped, so that the
-    noise with its present scale satisfies the claim; "" if unknown.
+    noise with its present scale satisfies the claim. Return "" if the range is unknown.
 
-    piece: the noise.
-    changed: the amounts by which the record that differs changes sums.
+    piece: The noise.
+    changed: The amounts by which the record that differs changes sums of records.
     """
     times = None if claim is None else _enlargement([piece], claim)
     most = math.nan if times is None else piece.shift / times
@@ -137,11 +140,11 @@ def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
 def enlarged(
     pieces: Sequence[Piece], claim: PrivacyClaim | None, others: Sequence[Piece] = ()
 ) -> str:
-    """Return a remedy in words: the scale that satisfies the claim, or another kind of noise; "" if
-    unknown.
+    """Return a remedy in words: the scale of noise that satisfies the claim, or another kind of
+    noise. Return "" if neither is known.
 
-    pieces: the noise to enlarge.
-    others: the noise of other lines, which spends part of the claim.
+    pieces: The noise to enlarge.
+    others: The noise of other lines, which spends part of the claim.
     """
     if claim is None or any(one.cost is not None for one in pieces):
         return ""
@@ -164,8 +167,8 @@ def _enlargement(
     """Return the smallest factor by which the scale of noise must grow to satisfy the claim, found
     by bisection; None if no factor does, or if it is unknown.
 
-    pieces: the noise whose scale grows.
-    others: noise whose scale stays.
+    pieces: The noise whose scale grows.
+    others: The noise whose scale stays.
     """
     if others and (
         len({one.unit for one in (*pieces, *others)}) > 1
