@@ -1,11 +1,11 @@
-"""Hill climbing: change one thing in a pair at a time, as long as a score grows.
+"""Hill climbing: change one thing in a pair of inputs at a time, as long as a score grows.
 
-The score of a pair must not change from call to call. A change is made to both datasets alike, or
-to the records that only one of them has. New records and values come from the pairs that were
+The score of a pair must not change from call to call. Each change is made to both inputs alike, or
+to the records that only one input has. New records and values are taken from pairs that were
 proposed before.
 
-Two records are equal in this module if their `repr` is equal (`key`): -0.0 is not 0.0, and NaN is
-NaN.
+Two records count as equal in this module if their `repr` is equal (`key`): -0.0 differs from 0.0,
+and NaN equals NaN.
 """
 
 from __future__ import annotations
@@ -25,21 +25,23 @@ if TYPE_CHECKING:
     from dpaudit.searching.proposals import Proposal
     from dpaudit.searching.relations import Relation
 
-# Largest number of records that a pool keeps as replacements for other records.
+# Largest number of records that a `Pool` keeps. It offers them as replacements for other records.
 _MOST_RECORDS = 24
-# Largest number of values per column that a pool keeps as replacements for other values.
+# Largest number of values that a `Pool` keeps for each column, as replacements for other values.
 _MOST_VALUES = 12
-# `_steps` tries numbers at this many distances from a value: first the range of the known values,
-# then half of the distance before.
+# `_steps` replaces a number by numbers above and below it, at this number of distances. The first
+# distance is the range of the known numbers. Each further distance is half of the one before.
 _HALVINGS = 24
-# Number of records of the longest list in `of_every_size`.
+# Largest number of records in the lists that `of_every_size` makes; it makes lists of every length.
 _MOST_SIZE = 40
-# Number of neighbours that `of_every_size` tries for each list: in most functions every record has
-# the same effect.
+# Largest number of neighbours that `of_every_size` yields for each list that it makes. A few
+# suffice, since most functions treat all records alike.
 _NEIGHBOURS = 20
-# Significant digits of a moved number: later digits are rounding errors.
+# Significant digits to which a number is rounded after a difference was added to it. Later digits
+# are rounding errors.
 _DIGITS = 12
-# The range of known values is estimated from numbers whose absolute value is below this limit.
+# Known numbers whose absolute value is this limit or more are ignored when their range is computed:
+# a range up to 1e300 would make all steps too large.
 _MODERATE = 1e15
 
 
@@ -51,12 +53,13 @@ class Pair(NamedTuple):
 
 
 def key(value: Any) -> str:
-    """Return a text by which values in plain Python are compared: their `repr`."""
+    """Return the `repr` of a value. Two values count as equal if these texts are equal."""
     return repr(value)
 
 
 def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
-    """Return (index in d1, index in d2) for each record that both datasets have.
+    """Match records of d1 with equal records of d2, each record at most once. Return the list of
+    (index in d1, index in d2) of the matches.
 
     Equal records at the front of both lists come first, then equal records elsewhere, then equal
     records at the back. The result is empty for datasets that are not lists.
@@ -79,7 +82,8 @@ def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
 
 
 def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
-    """Return (indexes in d1, indexes in d2) of the records that only one of the two lists has."""
+    """Return (indexes in d1, indexes in d2) of the records without an equal record in the other
+    list. Both are empty for datasets that are not lists."""
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return [], []
     common = matched(d1, d2)
@@ -101,11 +105,11 @@ def changed(dataset: list[Any], record: Any, *places: int) -> list[Any]:
 
 
 def moved_alike(old: Any, new: Any, other: Any) -> Iterator[Any]:
-    """Yield `other` changed as `old` was changed to `new`.
+    """Apply the change from `old` to `new` to a third value, `other`, and yield the results.
 
-    A number moves by the difference `new - old`: first the result rounded to 12 digits, then the
-    exact result. A row changes in the columns that differ between `old` and `new`. Values of other
-    types yield nothing.
+    If all three are numbers, add `new - old` to `other`: yield the sum rounded to 12 digits, then
+    the exact sum. If all three are rows (dicts), change those columns of `other` that differ
+    between `old` and `new`. For values of other types, yield nothing.
     """
     if isinstance(old, dict) and isinstance(new, dict) and isinstance(other, dict):
         names = [name for name in old if name in new and key(old[name]) != key(new[name])]
@@ -126,18 +130,17 @@ def _moved(old: Any, new: Any, other: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is an integer or a finite float."""
+    """Return whether a value is an integer or a finite float. Booleans do not count."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 class Pool:
-    """The known records, and the known values of each column, from which new pairs are made.
+    """Known records, and known values of each column, from which new pairs are made.
 
-    They come from the proposed pairs whose inputs lie in the space (the set of possible inputs);
-    proposals at the edges of the space come first. If a function of the user generates all inputs,
-    the pool uses only values of these inputs.
+    `add` collects them from proposed pairs. If a user's function generates all inputs, `others`
+    returns only records of generated inputs, and makes no new records.
     """
 
     def __init__(self, relation: Relation) -> None:
@@ -146,7 +149,8 @@ class Pool:
         self._values: dict[str, dict[str, Any]] = {}
 
     def add(self, proposal: Proposal) -> None:
-        """Add the records of a proposal if both of its inputs lie in the space."""
+        """Add the records of a proposed pair, if both of its inputs lie in the space (the set of
+        possible inputs)."""
         for dataset in (proposal.d1, proposal.d2) if proposal.inside else ():
             for record in dataset if isinstance(dataset, list) else [dataset]:
                 self._add(record)
@@ -163,8 +167,8 @@ class Pool:
         return self._records.values()
 
     def others(self, record: Any) -> Iterator[Any]:
-        """Yield replacements of a record: other known records, the record with another value in one
-        column and, for a number, numbers above and below it."""
+        """Yield replacements of a record: other known records, copies of the record with another
+        value in one column and, if the record is a number, numbers above and below it."""
         known: Iterable[Any] = self._records.values()
         if self._may_invent:
             known = chain(known, self._columns(record), _steps(record, self._records.values()))
@@ -178,8 +182,9 @@ class Pool:
 
 
 def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
-    """Yield numbers above and below a value. Their distance from it starts at the range of the
-    known values, and is halved each time. Yield nothing for a value that is not a number."""
+    """Yield numbers above and below `value`. Their first distance from it is the range of the
+    `known` numbers, and each further distance is half of the one before. Yield nothing if `value`
+    is not a number."""
     if not is_number(value):
         return
     span = max([1, *(abs(one - value) for one in known if is_number(one) and abs(one) < _MODERATE)])
@@ -193,8 +198,8 @@ def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
 
 
 def of_every_size(relation: Relation) -> Iterator[Pair]:
-    """Yield pairs of neighbouring lists: for each length that the space (the set of possible
-    inputs) allows, up to 40 records, at most 20 neighbours of one list.
+    """Yield pairs of neighbouring lists: up to four lists of each length that the space (the set of
+    possible inputs) allows, up to 40 records, each with at most 20 of its neighbours.
 
     A function may behave differently from some length on. Climbing does not reach that length,
     because no single step towards it improves the score.
@@ -212,10 +217,10 @@ def of_every_size(relation: Relation) -> Iterator[Pair]:
 
 
 def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
-    """Change a pair of inputs as long as some change increases its score; return the last pair.
+    """Change a pair of inputs as long as some change increases its score. Return the last pair.
 
     pool: known records and values, from which changes are made.
-    score: function that returns the score of a pair, or -∞ for a pair that must not be taken. It
+    score: function that returns the score of a pair; -∞ for a pair that must not be the result. It
     may raise an exception to end the climb.
     """
     best, height = start, score(start)
@@ -229,8 +234,9 @@ def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
 
 
 def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    """Yield pairs made by one change of a pair of inputs: a value moved or replaced, or a record
-    added, removed or replaced. The results need not be neighbours."""
+    """Yield pairs made by one change of the given pair. If the inputs are lists, the change adds,
+    removes or replaces a record. If they are single values, it replaces one of them or both. The
+    results need not be neighbours."""
     if not (isinstance(pair.d1, list) and isinstance(pair.d2, list)):
         yield from other_values(pair, pool.others)
         return
@@ -241,8 +247,8 @@ def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
 
 
 def other_values(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
-    """Yield pairs made from a pair of single values: both values are changed by the same
-    difference, or one value is replaced.
+    """Yield pairs made from a pair of single values: both values moved by the same difference, or
+    one value replaced.
 
     others: function that returns the replacements of a value.
     """
@@ -253,8 +259,8 @@ def other_values(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator
 
 
 def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
-    """Yield pairs of lists, made by replacing a record that only one list has. If each list has
-    such a record, also yield pairs in which both of these records change alike.
+    """Yield pairs of lists made by replacing one record that only one list has. If each list has
+    such a record, also yield pairs in which both of these records are changed alike.
 
     others: function that returns the replacements of a record.
     """
@@ -273,7 +279,8 @@ def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Ite
 
 
 def _other_common(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    """Yield pairs in which a record that both lists have is removed or replaced in both."""
+    """Yield pairs of lists made by removing, or replacing, one record that both lists have. The
+    change is made to both lists."""
     seen = set[str]()
     for ours, theirs in matched(*pair):
         record = pair.d1[ours]

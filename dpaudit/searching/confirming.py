@@ -1,4 +1,5 @@
-"""Trials of a pair: estimate how much it leaks, and confirm a clear leak with fresh draws."""
+"""Trials of a pair of inputs: estimate how much it leaks, and confirm a clear leak with new
+draws."""
 
 from __future__ import annotations
 
@@ -26,27 +27,28 @@ from dpaudit.searching.trials import BARELY, FEWEST, Budget, Contender, Drawing,
 
 Notify = Callable[[Progress], None]
 
-# Largest number of draws of either input that are made one by one if the mechanism fails for a
-# batch.
+# If the mechanism fails for a batch of draws, the draws are made one by one, at most this number
+# for each input, since single calls are slow.
 MOST_ALONE = 2_000
-# A leak is clear if its evidence (a log-likelihood ratio, in nats) exceeds log(1/α) by this number.
-# The best of many pairs and scores rarely reaches it by chance.
+# A leak counts as clear if its evidence (a log-likelihood ratio, in nats) exceeds log(1/α) by this
+# number. The best of many pairs and scores rarely exceeds it by chance.
 _LUCK = 10.0
-# Pairs of query answers are compared by a predicted bound on ε, from which this number of standard
-# errors is subtracted.
+# Pairs of vectors of query answers are compared by a predicted lower bound on ε. This number of
+# standard errors is subtracted from it.
 _ERRORS = 2.5
-# Scorers that are fast on outputs with many columns. The first round uses them, after which most
-# pairs are dropped.
+# Scorers that are fast on outputs with many columns. Only these are used in the first round of
+# trials, after which most pairs are dropped.
 _QUICK: tuple[Scorer, ...] = (one_dimensional, single_columns, mean_differences, atoms)
 
 
 class Judge:
     """Estimates from draws how much a pair of inputs leaks.
 
-    spec: audit that follows the search. Its claim is the claim that a leak must refute.
-    is_of_answers: whether the inputs are vectors of query answers. Their pairs are compared by a
-    less careful bound than pairs of datasets. Careful bounds tie more often, and the simplest pair
-    wins a tie. That suits datasets, whose bounds vary more.
+    spec: audit that follows the search. A leak must refute its claim.
+    is_of_answers: whether the inputs are vectors of query answers. Pairs of such vectors are
+    compared by a predicted bound with a smaller safety margin than pairs of datasets. A larger
+    margin gives more ties, and the simplest pair wins a tie; this suits datasets, whose bounds vary
+    more.
     """
 
     def __init__(self, spec: AuditSpec, drawing: Drawing, *, is_of_answers: bool) -> None:
@@ -63,10 +65,11 @@ class Judge:
         self._known: dict[tuple[Any, ...], tuple[float, float, float]] = {}
 
     def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
-        """Return a contender (a proposed pair) with the estimates of its leak after `draws` draws
-        of each input. Raises MechanismError.
+        """Return a proposed pair with the estimates of its leak after `draws` draws of each input.
+        Raises MechanismError.
 
-        thorough: whether to use all scorers, as for pairs that are left after the first round.
+        one: the pair. A `Contender` is a proposed pair with the estimates of its latest trial.
+        thorough: whether to use all scorers, as after the first round, or only the fast ones.
         """
         for side in (one.d1, one.d2):
             self._drawing.fill(side, draws)
@@ -83,7 +86,7 @@ class Judge:
         self, selection: SelectionDraws, scorers: Sequence[Scorer]
     ) -> tuple[float, float, float]:
         """Return (evidence, estimate, hope) from the draws of a pair; `Contender` defines them. All
-        are 0 if the scorers find no event, as for outputs that are all different."""
+        three are 0 if the scorers find no event, for example if all outputs differ."""
         candidates = [one for scorer in scorers for one in scorer(selection)]
         evidence = max(
             (
@@ -107,10 +110,10 @@ class Judge:
 class Confirming:
     """Tries pairs of inputs, and confirms that they leak.
 
-    pairs: keys of the tried pairs that count towards the reported number. A key consists of the
-        numbers of the two inputs.
-    enough: evidence (log-likelihood ratio, in nats) from which a leak is clear.
-    is_found: whether a pair has leaked clearly since the caller set this field to False.
+    pairs: keys of the tried pairs that the report counts. The key of a pair is (number, number),
+    the numbers of its two inputs.
+    enough: evidence (log-likelihood ratio, in nats) from which a leak counts as clear.
+    is_found: whether a pair has leaked clearly since the caller last set this field to False.
     """
 
     def __init__(
@@ -136,13 +139,16 @@ class Confirming:
 
     @property
     def refusals(self) -> list[str]:
-        """Messages of the inputs that gave no outputs, among the pairs that count towards the
-        reported number, in the order of their trials."""
+        """Error messages of the tried pairs that gave no outputs, in the order of the trials. Only
+        pairs that the report counts are included."""
         return [words for key, words in self._refused.items() if key in self.pairs]
 
     def tried(self, one: Contender, draws: int, number: int) -> Contender:
-        """Return a contender (a proposed pair) after a trial with `draws` draws of each input.
-        number: index of the round of trials, from 0."""
+        """Return a proposed pair with its estimates after a trial with `draws` draws of each input.
+
+        one: the pair. A `Contender` is a proposed pair with the estimates of its latest trial.
+        number: index of the round of trials, from 0.
+        """
         if one.proposal.inside or self.settings.outside:
             self.pairs.add(one.key)
         try:
@@ -167,11 +173,11 @@ class Confirming:
         return tried
 
     def _has_wrong_type(self, one: Contender) -> bool:
-        """Return whether a contender (a proposed pair) only shows that the mechanism rejects a type
-        of values.
+        """Return whether a tried pair only shows that the mechanism rejects a type of values.
 
-        True if exactly one input always raises a TypeError or AttributeError, and this input
-        contains a type that neither the other input nor a usual input of the space contains.
+        True if exactly one input always raises a TypeError or AttributeError, and a column of this
+        input contains a type that this column contains neither in the other input nor in usual
+        inputs.
         """
         if one.d1.has_wrong_type == one.d2.has_wrong_type:
             return False
@@ -181,7 +187,7 @@ class Confirming:
 
     def always_raises(self, dataset: Any) -> bool | None:
         """Return whether the mechanism raises an exception in each of a few draws for a dataset;
-        None if no draw can be made."""
+        None if no draw can be made, so that the answer is unknown."""
         one = self.inputs.of(dataset)
         for given in filter(None, (one, one and self.inputs.alone(one))):
             try:
@@ -194,7 +200,7 @@ class Confirming:
         return None
 
     def with_outputs(self, contenders: Sequence[Contender]) -> list[Contender]:
-        """Return the contenders (proposed pairs) that were tried and gave outputs."""
+        """Return those of the given pairs that were tried and gave outputs."""
         return [one for one in contenders if one.draws and one.key not in self._refused]
 
     def is_over(self) -> bool:
@@ -206,17 +212,17 @@ class Confirming:
         return self.budget.is_out_of_time() or (self.is_found and self.drawing.single_draws)
 
     def is_clear(self, one: Contender) -> bool:
-        """Return whether the draws of a contender (a proposed pair) show a clear leak."""
-        # If the estimate of ε is not above the claim, the evidence is only the luck of the best of
-        # many scores.
+        """Return whether the draws of a tried pair show a clear leak."""
+        # If the estimate of ε is at most the claim, the large evidence is only the luck of the best
+        # of many scores.
         return one.evidence >= self.enough and one.estimate > self._least
 
     def is_sure(self, one: Contender) -> bool:
-        """Return whether the leak of a contender (a proposed pair) is clear in its draws, and again
-        in fresh draws.
+        """Return whether the leak of a tried pair is clear in its draws, and again in new draws.
 
-        The best of many pairs may be lucky. A lucky pair would hide real leaks of pairs outside the
-        space.
+        The best of many pairs may have had lucky draws. Without this check, a lucky pair would end
+        the search before it tries pairs outside the space (the set of possible inputs), and hide
+        their real leaks.
         """
         if not self.is_clear(one):
             return False
@@ -230,8 +236,8 @@ class Confirming:
         return self._confirmed[one.key]
 
     def needed(self, one: Contender) -> int:
-        """Return the number of draws of each input after which a contender (a proposed pair) has,
-        on average, twice the evidence of a clear leak."""
+        """Return the number of draws of each input that give a tried pair, on average, twice the
+        evidence of a clear leak. It is at most the number that the pair has had."""
         half = one.draws // 2
         needed = math.ceil(half * min(1.0, 2 * self.enough / max(one.evidence, 1e-9)))
         return min(half, max(FEWEST, needed))
@@ -256,8 +262,9 @@ class Confirming:
 
 
 def _types_in(value: Any) -> frozenset[tuple[str, str]]:
-    """Return the set of (column, type) of the values in a dataset. The types are null, text,
-    number, list and table."""
+    """Return the set of (path of a value, its type) of all values in a dataset, such as `('[].age',
+    'number')` for a list of rows. The type is null, text, number, list, table or the name of a
+    class."""
     return frozenset(_types(value, ""))
 
 

@@ -1,7 +1,7 @@
 """Answers of a function without noise, and the distance of two answers.
 
-Differences are exact fractions, rounded once at the end: a computed distance above a claim exceeds
-it in the exact numbers that the function returned, too.
+Differences are exact fractions, and only the final distance is rounded. So if a computed distance
+exceeds a claim, the exact numbers that the function returned exceed it too.
 """
 
 from __future__ import annotations
@@ -34,29 +34,30 @@ NORMS: Mapping[str, str] = {
     "linf": "The largest absolute difference.",
     RECORDS: "Of outputs that are datasets: how many records differ.",
 }
-# Relations under which changing a record is one step. Under other relations a change is two steps:
-# a removal and an addition.
+# Adjacencies under which two datasets are neighbours if one record is changed. Under other
+# adjacencies, a changed record counts as two steps: a removal and an addition.
 _CHANGING = ("replace", "hamming")
-# For the first datasets, up to this number, the function is called twice, to check that it repeats
-# its answer. Later, only pairs that refute the claim are checked.
+# The function is called twice for each of this number of first datasets, to check that it repeats
+# its answer. Later, it is called twice only for pairs that refute the claim.
 _TWICE = 30
-# Number of answers that are kept in memory: more than most searches ask for.
+# Number of answers that are kept in memory. Most searches ask for fewer.
 _MOST_KEPT = 50_000
 _Number = int | float | Fraction
-# Type of an output in plain Python: numbers, None, and lists and mappings of these.
+# Type of an output after conversion to plain Python: a number, None, or a list or mapping of these.
 Plain = Any
 
 
 class Unreadable(UsageError):
-    """Raised for an output that has no numbers, or no records, of which a norm could measure the
-    distance."""
+    """Raised for an output whose distance from another output cannot be measured: it has no numbers
+    or, for the norm `records`, no records."""
 
     code = "answer-without-distance"
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """The distance of two outputs. words: reason why it is infinite; "" for a finite distance."""
+    """The distance of two outputs. words: reason why the distance is infinite; "" for a finite
+    distance."""
 
     value: float
     words: str = ""
@@ -68,9 +69,11 @@ class _Apart(Exception):
 
 
 def plain_numbers(output: Any, name: str) -> Plain:
-    """Return a copy of an output in plain Python. Raises Unreadable.
+    """Return a copy of an output in plain Python: numbers, None, lists and mappings. Raises
+    Unreadable.
 
-    Tables, and series with an index of names, become mappings.
+    A data frame becomes a mapping from its column names to lists. A pandas series whose index holds
+    names becomes a mapping from these names to its values.
 
     name: name of the function, for messages.
     """
@@ -99,7 +102,8 @@ def plain_numbers(output: Any, name: str) -> Plain:
 
 
 def plain_records(output: Any, name: str) -> tuple[Hashable, ...]:
-    """Return the records of an output that is a dataset. Raises Unreadable for other outputs."""
+    """Return the records of an output that is a dataset: a list, set, array or table. Raises
+    Unreadable for other outputs. name: name of the function, for messages."""
     is_set = isinstance(output, set | frozenset)
     records = records_of(list(output) if is_set else output)
     if records is None:
@@ -111,7 +115,8 @@ def plain_records(output: Any, name: str) -> tuple[Hashable, ...]:
 
 
 def as_rows(records: tuple[Hashable, ...]) -> list[Any]:
-    """Return hashable records as users write them: rows as mappings, sequences as lists."""
+    """Return hashable records in the notation of users. A row, which is a frozenset of (column,
+    value), becomes a mapping; a tuple becomes a list."""
     return list(map(_row, records))
 
 
@@ -122,12 +127,13 @@ def _row(record: Hashable) -> Any:
 
 
 def _table(output: Any) -> Any:
-    """Return a table or a series as mappings and lists; None for other outputs."""
+    """Return a pandas or polars data frame or series as a mapping or a list; None for other
+    outputs."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(output, pandas.DataFrame):
         return {key: output[key] for key in output.columns} if output.columns.is_unique else None
     if pandas is not None and isinstance(output, pandas.Series):
-        # A RangeIndex only numbers the rows, so it gives no names.
+        # A RangeIndex only numbers the rows, so the series has no names and becomes a list.
         is_named = not isinstance(output.index, pandas.RangeIndex) and output.index.is_unique
         return dict(zip(output.index, output, strict=True)) if is_named else output.tolist()
     if polars is not None and isinstance(output, polars.DataFrame):
@@ -138,11 +144,11 @@ def _table(output: Any) -> Any:
 
 
 def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
-    """Return a function from two outputs in plain Python to their `Distance`.
+    """Return a function that takes two outputs in plain Python and returns their `Distance`.
 
     norm: `l1`, `l2`, `linf`, or `records` (number of records that differ).
-    adjacency: kind of neighbouring relation. For `records`, it decides whether a changed record
-    counts as one or as two.
+    adjacency: name of the neighbouring relation, such as `replace`. For the norm `records`, it
+    decides whether a changed record counts as one step or as two.
     """
     if norm == RECORDS:
         return partial(_records_apart, is_changing=adjacency in _CHANGING)
@@ -160,7 +166,8 @@ def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
     return distance
 
 
-# For each norm, a function from the exact absolute differences to the distance, rounded once.
+# Maps the name of a norm to a function that takes the exact absolute differences and returns the
+# distance. Only the result is rounded.
 _TOTALS: Mapping[str, Callable[[list[Fraction]], float]] = {
     "l1": lambda differences: float(sum(differences, Fraction(0))),
     "l2": lambda differences: math.hypot(*map(float, differences)),
@@ -173,7 +180,8 @@ def _records_apart(
 ) -> Distance:
     """Return the number of records that must be added or removed to make two datasets equal.
 
-    is_changing: whether a changed record is one step, in place of a removal and an addition.
+    is_changing: whether a changed record counts as one step, instead of as a removal and an
+    addition.
     """
     ours, theirs = Counter(first), Counter(second)
     gone, new = (ours - theirs).total(), (theirs - ours).total()
@@ -181,8 +189,11 @@ def _records_apart(
 
 
 def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
-    """Yield the absolute differences, other than 0, between the numbers of two outputs. Raises
-    _Apart if the outputs cannot be subtracted. at: place of the numbers, for the message."""
+    """Yield the absolute differences between the numbers of two outputs, without differences of 0.
+
+    Raises _Apart if the outputs cannot be subtracted, such as lists of different lengths. at: place
+    of the numbers inside the output, such as `[2]`, for the message.
+    """
     if isinstance(first, list) and isinstance(second, list):
         if len(first) != len(second):
             lengths = f"{counted(len(first), 'value')} for d1 and {len(second)} for d2"
@@ -203,7 +214,7 @@ def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
 
 
 def _zero(value: Plain) -> Plain:
-    """Return a value of the same shape in which all numbers are 0."""
+    """Return a copy of a value in which every number is 0. Lists and mappings keep their shape."""
     if isinstance(value, list):
         return list(map(_zero, value))
     if isinstance(value, dict):
@@ -239,11 +250,14 @@ def _kind(value: Plain) -> str:
 
 
 class Answers:
-    """Calls one function on datasets, and caches its answers in plain Python.
+    """Calls one function on datasets, and keeps its answers, converted to plain Python.
 
     function: function whose only argument is the dataset.
-    read: function that converts an output to plain Python. It may raise UsageError.
-    formed: function that copies a dataset into the form that the function takes.
+    read: function that takes an output and the name of the function, and returns the output in
+    plain Python. It may raise UsageError.
+    name: name of the function, for messages.
+    formed: function that copies a dataset into the data type that the function takes, such as an
+    array.
     """
 
     def __init__(
@@ -263,12 +277,12 @@ class Answers:
         return self._calls
 
     def of(self, dataset: Any) -> Any:
-        """Return the output of the function for a dataset, in plain Python; a `Raised` if the
+        """Return the answer of the function for a dataset, in plain Python; a `Raised` if the
         function raises.
 
         Raises DatasetError for a dataset that cannot be converted to the data type that the
-        function takes, and UsageError for outputs that cannot be read, or that differ between two
-        calls.
+        function takes. Raises UsageError for an answer that cannot be read, or that differs between
+        two calls.
         """
         named = key(dataset)
         if named in self._kept:
@@ -281,8 +295,8 @@ class Answers:
         return answer
 
     def check(self, dataset: Any) -> None:
-        """Call the function again for a dataset. Raise UsageError if it returns another output than
-        before."""
+        """Call the function again for a dataset. Raise UsageError if the answer differs from the
+        earlier one."""
         self._check_same(dataset, self.of(dataset))
 
     def _check_same(self, dataset: Any, answer: Any) -> None:
@@ -321,16 +335,19 @@ class Answers:
 
 
 def _named(answer: Any) -> str:
-    """Return a text by which two answers of a function are compared."""
-    # The message of an exception may contain an address, which varies.
+    """Return a text by which two answers of a function are compared: equal texts mean equal
+    answers."""
+    # Only the type of the exception is compared: its message may contain a memory address, which
+    # varies.
     if isinstance(answer, Raised):
         return answer.kind
-    # A tuple holds records, which are compared in any order.
+    # A tuple holds the records of a dataset, whose order does not matter.
     return _in_any_order(answer) if isinstance(answer, tuple) else key(answer)
 
 
 def _in_any_order(answer: Any) -> str:
-    """Return a text by which answers are compared without regard to the order of their parts."""
+    """Return a text by which two answers are compared: equal texts mean that both have the same
+    parts, in any order."""
     if isinstance(answer, list | tuple):
         return f"[{', '.join(sorted(map(_in_any_order, answer)))}]"
     if isinstance(answer, Mapping):

@@ -1,6 +1,6 @@
-"""Random inputs by Hypothesis: plain draws, and a search that Hypothesis guides and shrinks.
+"""Random inputs by Hypothesis: independent draws, and draws that Hypothesis guides and shrinks.
 
-The same seed gives the same inputs, whichever modules are loaded.
+The same seed gives the same inputs, whatever other modules the process has imported.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dpaudit.searching.space import strategies
 from dpaudit.searching.timeouts import Ended, within
 from dpaudit.wording import install_command, on_one_line
 
-# Inputs that are drawn in one run of Hypothesis. A run starts with small inputs, and larger ones
-# follow.
+# Number of inputs that are drawn in one run of Hypothesis. Each run starts with small inputs and
+# goes on to larger ones.
 ROUND = 50
 
 
@@ -24,10 +24,11 @@ def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iter
     """Yield random values of a strategy of Hypothesis without end. A value may be yielded more than
     once.
 
-    words: description of the space, for messages.
-    is_own: whether a user's code generates the values; it may never return.
+    words: description of the space (the set of possible inputs), for messages.
+    is_own: whether a user's code generates the values. Such code may never return, so a time limit
+    holds.
 
-    Raises DatasetError when the strategy fails or gives nothing.
+    Raises DatasetError if the strategy fails or gives no values.
     """
     strategies()
     number = 0
@@ -68,15 +69,15 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
 
 
 def _mixed(seed: int, number: int) -> int:
-    """Return the seed for the run of Hypothesis with this number, made from the seed of the search.
+    """Return the seed of one run of Hypothesis. seed: seed of the search. number: index of the run.
     The seeds of different runs are unrelated."""
     digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 class _Exceeds(Exception):
-    """Raised when the score of a value exceeds the limit. Hypothesis takes the exception for the
-    failure of a test, and shrinks the value."""
+    """Raised when the score of a value exceeds the limit. For Hypothesis, this exception is the
+    failure of a test, so it shrinks the value (tries simpler values that still fail)."""
 
 
 def look_at_random(
@@ -87,17 +88,17 @@ def look_at_random(
     seed: int,
     examples: int,
 ) -> str:
-    """Pass random values to `look`. Hypothesis guides the values towards large scores.
+    """Call `look` with random values. Hypothesis guides the values towards large scores.
 
-    Once a score exceeds a limit, Hypothesis shrinks the value: `look` then gets simpler values.
-    Return a note that says why values were left out, such as that Hypothesis is not installed; ""
-    if none were left out.
+    After a score exceeds a limit, Hypothesis shrinks the value: it calls `look` with simpler and
+    simpler values. Return a note for the report if values were left out, such as that Hypothesis is
+    not installed; else "".
 
-    strategy: function that makes the strategy of the values. A value None is skipped.
-    look: function that returns the finite score of a value. It may raise Ended or DpauditError to
-    end the search.
+    strategy: function that returns the strategy of the values. Values that are None are skipped.
+    look: function that returns the score of a value, a finite number. It may raise Ended or
+    DpauditError to end the search.
     exceeds: function that returns whether a score exceeds the limit.
-    examples: number of values, in addition to the values tried while shrinking.
+    examples: number of values, not counting those that are tried while shrinking.
     """
     try:
         import hypothesis
@@ -143,7 +144,8 @@ def look_at_random(
 def _run(
     call: Callable[[Any], None], strategy: Any, seed: int, *, examples: int, **settings: Any
 ) -> None:
-    """Let Hypothesis call a function with random values, as it calls a test.
+    """Call a function with random values of a strategy, in the way in which Hypothesis calls a
+    test.
 
     examples: number of values.
     settings: further settings of Hypothesis.
@@ -166,9 +168,11 @@ def _run(
 
 @contextmanager
 def _without_constants_of_modules() -> Iterator[None]:
-    """Inside the context, keep Hypothesis from drawing constants that occur in the loaded modules.
+    """Inside the context, stop Hypothesis from drawing constants that occur in the source code of
+    loaded modules.
 
-    With these constants, a seed would give other values in a test session than in a terminal.
+    With these constants, the same seed would give other values in a test session than in a
+    terminal.
     """
     try:
         from hypothesis.internal.conjecture import providers

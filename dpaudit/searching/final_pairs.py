@@ -1,4 +1,4 @@
-"""The result of a search: the pairs to certify, a simpler form of one pair, and a summary."""
+"""The result of a search: the pairs to certify, a simpler version of one of them, and a summary."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.trials import Contender
 from dpaudit.wording import shortened
 
-# Largest number of pairs that the report lists inside the space, and outside the space.
+# Largest number of pairs inside the space (the set of possible inputs) that the report lists, and
+# also of pairs outside the space.
 _LEADERS = 5
-# Number of the smallest clearly leaking pairs that are tried on fresh draws, until one leaks again.
+# Number of the smallest clearly leaking pairs for which new draws are made, one pair after the
+# other, until one leaks again.
 _CONFIRMED = 8
-# Number of pairs that shrinking tries.
+# Largest number of pairs that are tried in order to make a leaking pair simpler.
 _SHRINKING_TRIES = 300
-# Longest text of an input in the report, in characters.
+# Length to which the text of an input in the report is shortened, in characters.
 _LONGEST_LEADER = 120
-# If the text of an input is longer than this (in characters), the report describes the difference.
+# If the text of either input is longer than this (in characters), the report also describes how the
+# two inputs differ.
 _BRIEF = 16
 
 
@@ -34,20 +37,20 @@ def final_pairs(
     noted: Sequence[Contender],
     note: str,
 ) -> Searched:
-    """Return the result of a search with the pairs to certify.
+    """Return the result of a search, with the pairs to certify.
 
-    These are the best pairs inside the space (outside, if no pair inside gave outputs). A simpler
-    form of the smallest pair that also leaks on fresh draws is added; pairs inside come before
-    pairs outside.
+    The pairs to certify are the best pairs inside the space (the set of possible inputs), or the
+    best pairs outside it if no pair inside gave outputs. Then the smallest pair that leaks clearly,
+    and leaks again in new draws, is simplified, and the simplified pair is added.
 
-    inside, outside: contenders (proposed pairs with estimates of their leak) whose inputs lie
-    inside the space, and outside it; best first.
-    noted: contenders outside the space that are reported but do not count.
-    note: description of the proposals that were left out, with the reason.
+    inside, outside: tried pairs whose inputs lie inside the space, and outside it, best first. A
+    `Contender` is a proposed pair with the estimates of its leak.
+    noted: tried pairs outside the space that the report mentions, but that are not certified.
+    note: text that says which proposals were left out, and why; "" if none were.
     """
     settings, drawing = confirming.settings, confirming.drawing
     tried, beyond = confirming.with_outputs(inside), confirming.with_outputs(outside)
-    # If time was up before any pair gave outputs, the first proposals are certified.
+    # If time was up before any pair gave outputs, the first proposed pairs are certified.
     kept = (tried or beyond or [*inside, *outside])[: settings.keep]
     pairs = [(one.proposal.d1, one.proposal.d2) for one in kept]
     smallest = inside_smallest = _smallest(confirming, tried)
@@ -60,7 +63,8 @@ def final_pairs(
         if list(map(repr, simpler)) not in [list(map(repr, pair)) for pair in pairs]:
             is_shrunk = inside_smallest is not None or not tried
             pairs.append(simpler)
-    # Most mechanisms raise a TypeError for a missing value outside the space.
+    # Leave out pairs that only show a rejected type: most mechanisms raise a TypeError for a
+    # missing value, which lies outside the space.
     others = [one for one in confirming.with_outputs(noted) if not one.has_wrong_type]
     aside = _smallest(confirming, others)
     leading = [*tried[:_LEADERS], *beyond[:_LEADERS]]
@@ -85,13 +89,15 @@ def final_pairs(
 
 
 def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender | None:
-    """Return the contender (proposed pair) with the fewest records that also leaks on fresh draws;
-    None if there is none.
+    """Return the clearly leaking pair with the fewest records that leaks again in new draws; None
+    if no pair does.
 
-    A pair with fewer records is worth more than a larger bound: the best pair shows the larger
-    bound anyway. Pairs with a wrong type are used only if no other pair leaks. Where records are
-    replaced, only pairs as large as the best pair are used: the number of records may be public,
-    and the leak may depend on it.
+    The best pair shows the largest bound anyway, so here a pair with fewer records is worth more
+    than a larger bound. Pairs that only show a rejected type of values are used if no other pair
+    leaks. Under relations that replace records, only pairs of the size of the best pair are used:
+    the number of records may be public, and the leak may depend on it.
+
+    ranked: tried pairs, best first.
     """
     every = [one for one in ranked if confirming.is_clear(one)]
     clear = [one for one in every if not one.has_wrong_type] or every
@@ -102,11 +108,12 @@ def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender 
 
 
 def _simpler(confirming: Confirming, best: Contender) -> tuple[Any, Any]:
-    """Return the two inputs of the simplest clearly leaking pair that shrinking reaches from
-    `best`."""
+    """Simplify a leaking pair as long as it leaks clearly. Return the two inputs of the last pair.
+    best: the pair to start from."""
     relation, drawing, inputs = confirming.relation, confirming.drawing, confirming.inputs
     draws = confirming.needed(best)
-    # Each try of a rare event takes many draws. Without a limit, shrinking would use most of them.
+    # A rare event needs many draws for each try. Without this limit, shrinking a pair of query
+    # answers would spend more draws than the rest of the search.
     most = drawing.draws + confirming.budget.draws if relation.is_of_answers else math.inf
 
     def leaks(d1: Any, d2: Any) -> bool:

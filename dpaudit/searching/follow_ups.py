@@ -1,5 +1,5 @@
-"""Pairs made from pairs that were tried: variations of the best pairs, and pairs at which
-exceptions begin."""
+"""Pairs made from pairs that were tried: variations of the best pairs, and pairs of which one input
+raises an exception and its neighbour does not."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from dpaudit.searching.space import distinct
 from dpaudit.searching.spaces.datasets import Lists
 
 _LIKE = "like one before: "
-# Variations of a pair end after this number of changes in a row that give no neighbours.
+# `around` ends after this number of changes in a row, times the number of pairs, that give no
+# neighbours.
 _PATIENCE = 20
-# Number of times that the distance between two vectors is halved until they are neighbours.
+# Largest number of times that `_closer` halves the distance between two inputs. It stops earlier if
+# they are neighbours.
 _HALVINGS = 60
 
-# Function that returns whether a mechanism raises in each of a few draws for a dataset; None if no
-# draw can be made.
+# Type of functions that take a dataset and return whether the mechanism raises in each of a few
+# draws for it; None if no draw can be made.
 Raises = Callable[[Any], bool | None]
 
 
@@ -34,12 +36,13 @@ def around(
     relation: Relation,
     rng: np.random.Generator,
 ) -> Iterator[Proposal]:
-    """Yield variations of pairs, each pair in turn, as long as changes lead to neighbours.
+    """Yield random variations of pairs, each pair in turn, as long as changes lead to neighbours.
 
-    A variation makes the same change to both inputs, or replaces the record that differs. For
-    answers of queries, it moves other entries, or moves entries in the opposite direction.
+    A variation of datasets makes the same change to both inputs, or replaces a record that only one
+    input has. A variation of vectors of query answers moves entries of both inputs, or reverses the
+    direction in which an entry differs.
 
-    values: records, or entries of answers, that replace or join others; at least one.
+    values: records, or entries of vectors, that are added or put in place of others; at least one.
     """
     changed = _moved if relation.is_of_answers else _changed
     fruitless = 0
@@ -55,14 +58,15 @@ def around(
 
 
 def parts(dataset: Any) -> list[Any]:
-    """Return the records of a dataset; for a single value, a list that contains this value."""
+    """Return the records of a dataset; for a single value, a list that contains only this value."""
     return dataset if isinstance(dataset, list) else [dataset]
 
 
 def _changed(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return (d1, d2), the inputs of a pair after one random change of their records.
+    """Return (d1, d2), the inputs of a pair after one random change: a record added, removed or
+    replaced in both, or a record that only one input has replaced.
 
-    values: records that replace or join others.
+    values: records that are added or put in place of others.
     """
     new = _any(values, rng)
     d1, d2 = pair.d1, pair.d2
@@ -81,10 +85,10 @@ def _changed(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) ->
 
 
 def _moved(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return (d1, d2), the inputs of a pair after one random change of one entry or of all entries.
+    """Return (d1, d2), the inputs of a pair after a random change of one entry or of all entries.
     The inputs are lists of query answers.
 
-    values: entries that replace others.
+    values: entries that are put in place of others.
     """
     d1, d2 = pair.d1, pair.d2
     is_list = isinstance(d1, list) and isinstance(d2, list)
@@ -126,15 +130,17 @@ def _with(dataset: list[Any], old: str, new: list[Any]) -> list[Any]:
 def where_exceptions_begin(
     raising: Sequence[Any], quiet: Sequence[Any], relation: Relation, raises: Raises
 ) -> Iterator[Proposal]:
-    """Yield at most one pair for each raising dataset: one input raises, and its neighbour does
-    not.
+    """Yield pairs of neighbours of which one input always raises an exception and the other gives
+    outputs: at most one pair for each dataset in `raising`.
 
-    On a path of neighbours from an input with outputs to an input that always raises, some step is
-    a leak. Bisection finds it with few draws: along the number of records, then record by record,
-    then along the values.
+    Make a path of neighbours from a dataset that gives outputs to a dataset that raises. At some
+    step of the path, the exceptions begin: this step is a leak. Bisection finds it with few draws.
+    The paths change the number of records first, then one record after the other, then the values.
 
     raising: datasets for which the mechanism raises.
     quiet: datasets for which the mechanism gives outputs.
+    raises: function that returns whether the mechanism raises for a dataset; None if that is
+    unknown.
     """
     for dataset in raising:
         for path in _paths(dataset, quiet, relation):
@@ -148,10 +154,11 @@ def where_exceptions_begin(
 
 
 def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[list[Any]]:
-    """Yield paths to a dataset. A path is a list of datasets that ends in the given dataset. Each
-    dataset of a path differs from the next in one record, or in the records of one user.
+    """Yield lists of datasets that lead to the given dataset, step by step. The last element of
+    each list is the given dataset. Each element differs from the next in one record, or in the
+    records of one user.
 
-    quiet: datasets for which the mechanism gives outputs, from which paths start.
+    quiet: datasets for which the mechanism gives outputs; most lists start with one of them.
     """
     inner = relation.inner
     if not (isinstance(inner, Lists) and isinstance(dataset, list)):
@@ -167,8 +174,8 @@ def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[l
 
 
 def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
-    """Yield the first records of a dataset, from none to all. The records of one user are added
-    together."""
+    """Yield the first records of a dataset: none, then one more each time, up to all. If `users` is
+    given, add all records of one user at a time."""
     if users is None:
         yield from (dataset[:size] for size in range(len(dataset) + 1))
         return
@@ -178,10 +185,11 @@ def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
 
 
 def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterator[Any]:
-    """Yield datasets from one list to another of the same size, one record changed at a time.
+    """Yield the datasets of a path from the list `start` to the list `end` of the same size. Each
+    step changes one record.
 
-    If neighbours have one record more or less, a change takes two steps: one record is added and
-    one removed. In a full list, a record is removed first.
+    If neighbours differ by one added or removed record, a change takes two steps: one record is
+    added and one removed. If the list may not grow, the record is removed first.
     """
     is_full = not relation.has_room(len(end) + 1)
     for place, record in enumerate(end):
@@ -195,8 +203,9 @@ def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterato
 def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
     """Return two successive datasets of a path: the mechanism gives outputs for the first one, and
     always raises for the second one. Return None if it raises for the first dataset of the path, or
-    gives outputs for the last.
+    gives outputs for the last dataset.
 
+    path: list of datasets.
     raises: function that returns whether the mechanism always raises for a dataset; None if that is
     unknown.
     """
@@ -213,9 +222,9 @@ def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
 
 
 def _closer(quiet: Any, raising: Any, relation: Relation, raises: Raises) -> tuple[Any, Any]:
-    """Return two neighbours between an input that gives outputs (`quiet`) and an input that raises,
-    found by bisection of the values that differ. The mechanism raises only for the second one. If
-    bisection does not lead to neighbours, return the last two inputs."""
+    """Bisect the values between an input that gives outputs (`quiet`) and an input that raises,
+    until the two are neighbours. Return (input that gives outputs, input that raises). If they do
+    not become neighbours, return the last two inputs."""
     for _ in range(_HALVINGS):
         first, second = entries(quiet), entries(raising)
         if relation.holds(quiet, raising) or len(first) != len(second):

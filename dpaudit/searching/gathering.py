@@ -1,7 +1,8 @@
-"""The pairs that a search tries, each once.
+"""The pairs that a search tries, each pair once.
 
-They are the pairs that traces suggest, the catalogue, random pairs, and variations of the best
-pairs.
+They are the pairs that traces suggest, the pairs of the catalogue (all proposed pairs that are not
+random), random pairs, and variations of the best pairs. A trace runs a mechanism on both inputs
+with the same noise.
 """
 
 from __future__ import annotations
@@ -35,53 +36,56 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.tracing.trace import Scorer, can_score
 
-# After this number of proposals in a row without a new pair, the search for proposals ends.
+# The search for proposals ends after this number of proposals in a row that give no new pair.
 _PATIENCE = 1_000
-# The same limit before the first new pair: perhaps no input can be converted to the data type that
-# the mechanism takes.
+# Before the first new pair, the search for proposals ends after this smaller number of proposals
+# without a new pair: perhaps no input can be converted to the data type that the mechanism takes.
 _AT_FIRST = 100
-# Share of a search's time in which proposals may be made.
+# Share of a search's time after which no more proposals are made.
 _GATHERING = 1 / 3
-# Largest number of pairs that are traced.
+# Largest number of pairs for which both inputs are run with the same noise (traced).
 _SCORES = 200
-# One pair is traced for every 1,000 draws of a search, so that a small search traces fewer pairs.
+# One pair is traced (run on both inputs with the same noise) for every 1,000 draws of a search, so
+# that a small search traces fewer pairs.
 _DRAWS_OF_A_SCORE = 1_000
-# Share of a search's time that traces may take.
+# Share of a search's time that traces (runs on both inputs with the same noise) may take.
 _TRACING = 0.1
-# Share of the traced pairs that come from the catalogue (all pairs that are not random). The other
-# traces are for hill climbing.
+# Share of the traced pairs that come from the catalogue (all proposed pairs that are not random).
+# The other traced pairs are made by hill climbing.
 _CATALOGUE = 0.6
-# Traced pairs are proposed before other pairs: this number of pairs with the largest scores inside
-# the space, ...
+# Of the pairs inside the space (the set of possible inputs) whose traces differ most, this number
+# is proposed before all other pairs.
 _INSIDE = 4
-# ... and this number of pairs outside the space.
+# Of the pairs outside the space (the set of possible inputs) whose traces differ most, this number
+# is proposed early as well.
 _OUTSIDE = 2
-# The pair that hill climbing reaches is proposed only if its score is at least this factor times
-# the score of its start, which is simpler.
+# Hill climbing starts from a simple pair. The pair that it reaches is proposed only if its score is
+# at least this factor times the score of the start.
 _MUCH = 1.5
-# Number of the best pairs from which variations are made.
+# Number of best pairs of which variations are made.
 _CENTRES = 3
-# Largest number of values that variations put in.
+# Largest number of records, or entries of vectors, that variations put in place of others.
 _VALUES = 200
-# Largest number of variations that are made.
+# Largest number of variations inside the space that are made in one round; repeated pairs count.
 _GUIDED_PROPOSALS = 500
-# Largest number of variations that are tried.
+# Largest number of variations that are tried in one round.
 _GUIDED_WIDTH = 32
-# Number of pairs outside the space that are tried if pairs outside are only noted in the report.
+# Number of pairs outside the space (the set of possible inputs) that are tried for a note in the
+# report, if the user neither excludes nor includes inputs outside the space.
 _BEYOND = 40
-# Bisection looks for the step from outputs to exceptions between this number of datasets that raise
-# and the same number of datasets that do not raise.
+# Bisection looks for the step at which exceptions begin, between at most this number of inputs that
+# give outputs and one input more that always raises.
 _RAISING = 3
-# Largest number of pairs that bisection adds. One input of such a pair raises, the other does not.
+# Largest number of pairs of which one input raises and the other does not. Bisection finds them.
 _RAISING_PAIRS = 2
 
-# Function that returns the score of two inputs in plain Python. It may raise DatasetError for
-# inputs that cannot be converted to the data type that the mechanism takes.
+# Type of functions that return the score of two inputs in plain Python. They may raise DatasetError
+# for inputs that cannot be converted to the data type that the mechanism takes.
 Score = Callable[[Any, Any], float]
 
 
 class Gathering:
-    """Makes contenders (pairs to try) of proposed pairs, each pair once. note: reason why some
+    """Makes a `Contender` (a pair to try) of each proposed pair that is new. note: reason why some
     kinds of proposals are missing; "" if none are missing."""
 
     def __init__(
@@ -93,10 +97,11 @@ class Gathering:
         self.note = ""
 
     def gathered(self) -> list[Contender]:
-        """Return contenders (pairs to try): the pairs that traces suggest, the catalogue, then
-        random pairs.
+        """Return the pairs to try, each as a `Contender`: pairs that traces suggest, then the
+        catalogue (all other proposed pairs that are not random), then random pairs.
 
-        Random pairs take long to make, so they only fill the places that the budget has left.
+        Random pairs take long to make. They are made only if the draws of the search allow more
+        pairs than were proposed before.
         """
         contenders: list[Contender] = []
         source = proposals(
@@ -112,20 +117,23 @@ class Gathering:
         return contenders
 
     def beyond(self) -> list[Contender]:
-        """Return at most 40 pairs outside the space, which are tried if pairs outside are only
-        noted in the report."""
+        """Return at most 40 pairs outside the space (the set of possible inputs), each as a
+        `Contender`, for a note in the report. Return [] if the user excludes or includes inputs
+        outside the space."""
         if self._settings.inside or self._settings.outside:
             return []
         outside = (one for one in catalogue(self._relation) if not one.inside)
         return list(islice(self._contenders(outside), _BEYOND))
 
     def _by_traces(self) -> Iterator[Proposal]:
-        """Yield the pairs with the largest scores by coupled runs (runs with the same noise);
-        nothing if the mechanism cannot be traced."""
+        """Yield the pairs with the largest scores. The score says how much runs of the mechanism on
+        both inputs with the same noise differ. Yield nothing if the mechanism cannot be run in this
+        way."""
         spec, settings = self._spec, self._settings
         scores = min(_SCORES, self._budget.draws // _DRAWS_OF_A_SCORE)
-        # Mechanisms that take answers mostly compare them. A trace overrates the leak of a
-        # comparison, and the patterns of answers are known to leak as much as any pair.
+        # Mechanisms that take query answers mostly compare numbers. Runs with the same noise
+        # overrate the leak of a comparison, and the known patterns of answers leak as much as any
+        # other pair.
         is_traced = scores >= 1 and not self._relation.is_of_answers and not spec.no_trace
         if not (is_traced and can_score(spec.target)):
             return
@@ -141,8 +149,12 @@ class Gathering:
         )
 
     def like(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
-        """Return variations of the best pairs inside the space. ranked: tried pairs, best first.
-        turn: index of the round of variations."""
+        """Return variations of the best pairs inside the space, each as a `Contender` (a pair to
+        try).
+
+        ranked: tried pairs, best first.
+        turn: index of the round of variations, from 0.
+        """
         centres = [one.proposal for one in ranked[:_CENTRES]]
         values = {
             repr(value): value
@@ -160,11 +172,14 @@ class Gathering:
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
     ) -> list[Contender]:
-        """Return contenders (pairs to try) with one input that raises and one that does not.
+        """Return pairs to try of which one input raises an exception and the other does not.
 
-        They are found by bisection between the pairs of `ranked` whose inputs both raise, and the
-        pairs whose inputs both give outputs.
-        raises: function that returns whether the mechanism always raises for a dataset.
+        They are found by bisection between an input of a pair whose inputs both raise, and an input
+        of a pair that gave outputs.
+
+        ranked: tried pairs.
+        raises: function that returns whether the mechanism always raises for a dataset; None if
+        that is unknown.
         """
         raising = [one.proposal for one in ranked if one.d1.only_raises and one.d2.only_raises]
         quiet = [one.proposal for one in ranked if one.draws and not one.d1.raised]
@@ -177,7 +192,8 @@ class Gathering:
         return list(islice(self._contenders(source), _RAISING_PAIRS))
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
-        """Yield a contender (a pair to try) for each proposed pair that was not proposed before."""
+        """Yield a `Contender` (a pair to try) for each proposed pair that was not proposed
+        before."""
         fruitless = 0
         for proposal in self._possible(source):
             d1, d2 = self._inputs.of(proposal.d1), self._inputs.of(proposal.d2)
@@ -193,8 +209,8 @@ class Gathering:
                 yield Contender(proposal, d1, d2, len(self._proposed))
 
     def _possible(self, source: Iterable[Proposal]) -> Iterator[Proposal]:
-        """Yield the given proposals. They end before the first random one, and `note` says so, if
-        Hypothesis is not installed."""
+        """Yield the given proposals. If Hypothesis is not installed, end before the first random
+        pair, and store the reason in `note`."""
         try:
             yield from source
         except MissingLibrary as error:
@@ -213,13 +229,13 @@ def by_traces(
     inside_only: bool,
     seconds: float = math.inf,
 ) -> Iterator[Proposal]:
-    """Yield pairs with large scores: the pair that hill climbing reaches, then the best pairs of
-    the catalogue (all pairs that are not random).
+    """Yield pairs with large scores: first the pair that hill climbing reaches, then the best pairs
+    of the catalogue (all proposed pairs that are not random).
 
-    score: function that returns how much coupled runs (runs with the same noise) of two inputs
-    differ.
+    score: function that runs the mechanism on two inputs with the same noise and returns how much
+    the runs differ.
     scores: largest number of pairs that are scored.
-    inside_only: whether to leave out inputs outside the space.
+    inside_only: whether to leave out inputs outside the space (the set of possible inputs).
     seconds: time limit of scoring.
     """
     limit, pool = Limit(seconds, scores), Pool(relation)
@@ -246,8 +262,9 @@ def by_traces(
 
 
 def _climbed(start: Proposal, relation: Relation, height: Score, pool: Pool) -> Iterator[Proposal]:
-    """Yield the pair that hill climbing reaches from `start`, if its score is at least 1.5 times
-    the score of `start`. height: function that returns the score of two inputs."""
+    """Climb from a pair to pairs with larger scores. Yield the last pair if its score is at least
+    1.5 times the score of `start`, else nothing. height: function that returns the score of two
+    inputs."""
     best: list[tuple[float, Pair]] = []
 
     def scored(pair: Pair) -> float:

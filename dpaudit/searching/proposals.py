@@ -1,4 +1,5 @@
-"""Pairs of neighbours that are worth a trial: edges, patterns, a lattice, then random pairs."""
+"""Pairs of neighbours that are worth a trial: pairs with unusual values, patterns of query answers,
+pairs among a few datasets that are all compared with each other, and random pairs."""
 
 from __future__ import annotations
 
@@ -17,18 +18,21 @@ from dpaudit.searching.spaces.own import Own
 
 Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
 
-# Largest number of pairs in which an input has an edge (a value at which bugs are likely). Without
-# a limit, it is the number of edges times the number of base datasets.
+# Largest number of pairs in which an input has an edge (a value at which bugs are likely, such as
+# NaN). Without a limit, there would be one pair for each edge and each dataset into which it is
+# put.
 MOST_EDGES = 300
-# Number of these pairs that may lie inside the space, if enough pairs outside fill the other
-# places.
+# Of these `MOST_EDGES` pairs, this number may lie inside the space (the set of possible inputs).
+# More may, if there are too few pairs outside the space to fill the rest.
 _MOST_INSIDE = 200
-# A random pair is a random dataset and one of its changes, drawn from this number of changes.
+# A random pair consists of a random dataset and a changed copy of it. The change is drawn from at
+# most this number of possible changes.
 _CHANGES = 200
-# If the drawn change does not lead to a neighbour, the following changes are tried, up to this
-# number.
+# If the drawn change does not lead to a neighbour, the next changes in the list are tried, up to
+# this number in all.
 _TRIES = 20
-# A space counts as exhausted after this number of random pairs in a row that were drawn before.
+# No more random pairs are drawn after this number of draws in a row without a new pair: the space
+# then counts as exhausted.
 _VAIN = 500
 _NONE = object()
 
@@ -38,8 +42,8 @@ class Proposal:
     """Two neighbouring inputs, in plain Python.
 
     why: short description, such as "the added record is NaN".
-    origin: kind of the proposal, such as "edge", "pattern" or "random".
-    inside: whether both inputs lie in the space.
+    origin: method that proposed the pair, such as "edge", "pattern" or "random".
+    inside: whether both inputs lie in the space (the set of possible inputs).
     """
 
     d1: Any
@@ -50,14 +54,15 @@ class Proposal:
 
 
 def proposals(relation: Relation, *, seed: int, inside_only: bool = False) -> Iterator[Proposal]:
-    """Yield proposed pairs of neighbours, each pair once: the catalogue (all pairs that are not
-    random), then random pairs until the space is exhausted.
+    """Yield proposed pairs of neighbours, each pair once: first all pairs that are not random
+    (`catalogue`), then random pairs, until no new pairs are drawn.
 
     seed: seed of the random pairs.
-    inside_only: whether to leave out inputs outside the space.
+    inside_only: whether to leave out inputs outside the space (the set of possible inputs).
 
-    Raises DatasetError when no two inputs are neighbours, or when a user's own space or relation
-    fails; MissingLibrary when random pairs are needed and Hypothesis is not installed.
+    Raises DatasetError if no two inputs are neighbours, or if the code of a user's own space or
+    relation fails. Raises MissingLibrary if random pairs are needed and Hypothesis is not
+    installed.
     """
     relation.check_possible()
     return _proposals(relation, seed, inside_only)
@@ -85,28 +90,32 @@ def _proposals(relation: Relation, seed: int, inside_only: bool) -> Iterator[Pro
 
 def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Proposal]:
     """Yield the proposed pairs that are not random: pairs at edges (values at which bugs are
-    likely), patterns of query answers, and a lattice (a few datasets that are all compared).
-    inside_only: whether to leave out inputs outside the space."""
+    likely, such as NaN), pairs with as many records as possible, patterns of query answers, and the
+    neighbours among a few datasets that are all compared with each other.
+
+    inside_only: whether to leave out inputs outside the space (the set of possible inputs).
+    """
     relation.check_possible()
     yield from _catalogue(_Unseen(relation, inside_only))
 
 
 class _Unseen:
-    """Makes a `Proposal` of each pair of neighbours that was not proposed before."""
+    """Makes a `Proposal` of each pair of neighbours that is new."""
 
     def __init__(self, relation: Relation, inside_only: bool) -> None:
         self.relation, self._inside_only = relation, inside_only
         self._known: set[Hashable] = set()
 
     def proposal(self, d1: Any, d2: Any, why: str, origin: Origin) -> Proposal | None:
-        """Return a proposal with the inputs d1 and d2; None if this pair was proposed before, or if
-        the inputs are not neighbours."""
+        """Return a `Proposal` with the inputs d1 and d2; None if this pair was proposed before, if
+        the inputs are not neighbours, or if an input outside the space must be left out."""
         key = frozenset((identity(d1), identity(d2)))
         if key in self._known:
             return None
         self._known.add(key)
         relation = self.relation
-        # A mechanism may rely on the number of records that the space states.
+        # No input gets a number of records that the space excludes, since a mechanism may rely on
+        # this number.
         if any(isinstance(one, list) and not relation.has_room(len(one)) for one in (d1, d2)):
             return None
         inside = relation.are_inside(d1, d2)
@@ -115,10 +124,11 @@ class _Unseen:
         return Proposal(d1, d2, why, origin, inside)
 
     def of(self, pairs: Callable[[], Pairs], origin: Origin) -> Iterator[Proposal]:
-        """Yield a proposal for each pair of neighbours that was not proposed before.
+        """Yield a `Proposal` for each of the given pairs that is new and whose inputs are
+        neighbours.
 
         pairs: function that returns an iterator of (d1, d2, description).
-        origin: kind of these proposals.
+        origin: method that made the pairs, which the proposals record.
         """
         for d1, d2, why in pairs():
             if (proposal := self.proposal(d1, d2, why, origin)) is not None:
@@ -127,8 +137,8 @@ class _Unseen:
 
 def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
     relation = unseen.relation
-    # A pattern of answers that is also an edge is listed as a pattern, since patterns are known to
-    # find most leaks of answers.
+    # A pattern of query answers may also be an edge (a value at which bugs are likely). It is
+    # proposed as a pattern, since patterns are known to find most leaks of answers.
     first = list(unseen.of(relation.pattern_pairs, "pattern")) if relation.is_of_answers else []
     yield from _chosen(list(unseen.of(relation.edge_pairs, "edge")))
     yield from unseen.of(relation.extreme_pairs, "extreme")
@@ -138,8 +148,8 @@ def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
 
 
 def _chosen(edges: list[Proposal]) -> list[Proposal]:
-    """Return at most 300 of the proposals with an edge (a value at which bugs are likely):
-    proposals inside the space before proposals outside, small datasets first."""
+    """Return at most 300 of the proposals with an edge (a value at which bugs are likely, such as
+    NaN). Proposals inside the space come first, then small datasets."""
     edges = sorted(edges, key=lambda one: (not one.inside, _size(one.d1) + _size(one.d2)))
     inside = [one for one in edges if one.inside]
     outside = edges[len(inside) :]
@@ -152,8 +162,8 @@ def _size(dataset: Any) -> int:
 
 
 def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
-    """Yield random pairs of neighbours, without repetition, until no new pairs are drawn. The same
-    seed gives the same pairs."""
+    """Yield random pairs of neighbours, each pair once, until 500 draws in a row give no new pair.
+    The same seed gives the same pairs."""
     known: set[Hashable] = set()
     vain = 0
     words = relation.space.words()
@@ -168,8 +178,8 @@ def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
 
 
 def pair_strategy(relation: Relation) -> Any:
-    """Return a strategy of Hypothesis that draws a dataset and one of its neighbours. It gives None
-    if the drawn dataset has no neighbours."""
+    """Return a strategy of Hypothesis that draws (d1, d2): a random dataset and one of its
+    neighbours, in random order. It gives None if no neighbour of the drawn dataset is found."""
     st = strategies()
     datasets, records = relation.space.strategy(), _record_strategy(relation)
     users = relation.adjacency.users
@@ -193,8 +203,8 @@ def pair_strategy(relation: Relation) -> Any:
 
 
 def _record_strategy(relation: Relation) -> Any:
-    """Return a strategy of Hypothesis for one record. If a user's generator gives whole datasets,
-    the strategy draws one of their records."""
+    """Return a strategy of Hypothesis for one record. If a user's generator makes whole datasets,
+    the strategy draws a record of a generated dataset."""
     if not isinstance(relation.inner, Own):
         return relation.space.of_record().strategy()
     st = strategies()

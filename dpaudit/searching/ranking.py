@@ -1,10 +1,11 @@
-"""Rounds of trials that rank pairs: many pairs are halved, and the last few are compared.
+"""Rounds of trials that rank pairs: first many pairs with few draws, then fewer and fewer pairs
+with more draws.
 
 A contender is a proposed pair with the outcome of its latest trial.
 
-Estimates from few draws mislead. So all pairs get few draws, the best eighth of them four times as
-many, and so on (successive halving, Jamieson & Talwalkar 2016): each round costs half of the round
-before. docs/method.md explains why the audit of the winner is valid nevertheless.
+Estimates from few draws mislead. So all pairs get few draws, the best eighth of them gets four
+times as many, and so on (successive halving, Jamieson & Talwalkar 2016). Each round costs half of
+the round before. docs/method.md explains why the audit of the best pair is valid nevertheless.
 """
 
 from __future__ import annotations
@@ -15,28 +16,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dpaudit.searching.confirming import MOST_ALONE, Confirming
 from dpaudit.searching.trials import BARELY, FEWEST, MOST, Contender
 
-# After a round of successive halving, one in this number of pairs stays.
+# After a round of trials, one pair in this number of pairs stays for the next round.
 KEPT = 8
-# Factor by which the draws of a pair grow from one round to the next.
+# Factor by which the number of draws of a pair grows from one round of trials to the next.
 GROWTH = 4
-# Number of pairs that are compared at the end. The best half stays after each of these rounds,
-# until one pair is left (for answers of queries: a few pairs).
+# Number of pairs that are compared at the end. After each round of this comparison, the better half
+# stays, until one pair is left (a few pairs, if inputs are query answers).
 FINALISTS = 8
-# The comparison of these last pairs ends when this share of the budget is spent. The rest is for
-# shrinking.
+# The comparison of the last pairs may spend the search's draws up to this share. The rest is for
+# making the best pair simpler.
 _LAST = 0.95
-# Largest number of draws of either input in the comparison of the finalists.
+# Largest number of draws of each input in the comparison of the last pairs.
 _MOST_LAST = 64_000
-# Among this number of pairs with the most draws, the simplest pair is put first ...
+# The simplest of this number of best pairs is put first, if its bound is almost as large as the
+# best bound (`_ABOUT_AS_MUCH`).
 _LAST_TWO = 2
-# ... if its bound is at least this fraction of the best bound.
+# A bound counts as almost as large as the best bound from this fraction of it.
 _ABOUT_AS_MUCH = 0.95
-# Kinds of proposals that are tried before other kinds if the budget is too small for all.
+# Origins of proposed pairs that are tried first if the budget is too small for all pairs.
 _FIRST = ("trace", "extreme", "pattern")
 
 
 class Ranking:
-    """Ranks contenders (proposed pairs of inputs) by trials, best first."""
+    """Ranks proposed pairs of inputs by trials, best first."""
 
     def __init__(self, confirming: Confirming) -> None:
         self._confirming = confirming
@@ -46,12 +48,15 @@ class Ranking:
     def halved(
         self, contenders: Sequence[Contender], share: float, *, until: int = 1
     ) -> list[Contender]:
-        """Return the contenders (proposed pairs), best first, after rounds of successive halving.
-        If the share of the budget is too small for all contenders, random pairs and pairs at edges
-        (values at which bugs are likely) are left out.
+        """Return the given pairs, best first, after rounds of trials. After each round, the best
+        pairs stay and get more draws. If the budget is too small for all pairs, random pairs and
+        pairs with unusual values are left out.
 
-        share: share of the budget that the rounds may spend.
-        until: number of pairs that the caller compares afterwards.
+        contenders: the pairs. A `Contender` is a proposed pair with the estimates of its latest
+        trial.
+        share: share of the search's draws that the rounds may spend.
+        until: number of pairs at which the rounds end, since the caller compares these pairs
+        afterwards.
         """
         if not contenders:
             return []
@@ -72,8 +77,8 @@ class Ranking:
         )
 
     def among(self, ranked: list[Contender], others: list[Contender]) -> list[Contender]:
-        """Return two ranked lists of contenders (proposed pairs) merged into one, best first. For
-        this comparison, the best pairs of both lists get equal numbers of draws."""
+        """Merge two ranked lists of tried pairs into one list, best first. Before that, give the
+        best pair of each list the same number of draws, so that the two can be compared."""
         if not others:
             return ranked
         draws = max(ranked[0].draws, others[0].draws) // 2
@@ -85,19 +90,20 @@ class Ranking:
         return sorted(contenders, key=lambda one: one.rank(enough), reverse=True)
 
     def compared(self, ranked: list[Contender], beyond: float) -> list[Contender]:
-        """Return the contenders (proposed pairs), best first, after further draws for at most 8 of
-        the best.
+        """Return all given pairs, best first, after further draws for the best 8 of them or fewer.
 
-        The estimates by which many pairs were ranked are too rough to compare these few.
+        The estimates by which many pairs were ranked are too rough to compare the best few.
 
+        ranked: tried pairs, best first.
         beyond: share of the budget that may be spent in addition to the budget. A negative share is
-        reserved for other pairs.
+        kept for other pairs.
         """
         standing, out = ranked[:FINALISTS], ranked[FINALISTS:]
         left = (_LAST + beyond) * self._budget.draws - self._drawing.draws
         rounds = (len(standing) - 1).bit_length()
         if self._is_of_answers:
-            # The best event may be rare. Its pair must not be dropped before it had enough draws.
+            # One round less, so that more pairs stay: the best event may be rare, and its pair must
+            # not be dropped before it had enough draws.
             rounds = max(1, rounds - 1)
         for left_rounds in range(rounds, 0, -1):
             had = min(one.draws // 2 for one in standing)
@@ -120,10 +126,12 @@ class Ranking:
         return self._simplest_first([*standing, *out])
 
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return the contenders (proposed pairs) with the simpler one of the best two in front, if
-        its bound is at least 95 % of the best bound.
+        """Return the pairs, with the simpler one of the best two in front if its bound is at least
+        95 % of the best bound.
 
         The best bound of many pairs is too large by luck, so a slightly smaller bound is no worse.
+
+        ranked: tried pairs, best first.
         """
         best, is_clear = ranked[0], self._confirming.is_clear
         others = (
@@ -140,8 +148,8 @@ class Ranking:
 
 
 def tried_most(ranked: list[Contender]) -> list[Contender]:
-    """Return all contenders (proposed pairs), reordered: first the contenders with at least half of
-    the largest number of draws, then the others, whose bounds are more likely to be luck."""
+    """Return all given pairs, reordered: first the pairs with at least half of the largest number
+    of draws, then the others, whose bounds are more likely to be luck."""
     most = max(one.draws for one in ranked)
     return sorted(ranked, key=lambda one: 2 * one.draws < most)
 
@@ -157,18 +165,19 @@ def halved(
     with_patterns: bool = False,
     until: int = 1,
 ) -> list[Contender]:
-    """Return contenders (proposed pairs), best first, after rounds of trials. After each round, the
-    best eighth stays and gets four times the draws. The rounds end when one contender is left.
+    """Return all contenders (proposed pairs), best first, after rounds of trials. After each round,
+    the best eighth stays and gets four times the draws. The rounds end when one contender is left.
 
     tried: function that takes a contender, the number of draws of each input and the index of the
-    round. It returns the contender after a trial.
-    draws: draws of each input in the first round.
-    enough: evidence (log-likelihood ratio, in nats) above which a leak is clear.
-    is_over: function that returns whether to end before the next trial.
-    of_answers: whether half of the places are for the contenders with the most hope (see
-    `Contender`).
-    with_patterns: whether patterns keep their places longer.
-    until: number of pairs (if above one) from which on there is no further round.
+    round. It returns the contender with the estimates of a trial.
+    draws: number of draws of each input in the first round.
+    enough: evidence (log-likelihood ratio, in nats) from which a leak counts as clear.
+    is_over: function that returns whether to end the round before the next trial.
+    of_answers: whether half of the places go to the contenders with the largest `hope` (a lower
+    bound on ε), whatever their evidence.
+    with_patterns: whether patterns of query answers, such as `one entry above`, stay longer.
+    until: number of contenders at which the rounds end before only one is left; 1 for no such
+    number.
     """
     standing, out = list(contenders), list[Contender]()
     for number in range(rounds_for(len(standing))):
@@ -189,15 +198,17 @@ def halved(
 def _chosen(
     ranked: list[Contender], number: int, *, of_answers: bool, with_patterns: bool
 ) -> tuple[list[Contender], list[Contender]]:
-    """Return the contenders (proposed pairs) that stay after round `number`, and the others.
+    """Return (the pairs that stay after a round of trials, the other pairs).
 
+    ranked: tried pairs, best first.
+    number: index of the round, from 0.
     of_answers: whether inputs are vectors of query answers.
-    with_patterns: whether patterns of answers keep their places longer.
+    with_patterns: whether patterns of query answers, such as `one entry above`, stay longer.
 
-    For answers of queries, half of the places are for the contenders with the most hope, whatever
-    their evidence: a rare event that leaks much needs more draws for the same evidence than a
-    frequent event that leaks little. Patterns are few, and known to leak: all of them stay after
-    the first round, then the best half, and so on.
+    For query answers, half of the places go to the pairs with the largest `hope` (a lower bound on
+    ε), whatever their evidence: a rare event that leaks much needs more draws for the same evidence
+    than a frequent event that leaks little. Patterns are few, and known to leak: all of them stay
+    after the first round, then the better half, and so on.
     """
     places = math.ceil(len(ranked) / KEPT)
     best, rest = split(ranked, places, by_hope=of_answers)
@@ -212,11 +223,12 @@ def _chosen(
 def split(
     ranked: list[Contender], places: int, *, by_hope: bool
 ) -> tuple[list[Contender], list[Contender]]:
-    """Return the contenders (proposed pairs) that get one of the places, and the other contenders,
-    both in the given order.
+    """Return (the pairs that stay, the other pairs), both in the given order.
 
-    by_hope: whether half of the places are for the contenders with the largest `hope` (a less
-    careful lower bound on ε), whatever their rank.
+    ranked: tried pairs, best first.
+    places: number of pairs that stay.
+    by_hope: whether half of the places go to the pairs with the largest `hope` (a lower bound on ε
+    with a smaller safety margin), whatever their rank.
     """
     if not by_hope:
         return ranked[:places], ranked[places:]
@@ -238,8 +250,8 @@ def _separated(
 
 
 def rounds_for(contenders: int) -> int:
-    """Return the number of rounds of successive halving for a number of contenders (proposed
-    pairs): the last round draws for the only contender that is left.
+    """Return the number of rounds of trials for a number of pairs. After each round, one pair in
+    eight stays; in the last round, only one pair is left and gets draws.
 
     >>> rounds_for(1), rounds_for(2), rounds_for(8), rounds_for(400)
     (1, 2, 2, 4)

@@ -1,6 +1,7 @@
-"""The result of a search, kept in a file next to the journal of its audit.
+"""The result of a search, stored in a file next to the journal of its audit.
 
-A resumed run audits the pairs in this file, so that no pair is chosen after draws that certify.
+A resumed run audits the pairs in this file. So no pair is chosen after the audit has made draws
+that certify.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ _TUPLE = "tuple"
 
 
 def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
-    """Return the audit with the seed of its search record, and the result of that search.
+    """Return (the audit, the result of its search), read from the file next to its journal.
 
-    The result is None where there is no record to resume. Raises JournalError for a record of
-    another request or another release, and for a journal that exists but is not to be resumed.
+    The result is None if there is no file to resume from. The seed of the audit is the seed in the
+    file, if the audit's own seed was drawn at random.
+
+    Raises JournalError for a file of another request or another release of dpaudit, and for a
+    journal that exists although the audit is not to be resumed.
     """
     path = _path(spec)
     if path is None:
@@ -64,7 +68,7 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
 
 
 def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
-    """Return the result of a search, and the whole content of its record."""
+    """Return (result of the search, whole content of the file)."""
     with guarded(path):
         text = path.read_bytes()
     try:
@@ -88,7 +92,8 @@ def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
 
 
 def write(spec: AuditSpec, searched: Searched) -> None:
-    """Write the result of a search before any draw that certifies, if the audit has a journal.
+    """Write the result of a search to the file next to the audit's journal, before any draw that
+    certifies. Do nothing if the audit has no journal.
 
     Raises JournalError for inputs of types that JSON cannot hold.
     """
@@ -121,8 +126,8 @@ def _path(spec: AuditSpec) -> Path | None:
 
 
 def _written(value: Any) -> Any:
-    """Return a dataset as a value that JSON can hold without loss. Raises JournalError if there is
-    none."""
+    """Return a dataset as a value that JSON can hold without loss: a tuple becomes `{"tuple":
+    [...]}`. Raises JournalError for values of other types."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:

@@ -1,8 +1,8 @@
-"""A search for the pairs to audit.
+"""A search for the pairs of inputs to audit.
 
-It makes proposals, ranks them by successive halving, varies the best pairs and simplifies the best
-one. All draws of a search choose pairs and certify nothing. The audit that follows draws from other
-random streams. Its pairs are fixed, and written to the journal, before its first draw.
+It proposes pairs, ranks them by rounds of trials, varies the best pairs, and simplifies a leaking
+pair. All draws of a search choose pairs and certify nothing. The audit that follows draws from
+other random streams. Its pairs are fixed, and written to a file, before its first draw.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.wording import counted
 
-# If pairs outside the space are tried, too, pairs inside get this share of the draws for proposals
-# (`PROPOSED`).
+# If pairs inside and outside the space (the set of possible inputs) are tried, pairs inside get
+# this share of the draws for proposed pairs (`PROPOSED`).
 _INSIDE = 2 / 3
-# Number of rounds in which variations of the best pairs are tried.
+# Number of rounds in which variations of the best pairs are made and tried.
 _TURNS = 2
-# Largest number of pairs that a user may ask to certify.
+# Largest value of the option `keep`: the number of pairs that the audit certifies.
 _MOST_KEPT = 100
 
 
@@ -62,12 +62,14 @@ def neighbour_search(
 ) -> NeighbourSearch:
     """Return the search for the options that a user gives.
 
-    space: text on one line, or a mapping.
-    base: folder of relative import paths.
+    space: set of possible inputs, as one line of text or as a mapping.
+    adjacency: neighbouring relation; None raises UsageError.
+    base: folder in which relative import paths are looked for; None for the working directory
+    alone.
     The other arguments are fields of `SearchSettings`, which describes them.
 
-    Raises UsageError for a value that is not a space, and for a relation under which no two inputs
-    of the space are neighbours.
+    Raises UsageError for a wrong option, and for a relation under which no two inputs of the space
+    are neighbours.
     """
     if adjacency is None:
         raise UsageError(
@@ -89,10 +91,12 @@ def neighbour_search(
 
 @dataclass(frozen=True, slots=True)
 class NeighbourSearch(SearchSettings):
-    """A search with its settings, for an audit whose pairs are not given."""
+    """A search with its settings. It chooses the pairs of an audit for which the user gives
+    none."""
 
     def find(self, spec: AuditSpec, on_progress: Notify | None) -> tuple[AuditSpec, Searched]:
-        """Return the audit with the pairs that leak most, and the result of the search.
+        """Search for the pairs that leak most. Return (the audit with these pairs, the result of
+        the search).
 
         Raises MechanismError if every input gives only exceptions.
         """
@@ -109,8 +113,8 @@ class NeighbourSearch(SearchSettings):
         if spec.sampling.time is None:
             in_addition = COMPARING if self.relation.is_of_answers else 0.0
             spent = min(searched.draws, int((1 + in_addition) * SHARE * spec.sampling.samples))
-            # The simpler form of a pair leaks as the pair does, so it gets no share of the draws of
-            # its own.
+            # The simplified version of a pair leaks as the pair itself does, so it does not get
+            # draws of its own.
             several = len(pairs) - searched.shrunk
             left = {"samples": max(MINIMUM_SAMPLES, (spec.sampling.samples - spent) // several)}
         else:
@@ -148,8 +152,8 @@ class _Search:
         outside = [one for one in contenders if not one.proposal.inside]
         share = PROPOSED * (_INSIDE if inside and outside else 1.0)
         noted = self._gathering.beyond()
-        # Pairs inside and outside are ranked separately, so that a leak outside hides no leak
-        # inside.
+        # Pairs inside and outside the space are ranked separately. Otherwise, a leak outside the
+        # space could hide a leak inside.
         best = self._best(inside, share, PROPOSED - share + (NOTED if noted else 0.0))
         is_enough = bool(best) and confirming.is_sure(best[0])
         beyond = [] if is_enough else ranking.halved(outside, PROPOSED * (1 - _INSIDE))
@@ -165,17 +169,18 @@ class _Search:
         return final_pairs(confirming, best, beyond, aside, self._gathering.note)
 
     def _best(self, inside: list[Contender], share: float, reserved: float) -> list[Contender]:
-        """Return the pairs inside the space, best first.
+        """Return the tried pairs inside the space (the set of possible inputs), best first.
 
-        share: share of the budget for the first rounds.
-        reserved: share of the budget for pairs outside the space.
+        inside: proposed pairs inside the space.
+        share: share of the search's draws for the first rounds of trials.
+        reserved: share of the search's draws that must be left for pairs outside the space.
         """
         confirming, ranking = self._confirming, self._ranking
-        # Once a leak is clear, more draws in search of a larger leak are spent only on answers of
-        # queries. For records, the smallest pair is worth more than a larger bound. A mechanism
-        # that is called once for each draw may be too slow for more draws.
+        # Whether to look for a larger leak after a leak is clear. For records, the smallest pair is
+        # worth more than a larger bound. A mechanism that is called once for each draw may be too
+        # slow for more draws.
         is_wanted = confirming.relation.is_of_answers and not self._drawing.single_draws
-        # The last few pairs of answers are compared below, together with their variations.
+        # The last few pairs of query answers are compared below, together with their variations.
         best = ranking.halved(inside, share, until=FINALISTS if is_wanted else 1)
         best = self._with_raising(best)
         if not best or (not is_wanted and confirming.is_sure(best[0])):
@@ -193,8 +198,11 @@ class _Search:
         return best
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
-        """Return the given contenders (tried pairs of inputs). If some of them raise for both
-        inputs, add contenders with one input that raises and one that does not."""
+        """Return the given pairs. If both inputs of some of them always raise an exception, add
+        pairs of which one input raises and the other does not, and rank all pairs.
+
+        best: tried pairs, best first.
+        """
         if self._spec.sampling.on_error == "fail" or self._confirming.is_over():
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)

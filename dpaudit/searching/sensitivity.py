@@ -1,7 +1,7 @@
-"""The search for inputs that show a larger sensitivity than a function claims to have.
+"""Search for inputs whose answers differ by more than the sensitivity that a function claims.
 
-It is a search for neighbouring inputs with another objective: the distance between the answers of a
-function without noise. So it makes no draws.
+The search looks for neighbouring inputs, as other searches do, but maximizes the distance between
+the answers of a function without noise. So it makes no draws.
 """
 
 from __future__ import annotations
@@ -55,21 +55,22 @@ Kind = Literal["distance", "infinite", "raises"]
 Origin = Literal["catalogue", "sizes", "climbing", "random"]
 
 SECONDS = 60.0
-# Relative rounding error of a distance: a distance equal to the claim may be computed slightly
-# above it.
+# Relative rounding error of a distance: a distance is above the claim only if it exceeds it by more
+# than this fraction.
 _ROUNDING = 1e-9
-# Number of pairs that all climbs together may look at.
+# Largest number of pairs that hill climbing compares, over all starts together.
 _CLIMBS = 6_000
-# Number of pairs from which climbs start.
+# Number of pairs from which hill climbing starts.
 _STARTS = 4
-# Number of random pairs.
+# Number of random pairs that Hypothesis draws.
 _RANDOM = 400
-# Number of pairs that shrinking tries.
+# Largest number of pairs that are tried in order to make a pair simpler.
 _SHRINKS = 1_000
-# A pair with a larger distance is preferred if its text is at most this many times longer.
+# Of two simplified pairs, the pair with the larger distance is reported if its text is at most this
+# many times as long as the text of the other pair.
 _LONGER = 1.5
 _OVER = "the time was over before the search was; more time goes further"
-# The kinds of differences, in the order of a report.
+# How two answers may differ (see `Witness`), in the order in which a report lists them.
 _KINDS: tuple[Kind, ...] = ("distance", "infinite", "raises")
 
 
@@ -267,7 +268,7 @@ def searched(
     time: float = SECONDS,
     check: Callable[[], None] = lambda: None,
 ) -> SensitivityResult:
-    """Return the result of a search for a target.
+    """Return the result of a search for a function that `target` describes.
 
     check: function that is called before each pair. It may raise an exception to end the search.
     The other arguments are the arguments of `sensitivity`.
@@ -289,7 +290,7 @@ def searched(
     with _function(target) as function, warnings.catch_warnings():
         answers = Answers(function, read, target.name, form_of)
         search = _Search(answers, relation, metric(norm, parsed.kind), limit, time, check)
-        # Overflow warnings and the like, which inputs at the edges provoke.
+        # Hide the warnings of the function, such as overflow warnings: extreme inputs provoke them.
         warnings.simplefilter("ignore")
         with nullcontext() if elsewhere else Watch.without_timeout().calls(target.name, answers):
             search.run(seed, inside_only=inside_only)
@@ -339,8 +340,8 @@ def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
 
 @contextmanager
 def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
-    """Inside the context, provide the function of a target, with the dataset as its only argument.
-    Raises TargetError."""
+    """Inside the context, provide the function of a target as a function whose only argument is the
+    dataset. Raises TargetError."""
     if isinstance(target, IsolatedTarget):
         with closing(IsolatedFunction(target)) as elsewhere:
             _check_calling(elsewhere.calling, target)
@@ -371,10 +372,10 @@ def _check_calling(how: Calling, target: Target) -> None:
 class _Search:
     """A search for a larger sensitivity, with its results so far.
 
-    exceeding: (pair, distance) of a pair whose distance exceeds the claim, by (whether the pair is
-    inside the space, kind of difference).
-    tried: number of pairs that were compared, by origin.
-    raised: number of pairs for which both inputs raise.
+    exceeding: maps (whether both inputs lie in the space, how the answers differ) to (pair,
+    distance), for a pair whose distance exceeds the claim.
+    tried: maps the origin of pairs, such as "random", to the number of pairs that were compared.
+    raised: number of pairs for which the function raises an exception on both inputs.
     """
 
     def __init__(
@@ -398,11 +399,11 @@ class _Search:
         self.raised, self.notes = 0, list[str]()
 
     def run(self, seed: int, *, inside_only: bool) -> None:
-        """Compare the pairs of the catalogue (all pairs that are not random), lists of every
-        length, pairs from hill climbing, and random pairs.
+        """Compare all proposed pairs that are not random, lists of every length, pairs made by hill
+        climbing, and random pairs, in this order.
 
         seed: seed of the random pairs.
-        inside_only: whether to leave out inputs outside the space.
+        inside_only: whether to leave out inputs outside the space (the set of possible inputs).
         """
         relation, pool = self._relation, Pool(self._relation)
         try:
@@ -419,8 +420,11 @@ class _Search:
             self.notes.append(_OVER)
 
     def _climb(self, pool: Pool) -> None:
-        """Compare pairs made by hill climbing from the pairs inside the space with the largest
-        distances. pool: known records and values, from which changes are made."""
+        """Compare pairs made by hill climbing. The climbs start from the pairs inside the space
+        with the largest distances so far.
+
+        pool: known records and values, from which changes are made.
+        """
         for _, start in sorted(self._starts, key=lambda one: -one[0])[:_STARTS]:
             climb = Limit(trials=_CLIMBS // _STARTS)
 
@@ -441,7 +445,7 @@ class _Search:
             if not self._relation.holds_inside(*pair):
                 return 0.0
             distance = self._look(Pair(*pair), True, "random")
-            # Only finite distances can guide a search.
+            # The distance guides Hypothesis, which takes only finite numbers.
             return distance if math.isfinite(distance) else 0.0
 
         strategy = partial(pair_strategy, self._relation)
@@ -452,11 +456,12 @@ class _Search:
         return distance > self._claimed * (1 + _ROUNDING)
 
     def _look(self, pair: Pair, inside: bool, origin: Origin) -> float:
-        """Compare the answers for a pair, and record the result. Return their distance; -∞ if the
-        pair cannot be compared.
+        """Compare the answers for a pair, and record the result. Return their distance; -∞ if there
+        is none: both inputs raise, or an input cannot be converted to the data type that the
+        function takes.
 
-        inside: whether both inputs lie in the space.
-        origin: kind of the proposal.
+        inside: whether both inputs lie in the space (the set of possible inputs).
+        origin: method that made the pair, such as "random".
         """
         self._check()
         self._limit.spend()
@@ -475,8 +480,8 @@ class _Search:
             self._largest[inside] = (pair, distance)
             if inside:
                 self._starts.append((distance, pair))
-        # Outside the space distances have no limit, so the first pair is kept: it is one of the
-        # simplest.
+        # Inside the space, keep the pair with the largest distance. Outside the space, distances
+        # have no limit, so keep the first pair, which is one of the simplest.
         _, most = self.exceeding.get((inside, kind), (pair, -1.0))
         if self._exceeds(distance) and (most < 0 or (inside and distance > most)):
             self._answers.check(pair.d1)
@@ -485,9 +490,9 @@ class _Search:
         return distance
 
     def _compared(self, pair: Pair) -> tuple[Kind | None, float, str]:
-        """Return (kind of difference, distance, reason) for the answers to a pair. The kind is None
-        if both inputs raise. The reason says why the distance is infinite; "" for a finite
-        distance."""
+        """Return (how the answers for a pair differ, their distance, reason). The first is None if
+        the function raises on both inputs. The reason says why the distance is infinite; "" for a
+        finite distance."""
         first, second = self._answers.of(pair.d1), self._answers.of(pair.d2)
         if isinstance(first, Raised) and isinstance(second, Raised):
             self._raised_first = self._raised_first or (first, pair.d1)
@@ -499,18 +504,20 @@ class _Search:
         return ("infinite" if distance.words else "distance"), distance.value, distance.words
 
     def shrunk(self, *, inside: bool) -> tuple[Witness, ...]:
-        """Return, for each kind of difference, a small pair whose distance exceeds the claim.
-        inside: whether the pairs lie in the space."""
+        """Return simplified pairs whose distance exceeds the claim, at most one for each kind of
+        difference (in numbers, in shape, by an exception).
+
+        inside: whether to use the pairs inside the space, or those outside.
+        """
         self._limit = Limit(self._seconds)
         kinds = [kind for kind in _KINDS if (inside, kind) in self.exceeding]
         return tuple(self._small(*self.exceeding[inside, kind], kind) for kind in kinds)
 
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
-        """Return a small pair whose distance of outputs exceeds the claimed sensitivity, made from
-        a pair that exceeds it.
+        """Simplify a pair whose distance exceeds the claim, as long as it exceeds it.
 
-        Inside the space, prefer a pair that keeps all of `distance`, unless it takes much longer to
-        write or has more records.
+        Of a pair inside the space, also make a simplified pair that keeps the whole distance.
+        Return that pair unless it is much longer to write or has more records.
         """
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):
@@ -532,8 +539,8 @@ class _Search:
         return Pair(*shrunk(*pair, self._relation, violates, most_tries=_SHRINKS))
 
     def largest(self) -> Witness | None:
-        """Return a small pair with the largest finite distance, inside the space if there is
-        one."""
+        """Return a simplified pair with the largest finite distance, inside the space if there is
+        such a pair; None if no pair has a finite distance."""
         largest = self._largest.get(True) or self._largest.get(False)
         if largest is None:
             return None
@@ -549,8 +556,8 @@ class _Search:
         return Witness(pair.d1, pair.d2, outputs, distance, kind or "raises", words, inside)
 
     def refuse(self, name: str) -> None:
-        """Raise the exception for a search in which no pair could be compared. name: name of the
-        function, for the message."""
+        """Raise the exception that says why no pair could be compared. name: name of the function,
+        for the message."""
         if self._raised_first is None and self.notes:
             raise UsageError(
                 Name("time"),
@@ -576,8 +583,8 @@ def _records(pair: Pair) -> int:
 
 
 def _written(answer: Any) -> Any:
-    """Return the answer of a function as a result shows it. An exception becomes its type and
-    message."""
+    """Return an answer as the report shows it: an exception as its type and message, hashable
+    records as mappings and lists, other answers unchanged."""
     if isinstance(answer, Raised):
         return answer.words
     return as_rows(answer) if isinstance(answer, tuple) else answer

@@ -1,4 +1,4 @@
-"""The settings of a search, and the forms in which a mechanism takes datasets."""
+"""The settings of a search, and the data types in which a mechanism takes datasets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit.searching.relations import Relation, relation_on
 from dpaudit.searching.space import Space
 from dpaudit.wording import shortened, shown
 
-# Longest text of an input in the label of a pair, in characters.
+# Length to which the text of an input in the label of a pair is shortened, in characters.
 _LONGEST = 300
 
 
@@ -25,12 +25,13 @@ class SearchSettings:
 
     space: set of the values that one input may have.
     adjacency: neighbouring relation between two inputs.
-    form: data type of the datasets that the mechanism takes (None: plain Python).
-    inside: whether to try no inputs outside the space.
+    form: data type in which the mechanism takes datasets, such as `pandas`. None for plain Python.
+    inside: whether to try only inputs inside the space.
     outside: whether inputs outside the space count. If `inside` and `outside` are False, a few
-    inputs outside are tried, and a leak is only noted.
+    inputs outside are tried, and a leak is only noted in the report.
     keep: number of pairs to certify; they share the false-alarm probability.
-    elsewhere: whether the process that runs the mechanism also makes the data frames.
+    elsewhere: whether data frames are made by the process that runs the mechanism, and not by this
+    process.
     """
 
     space: Space
@@ -53,24 +54,24 @@ class SearchSettings:
         return f"{self.space.words()}{form} ({self.adjacency.describe()}{where}{kept})"
 
     def pair(self, d1: Any, d2: Any) -> NeighbouringPair:
-        """Return the pair to audit for two inputs in plain Python."""
+        """Return the pair to audit that consists of two inputs in plain Python."""
         label = f"d1 = {shortened(repr(d1), _LONGEST)}, d2 = {shortened(repr(d2), _LONGEST)}"
         return NeighbouringPair(self.formed(d1), self.formed(d2), self.adjacency, label)
 
     def formed(self, dataset: Any) -> Any:
-        """Return a dataset converted to the data type that the mechanism takes. Raises
-        DatasetError."""
+        """Return a dataset converted to the data type in which the mechanism takes it. Raises
+        DatasetError if that is impossible."""
         return formed(dataset, self.form, self.space, elsewhere=self.elsewhere)
 
 
 def invalid(name: str, value: Any, expected: str) -> UsageError:
     """Return the error for a wrong value of the option `name`. expected: description of a right
-    value."""
+    value, such as "a number"."""
     return UsageError(Name(name), f"={shown(value)} must be {expected}", code="option-invalid")
 
 
 def check_where(inside: Any, outside: Any) -> None:
-    """Raise UsageError unless `inside` and `outside` are booleans of which at most one is true."""
+    """Raise UsageError unless `inside` and `outside` are booleans, at most one of them true."""
     for name, value in (("inside", inside), ("outside", outside)):
         if not isinstance(value, bool):
             raise invalid(name, value, "true or false")

@@ -1,9 +1,10 @@
-"""Shrinking: make a pair that violates a claim as small as possible, while it still violates it.
+"""Shrinking: make a pair of inputs that violates a claim as small as possible, while it still
+violates the claim.
 
-Hypothesis can only shrink an example that it has generated, from the choices that made it. Most
-pairs come from the catalogue, from patterns or from climbing, so this module has its own
-implementation. It is greedy and deterministic like delta debugging (Zeller & Hildebrandt 2002),
-which drops half of a failing input, then a quarter, and so on.
+Hypothesis can only shrink an example that it has generated itself. Most pairs of a search have
+another origin, so this module has its own implementation. It is greedy and deterministic, like
+delta debugging (Zeller & Hildebrandt 2002), which drops half of a failing input, then a quarter,
+and so on.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
     from dpaudit.searching.relations import Relation
     from dpaudit.searching.space import Space
 
-# Default for the largest number of calls of `violates`.
+# Largest number of calls of `violates` in `shrunk`, if the caller gives no number.
 MOST_TRIES = 2_000
-# A pair with at most this number of common records is short enough to read.
+# A pair in which both lists share at most this number of records is short enough to read.
 _READABLE = 2
-# If at most this number of records are common, every two of them are also left out together.
+# If both lists share at most this number of records, pairs without any two of these records are
+# tried. With more records, there would be too many pairs.
 _FEW = 12
 
 _Step = Callable[[Pair, "Space"], Iterator[Pair]]
@@ -46,13 +48,14 @@ def shrunk(
     most_tries: int = MOST_TRIES,
     keeps_size: bool = False,
 ) -> tuple[Any, Any]:
-    """Return a small pair for which `violates` still holds: fewest records first, then simplest
-    values.
+    """Make a pair as small as possible while `violates` holds for it, and return it: first with as
+    few records as possible, then with values as simple as possible.
 
-    Every pair that is tried consists of neighbours. A pair inside the space is not replaced by a
-    pair outside, and no dataset gets more records.
+    Every pair that is tried consists of neighbours. A pair inside the space (the set of possible
+    inputs) is not replaced by a pair outside, and no dataset gets more records.
 
-    violates: function that returns whether a pair violates the claim. It holds for the given pair.
+    violates: function that returns whether a pair violates the claim. It must hold for the given
+    pair.
     most_tries: largest number of calls of `violates`.
     keeps_size: whether the number of records must stay the same.
     """
@@ -67,7 +70,8 @@ def shrunk(
 
 
 class _Shrinking:
-    """One shrinking of a pair: the pairs that were tried, and the number of tries that are left."""
+    """State of one shrinking. seen: texts of the pairs that were tried. left: number of tries that
+    remain."""
 
     def __init__(
         self, relation: Relation, violates: Callable[[Any, Any], bool], most_tries: int
@@ -76,8 +80,11 @@ class _Shrinking:
         self.seen: set[str] = set()
 
     def smallest(self, now: Pair, step: _Step) -> Pair:
-        """Replace a pair by the first smaller pair that still violates the claim, until there is
-        none. Return the last pair. step: function that yields smaller pairs of a pair."""
+        """Replace a pair by the first smaller pair that still violates the claim, and repeat until
+        no smaller pair does. Return the last pair.
+
+        step: function that takes a pair and the space of its inputs, and yields smaller pairs.
+        """
         space = self._relation.space
         while True:
             smaller = next((one for one in step(now, space) if self._holds(one, now)), None)
@@ -104,11 +111,11 @@ def _key(pair: Pair) -> str:
 
 
 def _fewer_common(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without some records that both datasets have.
+    """Yield pairs without some of the records that both lists share.
 
-    Runs of records are left out: all records, a half, a quarter, …, three, two, one. Two are tried
-    since a pair may need an odd length. Of 12 or fewer records, every two are also left out
-    together.
+    Blocks of successive records are left out: all of them, a half, a quarter, …, three, two, one.
+    Blocks of two are tried since the claim may be violated only for an odd length. If the lists
+    share at most 12 records, any two of these are left out together as well.
     """
     common = matched(*now)
     halves = {len(common) >> times for times in range(len(common).bit_length())}
@@ -127,8 +134,8 @@ def _without_common(now: Pair, gone: Sequence[tuple[int, int]]) -> Pair:
 
 
 def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without one of the records that only one dataset has. In some of them, the other
-    dataset also loses a record."""
+    """Yield pairs without one of the records that only one list has. In some of them, the other
+    list loses a record as well."""
     first, second = unmatched(*now)
     common = matched(*now)
     for place in first:
@@ -143,10 +150,10 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
 
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs with at most one common record, in which all records are equal to an edge (a
-    value at which bugs are likely) inside the space.
+    """Yield pairs of lists with equal records, of which both lists share at most one. The record is
+    an edge (a value at which bugs are likely, such as a bound) inside the space.
 
-    A sum of records at an edge exceeds a limit with fewer records.
+    A sum of records at a bound exceeds a limit with fewer records than other sums.
     """
     common = matched(*now)
     if not isinstance(now.d1, list) or len(common) <= _READABLE:
@@ -159,8 +166,11 @@ def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs in which records that both datasets have are simpler: first all equal records
-    together, then single records. space: space of the records."""
+    """Yield pairs in which a record that both lists share is replaced by a simpler record: first
+    all copies of the record together, then single copies.
+
+    space: set of possible inputs.
+    """
     equal: dict[str, list[tuple[int, int]]] = {}
     for ours, theirs in matched(*now):
         equal.setdefault(key(now.d1[ours]), []).append((ours, theirs))
@@ -172,8 +182,11 @@ def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_different(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs in which a value that differs between the datasets is replaced by a simpler
-    value."""
+    """Yield pairs in which a record that only one list has, or one of two single values, is
+    replaced by a simpler value.
+
+    space: set of possible inputs.
+    """
     if isinstance(now.d1, list) and isinstance(now.d2, list):
         return other_differences(now, space.of_record().simpler)
     return other_values(now, space.simpler)

@@ -1,4 +1,4 @@
-"""Values and calls as Python code that can be pasted into a program."""
+"""Values and calls written as Python code that a user can paste into a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpaudit.inputs.values import ARRAYS, LIBRARIES
 from dpaudit.targets.construction import is_made
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# Lists of equal values that are longer than this are written as [value] * length.
+# A list of equal values with more elements than this is written as `[value] * length`.
 _MANY = 6
 
 
@@ -48,7 +48,8 @@ def _is_scalar(value: Any) -> bool:
 def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str | None) -> str:
     """Return a Python program that calls a function on two datasets and prints both answers.
 
-    form: data type that the program gives the datasets (None: plain Python).
+    form: data type to which the program converts the datasets, such as `pandas`. None for plain
+    Python.
     """
     lines, call = _importing(target)
     lines = [*lines, *imports(form, d1, d2)]
@@ -62,19 +63,20 @@ def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str
 
 
 def columns_of(*datasets: Any) -> list[str]:
-    """Return the column names of the first row in some tables; [] for datasets that are not tables.
+    """Return the column names of the first row that occurs in the datasets; [] if they have no rows
+    with columns.
 
-    A table without rows has the same columns as the other tables.
+    All tables of one program have the same columns, also tables without rows.
     """
     rows = (row for data in datasets if isinstance(data, list) for row in data)
     return list(next((row for row in rows if isinstance(row, Mapping)), {}))
 
 
 def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
-    """Return a table as the constructor of its form takes it: a list of rows for an array, a
-    mapping from column to list of values for a data frame.
+    """Return a table in the type that the constructor of an array or data frame takes: a list of
+    rows for an array, a mapping from column to list of values for a data frame.
 
-    form: `array`, `numpy`, `pandas` or `polars`; None leaves the dataset as it is.
+    form: `array`, `numpy`, `pandas` or `polars`. If it is None, return the dataset unchanged.
     columns: names of the columns, in order.
     """
     if not columns or not isinstance(dataset, list):
@@ -85,8 +87,12 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
 
 
 def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
-    """Return a Python expression for a dataset in the data type `form`, such as
-    `pandas.DataFrame({"age": [36]})`. Its value equals the result of `settings.formed`."""
+    """Return a Python expression that makes a dataset of a data type, such as
+    `pandas.DataFrame({"age": [36]})`. The value of the expression equals the result of
+    `settings.formed`.
+
+    form: the data type, such as `pandas`. None for plain Python.
+    """
     if form in ARRAYS and columns and dataset == []:
         return f"np.empty((0, {len(columns)}))"
     plain = as_python(as_given(dataset, form, columns))
@@ -94,7 +100,8 @@ def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
 
 
 def imports(form: str | None, *datasets: Any) -> list[str]:
-    """Return the import lines that the expressions of `in_form` need."""
+    """Return the import lines that the expressions made by `in_form` need, such as `import pandas
+    as pd`."""
     lines = [] if form is None else [_FORMS[form][0]]
     uses_dates = any("datetime." in as_python(data) for data in datasets)
     return [*lines, *(["import datetime"] if uses_dates else [])]
@@ -108,14 +115,14 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def _importing(target: ImportedTarget | CallableTarget) -> tuple[list[str], str]:
-    """Return (import lines, call): the lines that import a function, and the text of a call with {}
-    in place of the dataset."""
+    """Return (import lines of a function, text of a call of this function). The text has `{}` in
+    place of the dataset."""
     data = "{}" if target.data_arg is None else f"{target.data_arg}={{}}"
     given = "".join(f", {name}={_escaped(value)}" for name, value in target.params.items())
     if isinstance(target, CallableTarget):
         name = target.name.rpartition(".")[2]
-        # A lambda has no name of its own: the snippet calls it `function`, as the parameter of
-        # `sensitivity` is called.
+        # A lambda has no name, so the program calls it `function`, the name of the parameter of
+        # `sensitivity`.
         return [], f"{name if name.isidentifier() else 'function'}({data}{given})"
     module, _, attribute = target.path.partition(":")
     name = attribute.partition(".")[0]
@@ -141,5 +148,6 @@ def _made(attribute: str, target: ImportedTarget) -> str:
 
 
 def _escaped(value: Any) -> str:
-    """Return a value as a Python expression whose braces are doubled for `str.format`."""
+    """Return a value as a Python expression in which braces are doubled, so that `str.format`
+    leaves them."""
     return as_python(value).replace("{", "{{").replace("}", "}}")

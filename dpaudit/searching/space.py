@@ -1,7 +1,7 @@
 """The interface of a space: the set of values that an input of a mechanism may have.
 
 An *edge* is a value at which mechanisms often have bugs: a bound, NaN, an empty list, a value just
-outside the space. Each kind of space is one class in `spaces/`, with its edges and its syntax.
+outside the space. Each kind of space is one class in `spaces/`, with its edges and its notation.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class MissingLibrary(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A value at which bugs are likely.
+    """A value at which bugs are likely, such as a bound or NaN.
 
     words: description, such as "the upper bound".
-    inside: whether the value lies in the space.
+    inside: whether the value lies in the space (the set of possible values).
     """
 
     value: Any
@@ -42,25 +42,25 @@ class Edge:
 
 
 class Space(ABC):
-    """A set of values: scalars, records or whole datasets, all in plain Python.
+    """A set of possible values: scalars, records or whole datasets, all in plain Python.
 
     A subclass is frozen, and its instances compare by value. It must define the abstract methods.
-    If a user writes more than one word for such a space, it also defines `read`.
+    If users describe the space by more than one word, it also defines `read`.
     """
 
     __slots__ = ()
-    # The first word of a line that describes a space of this kind, such as `number`.
+    # The first word of the text by which users describe a space of this class, such as `number`.
     word: ClassVar[str]
 
     @classmethod
     def read(cls, line: Line) -> Self:
-        """Return the space that the rest of a line describes. The word of its kind has been
-        read."""
+        """Read the description of a space from a line, without its first word, which the caller has
+        read. Return the space."""
         return cls()
 
     def words(self) -> str:
-        """Return the line that describes the space, as a user writes it. `parse_space` makes an
-        equal space from it."""
+        """Return the description of the space in the notation of users, such as `number in [0, 1]`.
+        `parse_space` makes an equal space from it."""
         return self.word
 
     @abstractmethod
@@ -70,88 +70,93 @@ class Space(ABC):
     @property
     @abstractmethod
     def simplest(self) -> Any:
-        """The value that shrinking moves towards."""
+        """The simplest value of the space. Shrinking replaces other values by values closer to
+        it."""
 
     @abstractmethod
     def all_edges(self) -> Iterator[tuple[Any, str]]:
-        """Yield (value, description) for values at which bugs are likely, inside the space and
-        outside. A value may occur twice."""
+        """Yield (value, description) for values at which bugs are likely, inside and outside the
+        space. A value may occur twice."""
 
     @abstractmethod
     def simpler(self, value: Any) -> Iterator[Any]:
-        """Yield a few values that are simpler than the given value, the simplest first."""
+        """Yield a few values of the space that are simpler than the given value, the simplest
+        first."""
 
     @abstractmethod
     def strategy(self) -> Any:
-        """Return a strategy of Hypothesis for the values. Raises MissingLibrary."""
+        """Return a strategy of Hypothesis that draws values of the space. Raises MissingLibrary."""
 
     def usual(self) -> Any:
         """Return a value in the middle of the space, at which bugs are unlikely."""
         return self.simplest
 
     def spread(self, number: int) -> list[Any]:
-        """Return `number` values at which bugs are unlikely. They repeat only if the space has too
+        """Return `number` values at which bugs are unlikely. They differ, unless the space has too
         few different values."""
         values = self.all_values() or [self.simplest]
         return [values[i % len(values)] for i in range(number)]
 
     def edges(self) -> Iterator[Edge]:
-        """Yield the edges (values at which bugs are likely), each value once: edges inside the
-        space, then edges outside."""
+        """Yield the values at which bugs are likely, each value once: values inside the space, then
+        values outside."""
         edges = [Edge(value, words, self.contains(value)) for value, words in self.all_edges()]
         edges.sort(key=lambda edge: not edge.inside)
         return distinct(edges, key=lambda edge: edge.value)
 
     def extremes(self) -> tuple[Any, Any]:
-        """Return (low, high), a low value and a high value of the space: its bounds if it has
-        bounds."""
+        """Return (low, high), a low value and a high value of the space. These are its bounds, if
+        it has bounds."""
         low, high = self.spread(2)
         return low, high
 
     def all_values(self) -> list[Any] | None:
-        """Return all values of the space; None if it has more than 30."""
+        """Return the list of all values of the space; None if it has more than 30 values, or
+        infinitely many."""
         return None
 
     def is_label(self) -> bool:
-        """Return whether values are labels, such as the city of a record, so that the records with
-        one label form a group."""
+        """Return whether values are labels, such as city names. Records with the same label form a
+        group."""
         return False
 
     def is_numeric(self) -> bool:
-        """Return whether values are numbers, or lists of numbers."""
+        """Return whether all values of the space are numbers, or lists of numbers."""
         return False
 
     def least_step(self) -> float:
-        """Return the smallest difference of two different numbers of the space; 0.0 for real
-        numbers."""
+        """Return the smallest difference between two different numbers of the space, such as 1.0
+        for integers; 0.0 for real numbers."""
         return 0.0
 
     def clamped(self, value: Any) -> Any:
-        """Return a value in which every number beyond a bound is replaced by that bound."""
+        """Return a copy of a value in which every number beyond a bound is replaced by that
+        bound."""
         return value
 
     def present(self) -> Space:
-        """Return the space without its missing value (None or NaN)."""
+        """Return the space without its missing value (None or NaN), if it has one."""
         return self
 
     def of_record(self) -> Space:
-        """Return the space of one record of a list. For a scalar, this is the space itself."""
+        """If values are lists of records, return the space of one record. Otherwise, return this
+        space."""
         return self
 
     def by_column(self) -> Mapping[str, Space]:
-        """Return the space of each column of a record, by name; an empty mapping for other
-        values."""
+        """If values are records with columns, or lists of them, return the mapping from the name of
+        a column to the space of its values; else an empty mapping."""
         return {}
 
 
-# The most common types, for speed: `isinstance(value, Mapping)` takes longer than the rest of
-# `identity`.
+# The most common types of values. `identity` tests them first, for speed: a test such as
+# `isinstance(value, Mapping)` takes longer than the rest of the function.
 _PLAIN = frozenset({int, str, bool, type(None)})
 
 
 def identity(value: Any) -> Hashable:
-    """Return a key that is equal for equal values. NaN equals NaN; −0.0 differs from 0.0, and 1
-    differs from True and from 1.0."""
+    """Return a key by which values are compared: equal values have equal keys. NaN equals NaN; −0.0
+    differs from 0.0, and 1 differs from True and from 1.0."""
     own = type(value)
     kind = own.__name__
     if own in _PLAIN:
@@ -170,8 +175,11 @@ def identity(value: Any) -> Hashable:
 
 
 def distinct(values: Iterable[_T], key: Callable[[_T], Any] | None = None) -> Iterator[_T]:
-    """Yield values without repetition. key: function that returns the part of a value to
-    compare."""
+    """Yield values, without those that are equal to an earlier value.
+
+    key: function that returns the part of a value by which it is compared. None to compare whole
+    values.
+    """
     known: set[Hashable] = set()
     for value in values:
         if (named := identity(value if key is None else key(value))) not in known:
@@ -180,7 +188,8 @@ def distinct(values: Iterable[_T], key: Callable[[_T], Any] | None = None) -> It
 
 
 def strategies() -> Any:
-    """Import Hypothesis, which is optional, and return its module of strategies."""
+    """Import Hypothesis, which is optional, and return its module `hypothesis.strategies`. Raises
+    MissingLibrary."""
     try:
         import hypothesis.strategies
     except ImportError as error:
@@ -192,8 +201,8 @@ def strategies() -> Any:
 
 
 class NotUnderstood(Exception):
-    """Raised for a space that a user did not write correctly. The message gives the place and the
-    reason."""
+    """Raised for the description of a space that a user did not write correctly. The message names
+    the wrong part and the reason."""
 
     code = "space-invalid"
 
@@ -206,8 +215,12 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a mark (such as a bracket), a quoted text or an import path on a line. end: index on
-    the line after its last character."""
+    """A word, a mark (such as a bracket), a quoted text or an import path in the description of a
+    space.
+
+    kind: "word", "mark", "text" (quoted) or "own" (import path).
+    end: index in the description after the last character of the token.
+    """
 
     kind: str
     text: str
@@ -226,9 +239,11 @@ class Token:
 
 
 class Line(ABC):
-    """A line that describes a space, and is read token by token. All methods raise NotUnderstood.
+    """The description of a space on one line, such as `list of number in [0, 1]`, which is read
+    token by token. All methods raise NotUnderstood.
 
-    base: folder of relative import paths.
+    base: folder in which relative import paths are looked for. None for the working directory
+    alone.
     """
 
     def __init__(self, text: str, base: Path | None) -> None:
@@ -238,11 +253,11 @@ class Line(ABC):
 
     @abstractmethod
     def space(self) -> Space:
-        """Read the description of a whole space from the line, and return the space."""
+        """Read a whole space from the line, and return it."""
 
     @property
     def next(self) -> Token | None:
-        """The next token; None at the end of the line."""
+        """The next token that was not read yet; None at the end of the line."""
         return self.tokens[self._place] if self._place < len(self.tokens) else None
 
     def is_next(self, text: str) -> bool:
@@ -254,22 +269,24 @@ class Line(ABC):
         )
 
     def skip(self, text: str) -> bool:
-        """Read this word or mark if it comes next. Return whether it was read."""
+        """If the next token is this word or mark, move past it. Return whether it was."""
         is_there = self.is_next(text)
         self._place += is_there
         return is_there
 
     def take(self, text: str, expected: str | None = None) -> None:
-        """Read this word or mark, which must come next. expected: its description in the error
-        message."""
+        """Move past this word or mark. Raise NotUnderstood if it is not the next token.
+
+        expected: description of the token for the message. None to show `text` itself.
+        """
         if not self.skip(text):
             raise self.wrong(expected or repr(text), (text,))
 
     def token(self, expected: str, *kinds: str) -> Token:
-        """Read the next token and return it.
+        """Return the next token, and move past it.
 
-        expected: its description in the error message.
-        kinds: allowed kinds of token; without any, every kind is allowed.
+        expected: description of the token, for the error message.
+        kinds: allowed kinds of tokens. If none is given, every kind is allowed.
         """
         token = self.next
         if token is None or (kinds and token.kind not in kinds):
@@ -278,10 +295,11 @@ class Line(ABC):
         return token
 
     def items(self, opening: str, closing: str, expected: str) -> Iterator[None]:
-        """Read a bracketed list. Yield None before each item, which the caller reads.
+        """Read a list in brackets, with commas between its items. Yield None before each item; the
+        caller then reads the item.
 
         opening, closing: the brackets.
-        expected: description of an item in the error message.
+        expected: description of the list, for the error message.
         """
         self.take(opening, expected)
         while not self.skip(closing):
@@ -290,15 +308,15 @@ class Line(ABC):
                 self.take(",", f"',' or {closing!r}")
 
     def size(self) -> int | None:
-        """Read a number of records and return it; None if the next token is not a number."""
+        """If the next token is a whole number, move past it and return it; else return None."""
         if self.next is None or not self.next.text.isdecimal():
             return None
         return int(self.token("").text)
 
     def wrong(self, expected: str, known: Sequence[str] = ()) -> NotUnderstood:
-        """Return the error for a wrong next token.
+        """Return the error that says that the next token is wrong.
 
-        expected: description of a right token.
+        expected: description of the token that should stand there.
         known: words that the user may have meant, for "did you mean".
         """
         start = self.tokens[self._place - 1].end if self._place else 0
@@ -310,7 +328,7 @@ class Line(ABC):
         return NotUnderstood(f"{shown!r}{after} is not understood; expected {expected}.{near}")
 
     def back(self) -> Self:
-        """Go back by one token, and return this line."""
+        """Move back by one token, and return this line."""
         self._place -= 1
         return self
 
@@ -327,12 +345,13 @@ def _tokens(line: str) -> Iterator[Token]:
 
 
 _WORD = re.compile(r"[^\W\d][\w.-]*")
-# Words that have another meaning on a line.
+# Words that have a meaning in the description of a space, so that a text equal to one of them must
+# be quoted.
 _RESERVED = frozenset({"true", "false", "null", "none", "nan", "inf", "infinity", "or", "missing"})
 
 
 def quoted(text: str) -> str:
-    """Return a text as a user writes it on the line of a space: in quotes unless it is a plain
-    word."""
+    """Return a text in the notation in which users describe spaces: without quotes if it is a plain
+    word, else as a JSON string."""
     is_word = _WORD.fullmatch(text) and text.lower() not in _RESERVED
     return text if is_word else json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Time limits: of a call of a user's code, which may never return, and of a search."""
+"""Time limits: for a call of a user's code, which may never return, and for a whole search."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from typing import Any
 
 from dpaudit.errors import DatasetError, DpauditError
 
-# Seconds after which a call for one input counts as a call that never returns.
+# Longest time without progress, in seconds, of a call of a user's code. After that time, the call
+# counts as one that never returns.
 SECONDS = 10.0
 
 
 class Ended(Exception):
-    """Raised when a limit of a search is reached."""
+    """Raised when a search has reached its time limit or its number of trials."""
 
 
 class Limit:
-    """A limit of a search: a number of seconds, counted from now, and a number of trials."""
+    """A limit of a search: a number of seconds, counted from the creation of this object, and a
+    number of trials."""
 
     def __init__(self, seconds: float = math.inf, trials: float = math.inf) -> None:
         self._began, self._trials = time.monotonic(), trials
         self._end = self._began + seconds
 
     def elapsed(self) -> float:
-        """Return the seconds since the limit was set."""
+        """Return the seconds since this object was created."""
         return time.monotonic() - self._began
 
     def is_over(self) -> bool:
@@ -41,11 +43,12 @@ class Limit:
 
 
 def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | None = None) -> Any:
-    """Return the value of a call. Raises DatasetError if the call raises, or if it takes too long.
+    """Call a function and return its value. Raises DatasetError if the function raises an
+    exception, or if it takes longer than 10 s.
 
     words: description of the call, for messages.
-    progress: function that returns a number that grows as the call proceeds. The time limit starts
-    again each time the number has grown.
+    progress: function that returns a number that grows while the call proceeds. The 10 s start
+    again each time this number has grown. None if the call has 10 s in all.
     """
     values: list[Any] = []
     raised: list[BaseException] = []
@@ -56,7 +59,8 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
         except BaseException as error:  # noqa: BLE001  # raised again below
             raised.append(error)
 
-    # The call runs in a thread, since a call that never returns cannot be stopped.
+    # The call runs in a thread of its own, so that this function can go on if the call never
+    # returns. A thread cannot be stopped.
     thread = Thread(target=called, daemon=True)
     thread.start()
     before, done = -1, progress or (lambda: 0)

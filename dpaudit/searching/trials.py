@@ -1,6 +1,6 @@
 """The draws of a search, the inputs for which they are made, and the pairs of inputs.
 
-Draws are made for single inputs, so that one set of draws serves every pair with that input. They
+Draws are made for one input at a time, so that they serve every pair that contains this input. They
 choose pairs and certify nothing: the audit that follows draws from other random streams.
 """
 
@@ -30,47 +30,50 @@ from dpaudit.searching.timeouts import Limit
 from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# Each stage of an audit has a number, from which its random streams are made. A search uses two
-# other numbers: this one for draws in batches, ...
+# Each stage of an audit has a number, from which its random streams are derived. This is the number
+# for the draws that a search makes in batches.
 SEARCHING = 100
-# ... and this one for draws that are made one by one.
+# Number for the draws that a search makes one by one (see `SEARCHING`).
 ALONE = 101
 
-# Share of an audit's draws, or of its time, that the search may take.
+# Share of an audit's draws, or of its time, that the search for pairs may take.
 SHARE = 1 / 4
-# Share of the search's draws for proposals.
+# Share of the search's draws for trials of proposed pairs.
 PROPOSED = 0.6
-# Share of the search's draws for variations of the best pairs. The rest is for shrinking.
+# Share of the search's draws for variations of the best pairs. The rest is for making a pair
+# simpler.
 GUIDED = 0.15
-# Share of the search's draws for pairs outside the space that do not count: enough to see a clear
-# leak.
+# Share of the search's draws for pairs outside the space (the set of possible inputs), if the
+# report only notes their leaks. It is enough to see a clear leak.
 NOTED = 0.1
-# If the best pairs of answers leak clearly, this share of the search's draws may be spent in
-# addition, to compare them. The audit then has fewer draws to certify with, which lowers its bound
-# less than a worse pair would.
+# If the best pairs of query answers leak clearly, the search may make more draws to compare them:
+# this share of its draws, in addition to them. Then the audit has fewer draws to certify with. That
+# lowers its bound less than the choice of a worse pair would.
 COMPARING = 0.6
-# Largest number of pairs in a first round.
+# Largest number of pairs in a first round of trials.
 WIDTH = 400
-# Smallest number of draws of each input in a first round.
+# Smallest number of draws of each input in a first round of trials, unless the search has few draws
+# (`BARELY`).
 FEWEST = 50
-# Largest number of draws of each input in a first round.
+# Largest number of draws of each input in a first round of trials.
 MOST = 1_000
-# If the budget is small, at most this number of pairs are tried with fewer draws, ...
+# If the search has few draws, up to this number of pairs are tried, each with fewer draws than
+# `FEWEST`.
 _FEW_PAIRS = 24
-# ... but with at least this number of draws of each input.
+# Even if the search has few draws, each input of a trial gets at least this number of draws.
 BARELY = 10
-# Average number of distinct inputs per pair: many pairs share one of their inputs, and with it its
-# draws.
+# Average number of different inputs per pair. It is below 2, since many pairs share an input and
+# its draws.
 _INPUTS = 1.3
-# Number of draws of each input in the first measurement of speed.
+# Number of draws of each input in the first measurement of the mechanism's speed.
 _FEWEST_TIMED = 2
-# Types of exceptions that code raises for values of a type it was not written for.
+# Types of exceptions that Python code raises for a value of the wrong type.
 _OF_TYPES = frozenset({"TypeError", "AttributeError"})
 
 
 class Budget:
     """The number of draws that a search may make. If the audit has a time limit, `plan_by_clock`
-    sets it from the speed of the mechanism."""
+    computes this number from the speed of the mechanism."""
 
     def __init__(self, spec: AuditSpec) -> None:
         self._limit, self._seconds = Limit(), SHARE * (spec.sampling.time or 0.0)
@@ -83,26 +86,27 @@ class Budget:
         return self._began.elapsed()
 
     def places(self, share: float) -> int:
-        """Return the number of pairs for which a share of the budget is enough."""
+        """Return the number of pairs that a share of the search's draws is enough to try."""
         if not self._is_planned:
             return WIDTH
         budget = self.draws_for(share)
-        # With few draws, some pairs get so few draws that they show only large leaks.
+        # If the search has few draws, some pairs get so few draws that only large leaks show.
         return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / BARELY)), 1)
 
     def draws_for(self, share: float) -> float:
-        """Return the number of draws of each input, summed over all pairs of a first round, for a
-        share of the budget.
+        """Return the number of draws that a first round of trials may make for one input of each
+        pair, summed over all pairs, so that all rounds together spend a share of the search's
+        draws.
 
-        Each round costs half of the round before, and the draws of an input serve several pairs.
+        Each round costs half of the round before it, and the draws of an input serve several pairs.
         """
         return share * self.draws / (2 * _INPUTS)
 
     def plan_by_clock(self, tried: Callable[[int], object]) -> None:
         """Measure the time of a few draws, and set the number of draws that the time limit allows.
 
-        tried: function that tries a pair with a number of draws of each input. Its first call may
-        have to import modules.
+        tried: function that makes a trial with a given number of draws of each input. Its first
+        call may be slow, since it may import modules.
         """
         taken, size = 0.0, 0
         for draws in (_FEWEST_TIMED, 2 * _FEWEST_TIMED, FEWEST):
@@ -123,8 +127,8 @@ class Budget:
 class Input:
     """A dataset that a search tries as an input, with the draws for it.
 
-    number: number of the dataset, by which pairs refer to it.
-    is_alone: whether the mechanism is called once for each draw, though it can make a batch of
+    number: number of the dataset. The key of a pair consists of the numbers of its two inputs.
+    is_alone: whether the mechanism is called once for each draw, although it can make a batch of
     draws in one call.
     """
 
@@ -145,22 +149,24 @@ class Input:
 
     @property
     def has_wrong_type(self) -> bool:
-        """Whether every draw has raised the same type of exception: TypeError or AttributeError,
-        which code raises for a wrong type of values."""
+        """Whether every draw has raised the same type of exception, and this type is TypeError or
+        AttributeError: then the mechanism probably rejects a type of values."""
         return self.only_raises and len(self.kinds) == 1 and self.kinds <= _OF_TYPES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contender:
-    """A proposed pair, with the outcome of its latest trial.
+    """A proposed pair of inputs, with the estimates of its latest trial.
 
-    evidence: log-likelihood of the draws minus the largest log-likelihood that the claim allows.
+    evidence: log-likelihood of the draws minus the largest log-likelihood that the claim allows, in
+    nats.
     estimate: lower bound on ε that an audit of the pair is expected to certify.
-    hope: less careful version of `estimate`, by which pairs are compared. Caution lowers the bound
-    of a rare event more than the bound of a frequent event.
-    order: place among the proposals, in which simple pairs come first.
+    hope: `estimate` with a smaller safety margin. Pairs are compared by it, since the margin lowers
+    the bound of a rare event more than the bound of a frequent event.
+    order: position among the proposed pairs, in which simple pairs come first.
     draws: number of draws of both inputs together.
-    has_wrong_type: whether the mechanism only rejects a type of values that one of the inputs has.
+    has_wrong_type: whether the mechanism only rejects a type of values that one of the inputs
+    contains.
     """
 
     proposal: Proposal
@@ -175,14 +181,15 @@ class Contender:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The numbers of the two inputs, by which the pair is identified."""
+        """(number of d1, number of d2): the numbers of the two inputs, which identify the pair."""
         return self.d1.number, self.d2.number
 
     def rank(self, enough: float) -> tuple[float, ...]:
-        """Return a sort key, which is larger for a better contender.
+        """Return a sort key that is larger for a better pair.
 
-        The key compares evidence up to `enough`, then whether the pair is inside the space, then
-        hope. A pair with a wrong type is worse than any other.
+        A pair for which the mechanism only rejects a type of values is worse than any other pair.
+        Otherwise, pairs are compared by their evidence (at most `enough`), then by whether both
+        inputs lie in the space, then by `hope`, then by simplicity.
         """
         evidence = _rounded(min(self.evidence, enough))
         inside, hope = self.proposal.inside, _rounded(self.hope)
@@ -190,15 +197,16 @@ class Contender:
 
 
 def _rounded(value: float) -> float:
-    """Return a number rounded to two significant digits: later digits are noise."""
+    """Return a number rounded to two significant digits, so that random differences do not
+    decide."""
     return value if math.isinf(value) else float(f"{value:.2g}")
 
 
 class Inputs:
     """All inputs of a search, each once.
 
-    unformed: reason why an input could not be converted to the data type that the mechanism takes,
-    for the first such input; "" if there is none.
+    unformed: reason why the first input that could not be converted to the data type in which the
+    mechanism takes datasets could not be converted; "" if all could.
     """
 
     def __init__(self, formed: Callable[[Any], Any]) -> None:
@@ -208,8 +216,8 @@ class Inputs:
         self.unformed = ""
 
     def of(self, dataset: Any) -> Input | None:
-        """Return the `Input` (dataset plus its draws) for a dataset; None if the dataset cannot be
-        converted to the data type that the mechanism takes."""
+        """Return the `Input` (a dataset with its draws) for a dataset; None if the dataset cannot
+        be converted to the data type in which the mechanism takes it."""
         key = repr(dataset)
         if "..." in key or "array(" in key:  # NumPy and pandas may leave out values
             key = digest(dataset)
@@ -224,8 +232,8 @@ class Inputs:
         return self._inputs[key]
 
     def again(self, one: Input) -> Input:
-        """Return a new `Input` without draws for the dataset of another one, so that its draws are
-        independent of the earlier draws."""
+        """Return a second `Input` (a dataset with its draws) for the dataset of `one`. It starts
+        without draws, so that its draws are independent of the draws of `one`."""
         key = f"again {one.number}"
         if key not in self._inputs:
             self._inputs[key] = Input(len(self._inputs), one.dataset, is_alone=one.is_alone)
@@ -234,19 +242,18 @@ class Inputs:
         return fresh
 
     def alone(self, one: Input) -> Input:
-        """Return a new `Input` for the dataset of another one, for which the mechanism is called
-        once for each draw."""
+        """Return an `Input` (a dataset with its draws) for the dataset of `one`, for which the
+        mechanism is called once for each draw."""
         if one.number not in self._alone:
             self._alone[one.number] = Input(one.number, one.dataset, is_alone=True)
         return self._alone[one.number]
 
 
 class Drawing:
-    """Makes the draws of a search for one input at a time. It is a context manager: at the end, it
+    """Makes the draws of a search, for one input at a time. It is a context manager: on exit, it
     closes the mechanism and restores the states of the random generators."""
 
     def __init__(self, spec: AuditSpec) -> None:
-        """Load the mechanism. Raises the exceptions of `load_mechanism`."""
         self.draws = 0
         self._seed = spec.sampling.seed
         self._mechanism = add_adversary(load_mechanism(spec.target), spec.claim.adversary)
@@ -266,13 +273,14 @@ class Drawing:
 
     @property
     def has_alone(self) -> bool:
-        """Whether a mechanism that makes batches can also be called for single draws."""
+        """Whether a mechanism that makes a batch of draws in one call can also be called for single
+        draws."""
         return self._alone is not None
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Names of the variables of the mechanism that its calls have changed; empty if the
-        mechanism keeps no state between calls."""
+        """Names of the mechanism's variables that its calls have changed; empty if the mechanism
+        keeps no state from call to call."""
         return tuple(changed(self._state, kept_state(*self._mechanism.parts)))
 
     def __enter__(self) -> Self:
@@ -295,7 +303,8 @@ class Drawing:
             return
         key = (0, ALONE if one.is_alone else SEARCHING, one.number, len(one.parts))
         streams = chunk_streams(self._seed, key, self._carried)
-        # The mechanism gets a copy: it may change its input, which is audited later.
+        # The mechanism gets a copy of the input, since it may change it, and the audit needs it
+        # unchanged.
         mechanism = self._alone if one.is_alone and self._alone is not None else self._mechanism
         raw = mechanism.sample(deepcopy(one.dataset), missing, streams.mechanism)
         drawn = from_raw(raw, types=mechanism.types_by_draw, text_orders=mechanism.text_orders)
@@ -317,8 +326,8 @@ class Drawing:
 def one_by_one(spec: AuditSpec) -> AuditSpec | None:
     """Return a copy of an audit that calls its mechanism once for each draw.
 
-    Return None where single calls are not possible: for compositions, for mechanisms in processes
-    of their own, and if exceptions end the audit.
+    Return None if single calls are not possible: for compositions, for mechanisms that run in
+    another process, and if an exception of the mechanism ends the audit.
     """
     target = spec.target
     if spec.sampling.on_error == "fail" or not isinstance(target, CallableTarget | ImportedTarget):
@@ -327,10 +336,10 @@ def one_by_one(spec: AuditSpec) -> AuditSpec | None:
 
 
 def paired(d1: Input, d2: Input, draws: int) -> SelectionDraws:
-    """Return the first `draws` draws of each of two inputs together, in random order.
+    """Return the first `draws` draws of each of two inputs, mixed in random order.
 
-    The order is random because folds are taken by position, and each fold needs draws of both
-    inputs.
+    The order is random because cross-validation makes its folds by position, and each fold needs
+    draws of both inputs.
     """
     drawn = [concatenate(one.parts).take(slice(draws)) for one in (d1, d2)]
     is_d1 = np.arange(2 * draws) < draws

@@ -1,4 +1,4 @@
-"""The kinds of neighbouring relations, each with the pairs that are worth a trial."""
+"""The kinds of neighbouring relations, each with the pairs of inputs that are worth a trial."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ _KINDS: Mapping[str, type[Relation]] = {
 
 
 def relation_on(space: Space, adjacency: Adjacency) -> Relation:
-    """Return the `Relation` (neighbours, and pairs worth a trial) that an adjacency describes, for
-    the inputs of a space."""
+    """Return the `Relation` (test for neighbours, and pairs worth a trial) for the inputs of a
+    space (the set of possible inputs) and an adjacency, such as `add-remove`."""
     return _KINDS[adjacency.kind](space, adjacency)

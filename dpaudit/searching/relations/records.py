@@ -1,5 +1,5 @@
-"""Relations of records: one record is added or removed, one is replaced, or several are
-replaced."""
+"""Neighbouring relations of datasets of records: one record is added or removed, one record is
+replaced, or several records are replaced."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ from dpaudit.searching.space import Edge, Space
 from dpaudit.searching.spaces.datasets import FEW, Lists
 from dpaudit.searching.timeouts import within
 
-# Largest number of records in a dataset that follows a pattern.
+# Largest number of records in a dataset that follows a pattern, such as `one above, the rest
+# below`.
 _PATTERN = 5
-# All lengths are tried if a space has at most this number of them.
+# If a space (a set of possible inputs) allows at most this number of lengths, all lengths are
+# tried.
 _LENGTHS = 12
-# Largest number of pairs in which both inputs are edges (values at which bugs are likely).
+# Largest number of pairs of single values in which both values are edges (values at which bugs are
+# likely, such as a bound).
 _EXCHANGES = 100
-# Number of edges of whole datasets that are tried under a user's own relation.
+# Under a relation that a user's own function defines: largest number of datasets at which bugs are
+# likely, such as the empty list, that are tried in place of a dataset.
 _OWN_EDGES = 40
 _NO_LIST = "it is no list of records; state replace, or write list of …"
 _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
 
 
 def no_room(space: Space) -> str:
-    """Return the reason why no record can be added to any list of a space; "" if a record can be
-    added."""
+    """Return the reason why no record can be added to any list of a space (a set of possible
+    inputs); "" if a record can be added to some list."""
     if not isinstance(space, Lists):
         return _NO_LIST
     if not space.most:
@@ -46,7 +50,7 @@ def no_room(space: Space) -> str:
 
 
 class AddRemove(Relation):
-    """The relation in which one record is added or removed."""
+    """The relation in which two datasets are neighbours if one record is added or removed."""
 
     grows: ClassVar[bool] = True
 
@@ -108,8 +112,8 @@ def _added(edge: Edge, base: str) -> str:
 
 
 def _shapes(space: Lists) -> Pairs:
-    """Yield (d1, d2, description) for pairs with an unusual shape of the dataset: its length, its
-    order, or duplicate records."""
+    """Yield (d1, d2, description) for pairs of neighbours in which the dataset has an unusual
+    length, an unusual order, or duplicate records."""
     item = space.item
     usual, few = item.usual(), item.spread(FEW)
     (low, high), other = item.extremes(), item.spread(2)[-1]
@@ -130,9 +134,10 @@ def _shapes(space: Lists) -> Pairs:
 
 
 def _last_of_a_group(item: Space, usual: Any) -> Pairs:
-    """Yield (d1, d2, description) for pairs in which the last record of a group is removed.
+    """Yield (d1, d2, description) for pairs in which the only record of a group, such as the only
+    record of one city, is removed.
 
-    item: space of one record.
+    item: set of possible records.
     usual: a record at which bugs are unlikely.
     """
     groups = [("", item.extremes())] if item.is_label() else []
@@ -146,10 +151,11 @@ def _last_of_a_group(item: Space, usual: Any) -> Pairs:
 
 
 def _constant_or_missing(item: Space, usual: Any) -> Pairs:
-    """Yield (d1, d2, description) for pairs in which a column is constant or missing until a record
-    is added.
+    """Yield (d1, d2, description) for pairs of datasets with two and three records. In the two, all
+    values of a column are equal, or all are missing, or none is missing. The third record has
+    another value.
 
-    item: space of one record.
+    item: set of possible records.
     usual: a record at which bugs are unlikely.
     """
     if not item.by_column():
@@ -165,8 +171,8 @@ def _constant_or_missing(item: Space, usual: Any) -> Pairs:
 
 
 def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
-    """Return (description, records) for each list of `size` records that both inputs of a pattern
-    share."""
+    """Return a list of (description, records). Each list of `size` records is used as the records
+    that both inputs of a pair share, such as records that are all at the lower bound."""
     low, high = space.item.extremes()
     half = size // 2
     return [
@@ -178,17 +184,19 @@ def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
 
 
 class Replace(Relation):
-    """The relation in which one record is replaced by another record."""
+    """The relation in which two datasets are neighbours if one record is replaced by another
+    record."""
 
     keeps_size: ClassVar[bool] = True
-    # Largest number of records that may differ.
+    # Largest number of records in which two neighbours may differ.
     most = 1
 
     def problem(self, space: Space) -> str:
         return _EMPTY if isinstance(space, Lists) and not space.most else ""
 
     def _relates(self, d1: Any, d2: Any) -> bool:
-        # In a vector each place has a meaning, so a replaced record keeps its place.
+        # In a list of fixed length, each position has its own meaning, so a record may only be
+        # replaced by a record in the same position.
         if isinstance(self.inner, Lists) and self.inner.is_vector:
             is_list = isinstance(d1, list) and isinstance(d2, list)
             return is_list and holds(d1, d2, Adjacency("hamming", self.most))
@@ -247,7 +255,8 @@ class Replace(Relation):
 
 
 class Hamming(Replace):
-    """The relation in which at most a given number of records are replaced, each in its place."""
+    """The relation in which two datasets are neighbours if they have the same length and differ in
+    at most a given number of positions."""
 
     def __init__(self, space: Space, adjacency: Adjacency) -> None:
         super().__init__(space, adjacency)
@@ -302,7 +311,9 @@ def _shapes_replaced(space: Lists) -> Pairs:
 
 
 def _exchanged(space: Space) -> Pairs:
-    """Yield (d1, d2, description) for pairs of single values, each of which is one record."""
+    """Yield (d1, d2, description) for pairs of inputs that are single values, not lists: each value
+    is the only record of its dataset. In most pairs, one value or both are edges (values at which
+    bugs are likely, such as a bound)."""
     edges = list(space.edges())
     usual, (low, high) = space.usual(), space.extremes()
     yield low, high, "from the lowest to the highest value"
@@ -316,7 +327,8 @@ def _exchanged(space: Space) -> Pairs:
 
 
 class Imported(Relation):
-    """A relation that a user's own function defines. Changes of all kinds are tried."""
+    """The neighbouring relation that a user's own function defines. Since it may relate any inputs,
+    records are added, removed and replaced, and numbers are moved."""
 
     grows: ClassVar[bool] = True
 

@@ -1,7 +1,9 @@
-"""The interface of a neighbouring relation on a space: its neighbours, and the pairs worth a trial.
+"""The interface of a neighbouring relation: which inputs are neighbours, and which pairs of
+neighbours are worth a trial.
 
-Each kind of relation is one class. It has the changes that lead to a neighbour, and a catalogue:
-pairs at an edge, patterns, and a lattice (a few datasets that are all compared).
+Each kind of relation is one class. It defines the changes of a dataset that lead to a neighbour. It
+also proposes pairs: pairs with an edge (a value at which bugs are likely), patterns of query
+answers, and a lattice (a few datasets that are all compared with each other).
 """
 
 from __future__ import annotations
@@ -19,31 +21,38 @@ from dpaudit.searching.space import Edge, Space, distinct, identity
 from dpaudit.searching.spaces.datasets import FEW, Lists
 from dpaudit.searching.spaces.own import Own
 
-# Yields (d1, d2, description). The inputs need not be neighbours: the caller checks it.
+# Type of iterators of (d1, d2, description). The two inputs need not be neighbours: the caller
+# checks it.
 Pairs = Iterator[tuple[Any, Any, str]]
 
-# Number of records that `neighbours` adds, or puts in the place of another record.
+# Largest number of different records that `Relation.neighbours` adds to a dataset, or puts in place
+# of another record.
 _RECORDS = 40
-# If a user's code generates the inputs: number of generated inputs from which pairs are made.
+# If a user's code generates the inputs, pairs are made from this number of generated inputs.
 _GENERATED = 8
-# Largest number of changes of each such input.
+# If a user's code generates the inputs: largest number of neighbours of each generated input that
+# are paired with it.
 _CHANGES_OF_EACH = 30
-# Largest number of different records that these changes put in.
+# If a user's code generates the inputs: largest number of records that changes add to a generated
+# input, or put in place of another record.
 _INGREDIENTS = 20
-# Largest number of pairs of two generated inputs.
+# If a user's code generates the inputs: largest number of pairs of two generated inputs.
 _PERMUTATIONS = 100
-# The lattice of lists consists of all subsets of this number of records.
+# A few datasets are all compared with each other (`Relation.lattice`). If datasets are lists, they
+# are all subsets of this number of records.
 _CORNERS = 3
-# Largest number of edges (values at which bugs are likely) in a lattice of single values.
+# If datasets are single values, at most this number of edges (values at which bugs are likely) are
+# among the datasets that are all compared with each other (`Relation.lattice`).
 _VALUES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Ingredients:
-    """The records and steps by which a dataset is changed.
+    """The records and the steps with which datasets are changed to make neighbours.
 
-    records: records to add, or to put in the place of others.
-    steps: amounts by which numbers move, as fractions of the allowed distance, from −1 to 1.
+    records: records to add, or to put in place of other records.
+    steps: amounts by which numbers are moved, as fractions of the distance that the relation
+    allows, from −1 to 1.
     """
 
     records: Sequence[Any]
@@ -51,14 +60,18 @@ class Ingredients:
 
 
 class Relation(ABC):
-    """A neighbouring relation on a space (the set of possible inputs). inner: the space without its
-    missing value."""
+    """A neighbouring relation between the inputs of a space (the set of possible inputs).
 
-    # Whether inputs are vectors of query answers, whose numbers move; otherwise they are records.
+    inner: the space without its missing value (None or NaN).
+    """
+
+    # Whether inputs are vectors of query answers, whose numbers change. If False, inputs are
+    # datasets, whose records change.
     is_of_answers: ClassVar[bool] = False
     # Whether two neighbours have the same number of records.
     keeps_size: ClassVar[bool] = False
-    # Whether one of two neighbours has one record, or the records of one user, more.
+    # Whether one of two neighbours has one record more than the other, or all records of one user
+    # more.
     grows: ClassVar[bool] = False
 
     def __init__(self, space: Space, adjacency: Adjacency) -> None:
@@ -67,11 +80,12 @@ class Relation(ABC):
 
     @property
     def is_own(self) -> bool:
-        """Whether the space or the relation is a user's own code, which may never return."""
+        """Whether the space or the relation is defined by a user's own code. Such code may never
+        return."""
         return isinstance(self.inner, Own) or bool(self.adjacency.path)
 
     def describe(self) -> str:
-        """Return the relation in the notation of users, such as `l1:2`."""
+        """Return the name of the relation in the notation of users, such as `l1:2`."""
         return self.adjacency.describe()
 
     def check_possible(self) -> None:
@@ -86,13 +100,16 @@ class Relation(ABC):
 
     @abstractmethod
     def problem(self, space: Space) -> str:
-        """Return the reason why no two values of `space` are neighbours; "" if some may be
-        neighbours."""
+        """Return the reason why no two values of `space` are neighbours; "" if some values may
+        be."""
 
     @abstractmethod
     def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield datasets made by changes of a dataset. Most results are neighbours of it; the
-        caller checks each. by: the records and steps of the changes."""
+        """Yield changed copies of a dataset. Most of them are neighbours of it; the caller checks
+        each.
+
+        by: records and steps with which the dataset is changed.
+        """
 
     def holds(self, d1: Any, d2: Any) -> bool:
         """Return whether two inputs differ and are neighbours."""
@@ -112,12 +129,16 @@ class Relation(ABC):
         return holds(d1, d2, self.adjacency)
 
     def has_room(self, size: int) -> bool:
-        """Return whether the space has lists of `size` records."""
+        """Return whether the space (the set of possible inputs) contains lists of `size`
+        records."""
         return self.inner.fits(size) if isinstance(self.inner, Lists) else size >= 0
 
     def changed(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield the neighbours of a dataset that the changes with these ingredients give, each
-        neighbour once. by: the records and steps of the changes."""
+        """Yield neighbours of a dataset, each once: those of its changed copies (`changes`) that
+        are neighbours.
+
+        by: records and steps with which the dataset is changed.
+        """
         known = {identity(dataset)}
         for other in self.changes(dataset, by):
             if (named := identity(other)) not in known:
@@ -126,8 +147,9 @@ class Relation(ABC):
                     yield other
 
     def neighbours(self, dataset: Any) -> Iterator[Any]:
-        """Yield finitely many neighbours of a dataset, each once: first datasets without one of its
-        records, then datasets with an edge (a value at which bugs are likely).
+        """Yield a finite number of neighbours of a dataset, each once: first the dataset without
+        one of its records, then datasets to which an edge (a value at which bugs are likely) was
+        added.
 
         Raises DatasetError if no two inputs of the space are neighbours.
         """
@@ -136,8 +158,8 @@ class Relation(ABC):
         yield from self.changed(dataset, Ingredients(list(records)))
 
     def edge_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs in which one input or both have an edge (a value at
-        which bugs are likely)."""
+        """Yield (d1, d2, description) for pairs in which one input or both contain an edge (a value
+        at which bugs are likely, such as NaN)."""
         if isinstance(self.inner, Own):
             yield from self._generated_pairs(self.inner.spread(_GENERATED))
         else:
@@ -145,22 +167,23 @@ class Relation(ABC):
 
     @abstractmethod
     def pairs_at_edges(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs in which an input has an edge (a value at which
-        bugs are likely). It is not called for a space whose inputs a user's code generates."""
+        """Yield (d1, d2, description) for pairs in which an input contains an edge (a value at
+        which bugs are likely, such as NaN). This method is not called if a user's code generates
+        the inputs."""
 
     def extreme_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for a few pairs with as many records as possible, whose leak
-        no small pair shows. Yield nothing by default."""
+        """Yield (d1, d2, description) for a few pairs with as many records as possible: such a pair
+        may show a leak that no small pair shows. By default, yield nothing."""
         return iter(())
 
     def pattern_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for patterns of query answers, such as `one entry above`.
-        Relations of records yield nothing."""
+        """Yield (d1, d2, description) for pairs of vectors that follow a pattern, such as `one
+        entry above`. By default, yield nothing."""
         return iter(())
 
     def lattice(self) -> list[Any]:
-        """Return the lattice: a few datasets, the smallest first, which are all compared. Many of
-        them are neighbours, so that the draws for one dataset serve several pairs."""
+        """Return a few datasets, the smallest first, which are all compared with each other. Many
+        of them are neighbours, so that the draws for one dataset serve several pairs."""
         inner = self.inner
         if isinstance(inner, Own):
             given = inner.spread(_VALUES)
@@ -179,20 +202,23 @@ class Relation(ABC):
         return [one for one in _subsets(corners) if inner.fits(len(one))]
 
     def corners(self, records: list[Any]) -> list[Any]:
-        """Return the records all of whose subsets are datasets of the lattice. records: candidates
-        for them."""
+        """Return the records for `lattice`, whose datasets are all subsets of these records.
+        records: records that the relation may change first."""
         return records
 
     def lattice_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for all neighbours in the lattice. d1 is the smaller
-        dataset."""
+        """Yield (d1, d2, description) for all neighbours among the datasets of `lattice`. d1 is the
+        smaller dataset."""
         for d1, d2 in combinations(self.lattice(), 2):
             if self.holds(d1, d2):
                 yield d1, d2, "neighbours in a small lattice"
 
     def _generated_pairs(self, given: Sequence[Any]) -> Pairs:
-        """Yield (d1, d2, description) for pairs made from inputs that a user's code generated:
-        first an input and a changed copy, then two generated inputs."""
+        """Yield (d1, d2, description) for pairs made from generated inputs: first a generated input
+        and a changed copy of it, then two generated inputs.
+
+        given: inputs, most of which a user's code generated.
+        """
         if isinstance(self.inner, Own):
             lists = [one for one in given if isinstance(one, list)]
             records = [record for dataset in lists for record in dataset]
@@ -213,18 +239,18 @@ def _subsets(records: list[Any]) -> list[list[Any]]:
 
 
 Bases = list[tuple[str, list[Any]]]
-# Tables with many columns may have more than this number of edges (values at which bugs are
-# likely). Then each edge is put into fewer datasets, ...
+# Tables with many columns may have more than this number of edges (records at which bugs are
+# likely). Then each edge is added to fewer datasets (`_FEW_BASES`), to save time.
 _MANY_EDGES = 150
-# ... namely into this number of the smallest datasets.
+# If there are many edges, each edge is added only to this number of the smallest datasets.
 _FEW_BASES = 2
 
 
 def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
-    """Return (description, dataset) for datasets into which an edge (a value at which bugs are
-    likely) may be put, the smallest first.
+    """Return a list of (description, dataset), the smallest first. An edge (a value at which bugs
+    are likely) may be added to each of these datasets.
 
-    room: number of records that must still fit in.
+    room: number of records that must still fit into a dataset.
     empty: whether the dataset without records is included.
     """
     item = space.item
@@ -243,15 +269,15 @@ def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
 
 
 def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
-    """Return the datasets into which edges (values at which bugs are likely) are put: all of
+    """Return the datasets to which edges (values at which bugs are likely) are added: all of
     `bases`, or the first two if there are more than 150 edges."""
     return bases[:_FEW_BASES] if len(edges) > _MANY_EDGES else bases
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return the first records of a list, or the list filled up with copies of its last record, so
-    that the space has lists of this size and of `room` more records. Return None if there is no
-    such size."""
+    """Return the given records, cut or filled up with copies of the last record to a number of
+    records that the space allows. The space must also allow `room` records more; return None if it
+    does not."""
     most = space.most - room
     if most < space.least:
         return None

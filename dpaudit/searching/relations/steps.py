@@ -1,7 +1,8 @@
-"""Relations of numbers: vectors whose entries move, as the answers of queries do.
+"""Relations of numbers: two vectors, such as the answers of queries, are neighbours if their
+distance is at most a limit.
 
 The eight patterns of answers are the patterns of StatDP (Ding et al., CCS 2018, table 1), scaled to
-the space and to the distance of the relation.
+the bounds of the numbers and to the limit of the distance.
 """
 
 from __future__ import annotations
@@ -19,22 +20,24 @@ from dpaudit.searching.space import Space, distinct
 from dpaudit.searching.spaces.datasets import Lists
 from dpaudit.searching.spaces.own import Own
 
-# Number of entries of a vector that follows a pattern.
+# Number of entries of a vector that follows a pattern, such as `one entry above`.
 _ENTRIES = 5
-# A moved entry is rounded to 12 digits if rounding changes the step by at most this fraction.
+# A moved entry is rounded to 12 digits if rounding changes the difference by at most this fraction.
 _ROUNDING = 1e-12
-# In a vector longer than this, only the first, the middle and the last entry move alone.
+# In a vector with more entries than this, only the first, the middle and the last entry are moved
+# alone; otherwise each entry is.
 _PLACES = 50
-# Number of steps that are tried from a vector inside the space.
+# Number of neighbours that are tried for a vector inside the space (the set of possible inputs).
 _MANY = 10
-# Number of steps that are tried from a vector outside the space.
+# Number of neighbours that are tried for a vector outside the space (the set of possible inputs).
 _FEW_OUTSIDE = 4
-# Number of entries that move between the corners of a cube (`Steps._grid`).
+# `Steps._grid` makes the corners of a cube, which differ in at most this number of entries.
 _CORNERS = 3
 
 
 class Steps(Relation):
-    """The relation of two vectors, or of two numbers, whose distance is at most a given number."""
+    """The relation in which two vectors, or two numbers, are neighbours if their distance is at
+    most a given number."""
 
     is_of_answers: ClassVar[bool] = True
 
@@ -52,8 +55,8 @@ class Steps(Relation):
         return stepped(dataset, self.space, self.adjacency, by.steps)
 
     def pairs_at_edges(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs of vectors, or of numbers, in which entries move as
-        far as the relation allows."""
+        """Yield (d1, d2, description) for pairs of vectors, or of numbers, in which entries differ
+        by as much as the relation allows."""
         for words, base in self._bases():
             most = _MANY if self.space.contains(base) else _FEW_OUTSIDE
             start = "one step from" if len(entries(base)) < 2 else "steps from"
@@ -92,8 +95,8 @@ class Steps(Relation):
             for name, first, second in patterns(size):
                 step = self._step(first, second)
                 yield _at(middle, first, step), _at(middle, second, step), name
-        # Patterns whose distance is as large as the bounds allow, with every entry inside the
-        # bounds. Here d1 is not constant.
+        # These patterns are scaled so that every entry stays within the bounds and the distance is
+        # as large as the bounds allow. Unlike above, the entries of d1 may differ.
         for name, first, second in patterns(size):
             moves = [b - a for a, b in zip(first, second, strict=True)]
             step = min(self._step(first, second), high - low)
@@ -101,8 +104,8 @@ class Steps(Relation):
             yield d1, moved(d1, [move * step for move in moves]), f"{name}, between the bounds"
 
     def _step(self, first: Sequence[int], second: Sequence[int]) -> float:
-        """Return the number by which both patterns are multiplied to have exactly the allowed
-        distance. first, second: entries of the patterns: 1, 0 or −1."""
+        """Return the factor that scales two vectors so that their distance is exactly the distance
+        that the relation allows. first, second: vectors of a pattern, with entries 1, 0 and −1."""
         order = DISTANCES.get(self.adjacency.kind, math.inf)
         return float(
             self.adjacency.distance / np.linalg.norm(np.subtract(second, first), ord=order)
@@ -114,8 +117,8 @@ class Steps(Relation):
         return list(distinct(self._grid()))
 
     def _grid(self) -> Iterator[Any]:
-        """Yield the corners of a cube, as vectors. They differ in the first one to three entries.
-        Each of these entries has two values, whose difference is the allowed distance."""
+        """Yield the corners of a cube, each as a vector. Only the first one to three entries vary.
+        Each of them has two values, which differ by the distance that the relation allows."""
         space = self.inner
         start = space.spread(1)[0] if isinstance(space, Lists) else space.usual()
         low = _lowest(space, start)
@@ -125,8 +128,8 @@ class Steps(Relation):
 
 
 def patterns(size: int) -> list[tuple[str, list[int], list[int]]]:
-    """Return (name, d1, d2) for the eight patterns of query answers with `size` entries. Each entry
-    is 1 (above the middle), 0 (at the middle) or −1 (below it)."""
+    """Return a list of (name, d1, d2) for the eight patterns of query answers with `size` entries.
+    Each entry is 1 (above the middle), 0 (in the middle) or −1 (below the middle)."""
     half = size // 2
     rest, zero = size - 1, [0] * size
     return [
@@ -146,14 +149,15 @@ def _at(middle: Any, pattern: Sequence[int], step: float) -> Any:
 
 
 def _start(low: float, high: float, move: int, step: float) -> float:
-    """Return the start of an entry that moves by `move · step` and stays between `low` and `high`
-    if possible. move: 1, 0 or −1."""
+    """Return a value of an entry from which it can move by `move · step` and stay between `low` and
+    `high`, if possible. move: 1, 0 or −1."""
     middle = low / 2 + high / 2
     return min(max(middle - move * step / 2, low), high) if move else middle
 
 
 def _typed(values: list[float], space: Lists) -> list[Any]:
-    """Return numbers converted to the type of the space: Booleans, integers or floats."""
+    """Return numbers converted to the type of the entries of `space`: Booleans, integers or
+    floats."""
     like = space.item.usual()
     if isinstance(like, bool):
         return [bool(value) for value in values]
@@ -161,8 +165,8 @@ def _typed(values: list[float], space: Lists) -> list[Any]:
 
 
 def _lowest(space: Space, like: Any) -> Any:
-    """Return a vector or number of the shape of `like` whose entries are the lower bound of the
-    space. A step up from there most likely stays inside the space."""
+    """Return a vector or number of the same shape as `like`, with the lower bound of the space as
+    every entry. Entries that are increased from there most likely stay inside the space."""
     if isinstance(space, Lists) and isinstance(like, list):
         return [_lowest(space.item.present(), part) for part in like]
     return space.extremes()[0]
@@ -171,12 +175,12 @@ def _lowest(space: Space, like: Any) -> Any:
 def stepped(
     dataset: Any, space: Space, adjacency: Adjacency, steps: Sequence[float]
 ) -> Iterator[Any]:
-    """Yield copies of a dataset in which entries are moved. The move is the allowed distance times
-    one of the factors in `steps`.
+    """Yield copies of a dataset in which entries are increased or decreased. The change is the
+    distance that the relation allows, times one of the factors in `steps`.
 
-    Each entry moves alone, then all entries together, then all in turns up and down. Each result is
-    yielded twice: first with its entries clamped to the bounds, which only reduces the distance,
-    then as it is.
+    First each entry is changed alone, then all entries in the same direction, then all in
+    alternating directions. Each result is yielded twice: first with its entries clamped to the
+    bounds, which only reduces the distance, then unclamped.
     """
     values = entries(dataset)
     size = len(values)
@@ -194,8 +198,8 @@ def stepped(
 
 
 def entries(dataset: Any) -> list[Any]:
-    """Return the numbers in a scalar or in nested lists, in order; [] if the dataset contains
-    another type of value."""
+    """Return the numbers of a number or of nested lists, in order; [] if the dataset contains a
+    value of another type."""
     if isinstance(dataset, list):
         parts = list(map(entries, dataset))
         return [value for part in parts for value in part] if all(parts) else []
@@ -203,8 +207,11 @@ def entries(dataset: Any) -> list[Any]:
 
 
 def moved(dataset: Any, steps: Sequence[float]) -> Any:
-    """Return a dataset whose entries are moved by steps, one step for each entry. Integers move by
-    the integer part of their step."""
+    """Return a copy of a dataset in which each number is increased by its step. To an integer, the
+    integer part of the step is added.
+
+    steps: one step for each number, in order.
+    """
     return _moved(dataset, iter(steps))
 
 

@@ -1,4 +1,4 @@
-"""The relation of users: all records of one user are added or removed."""
+"""The neighbouring relation of users: all records of one user are added or removed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from dpaudit.searching.space import Space, distinct, identity
 from dpaudit.searching.spaces.datasets import FEW, Lists
 from dpaudit.wording import did_you_mean
 
-# Number of groups in which one user gets records if the relation sets no limit.
+# A user with records in many groups, such as cities, gets this number of groups if the relation
+# sets no limit.
 _MANY_GROUPS = 30
-# Number of records of a user with many records if the relation sets no limit.
+# A user with many records gets this number of records if the relation sets no limit.
 _MANY = 10
 
 
 class OneUser(Relation):
-    """The relation in which all records of one user are added or removed."""
+    """The relation in which two tables are neighbours if all records of one user are added or
+    removed."""
 
     grows: ClassVar[bool] = True
 
@@ -55,7 +57,7 @@ class OneUser(Relation):
                 yield dataset + rows
 
     def _new_user(self, known: Sequence[Any]) -> Any:
-        """Return the name of a user who has none of the `known` records."""
+        """Return the name of a user who is not among the `known` users."""
         space = self.item.by_column().get(self.users.column)
         spread = [] if space is None else space.spread(len(known) + 1)
         free = next((user for user in spread if user not in known), None)
@@ -65,8 +67,9 @@ class OneUser(Relation):
         return max(numbers, default=0) + 1 if len(numbers) == len(known) else "new user"
 
     def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
-        """Yield lists of records that `user` may have: each of `records` alone, records in two
-        groups, and the largest number of records that the relation allows."""
+        """Yield lists of records that a user may have: each of `records` alone, several copies of
+        the first record, and copies of it in several groups, up to the numbers that the relation
+        allows."""
         users = self.users
         rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
         yield from ([row] for row in rows)
@@ -83,8 +86,9 @@ class OneUser(Relation):
             yield [{**first, column: group} for group in twice for _ in range(users.per_group or 2)]
 
     def _group_columns(self) -> list[tuple[str, Space]]:
-        """Return (name, space of its values) for each column whose values form groups of records:
-        the column that the relation names, else all columns with few different values."""
+        """Return a list of (name of a column, set of its possible values) for the columns by which
+        records are grouped, such as `city`: the column that the relation names, or else all columns
+        with few different values."""
         columns, users = self.item.by_column(), self.users
         if users.group:
             return [(users.group, columns[users.group])] if users.group in columns else []
@@ -98,7 +102,6 @@ class OneUser(Relation):
         return [{**record, self.users.column: user} for user, record in enumerate(records, 1)]
 
     def _some_users(self) -> list[Any]:
-        """Return four names of users."""
         users: list[Any] = []
         while len(users) < 1 + FEW:
             users.append(self._new_user(users))
@@ -130,10 +133,11 @@ class OneUser(Relation):
         yield of_others[:1], [*of_others[:1], *many], "a user with many records, and one with one"
 
     def extreme_pairs(self) -> Pairs:
-        """Yield pairs in which one user has no records, and then one record in every category.
+        """Yield (d1, d2, description) for pairs in which one user has no records in d1, and in d2
+        one record in every group, such as every city.
 
-        The records vary in all columns together, then in one column at a time. The table and the
-        relation limit their number.
+        These records differ in all columns together, then in one column at a time. Their number is
+        limited by the space (the set of possible tables) and by the relation.
         """
         space, users = self.inner, self.users
         if not isinstance(space, Lists):
@@ -169,7 +173,7 @@ def _has_columns(dataset: list[Any], users: Users) -> bool:
 
 def allowed(dataset: Any, users: Users) -> Any:
     """Return a table without the rows by which a user exceeds a limit of the relation (number of
-    groups, number of records in a group). The first rows of each user are kept."""
+    groups per user, number of records per group). The first rows of each user are kept."""
     if not (isinstance(dataset, list) and _has_columns(dataset, users)):
         return dataset
     counts: Counter[Hashable] = Counter()
@@ -188,17 +192,18 @@ def allowed(dataset: Any, users: Users) -> Any:
 
 
 def _values(space: Space, most: int) -> list[Any]:
-    """Return at most `most` different values of a column. space: its space of values."""
+    """Return at most `most` different values of a column. space: set of the column's possible
+    values."""
     return (space.all_values() or list(distinct(space.spread(most))))[:most]
 
 
 def _in_groups(usual: Any, other: Any, column: str, groups: Space) -> Pairs:
-    """Yield (d1, d2, description) for pairs in which a user has records in the lowest and in the
-    highest group of a column.
+    """Yield (d1, d2, description) for pairs in which a user is added who has a record in the
+    highest group of a column, or one record each in the lowest and in the highest group.
 
-    usual: a record of this user.
+    usual: a record of the added user.
     other: a record of another user.
-    groups: space of the column.
+    groups: set of the column's possible values; each value is a group.
     """
     low, high = groups.extremes()
     at = [{**usual, column: low}, {**usual, column: high}]

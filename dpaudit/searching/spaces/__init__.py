@@ -1,4 +1,5 @@
-"""The kinds of spaces, and how users write them: on one line, or as a mapping of lines."""
+"""The kinds of spaces (sets of possible inputs), and the notation in which users describe them: one
+line of text, or a mapping of such lines."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from dpaudit.searching.spaces.numbers import Booleans, Integers, Numbers
 from dpaudit.searching.spaces.own import Own
 from dpaudit.wording import did_you_mean, shortened
 
-# Every kind of space: the word with which a line begins, the function that reads the rest of the
-# line, and an example.
+# (word, reader, example) for every kind of space. Its description begins with the word. The reader
+# is a function that reads the rest of the description and returns the space.
 _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
     ("number", Numbers.read, "number in [0, 1]"),
     ("integer", Integers.read, "integer in [0, 120]"),
@@ -30,8 +31,9 @@ _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
 )
 EXAMPLES = {word: example for word, _, example in _KINDS}
 _READERS = {word: reader for word, reader, _ in _KINDS}
-# Keys of a mapping that name a kind of space, with the key for its number of records ("" if it has
-# no records).
+# A user may describe a space by a mapping, such as `{list: "number in [0, 1]", length: 5}`. Each
+# key here names a kind of space. Its value is the key for the number of records; "" if spaces of
+# this kind have no records.
 _SIZES = {
     "table": "rows",
     "list": "length",
@@ -41,15 +43,17 @@ _SIZES = {
     "category": "",
     "record": "",
 }
-# Deepest nesting of spaces.
+# Largest number of spaces that may be nested, as in `list of list of number`. Deeper descriptions
+# raise an error instead of exhausting the stack.
 _DEPTH = 30
 
 
 def parse_space(value: Any, base: Path | None = None) -> Space:
-    """Return the space that a user wrote, as one line or as a mapping of lines.
+    """Return the space (set of possible inputs) that a user describes by one line, such as `list of
+    number in [0, 1]`, or by a mapping of lines.
 
     base: folder in which the relative file of an import path is looked for, after the working
-    directory.
+    directory. None for the working directory alone.
 
     Raises DatasetError, whose message names the part that was not understood; TargetError for a
     wrong import path.
@@ -72,7 +76,7 @@ def _parsed(text: str, base: Path | None) -> Space:
 
 
 class _SpaceLine(Line):
-    """A line that describes a space of any kind."""
+    """A line that describes a space (a set of possible inputs) of any kind."""
 
     depth = 0
 
@@ -104,10 +108,10 @@ class _SpaceLine(Line):
 
 
 def _as_line(value: Any, base: Path | None, depth: int) -> str:
-    """Return a space as one line.
+    """Return the description of a space as one line.
 
-    value: a line, or a mapping whose spaces are lines or mappings.
-    depth: number of mappings around it.
+    value: the line itself, or a mapping whose values are lines or further mappings.
+    depth: number of mappings that contain this value.
     """
     if depth > _DEPTH:
         raise NotUnderstood("it is nested too deeply")
@@ -156,10 +160,11 @@ def _sizes(value: dict[str, Any], kind: str) -> str:
 
 
 def _rest(kind: str, value: Any, base: Path | None, depth: int) -> str:
-    """Return the end of the line that describes a space, after its kind and its number of records.
+    """Return the end of the line that describes a space, such as `in [0, 1]`: the part after its
+    kind and its number of records.
 
-    kind: key of the mapping that names the kind.
-    value: value at this key.
+    kind: key of the user's mapping that names the kind, such as "number".
+    value: value at this key, such as `[0, 1]`.
     """
 
     def inner(part: Any) -> str:

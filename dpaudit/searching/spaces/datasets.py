@@ -1,4 +1,5 @@
-"""Records with columns, lists of records, and values that may be missing."""
+"""Spaces (sets of possible inputs) of records with columns, of lists of records, and of values that
+may be missing."""
 
 from __future__ import annotations
 
@@ -20,26 +21,29 @@ from dpaudit.searching.space import (
 )
 from dpaudit.searching.spaces.numbers import Numbers
 
-# Largest number of records of a list if its space does not state a number.
+# Largest number of records in a list, if the description of its space states no number.
 MOST = 30
-# Largest number of records that a space may allow: worst cases are small, and each proposal is kept
-# in memory.
+# Largest number of records that a user may allow: datasets that leak most are small, and each
+# proposed dataset is kept in memory.
 LONGEST = 1000
-# Number of records that Hypothesis draws for a longer list; the list repeats them. Hypothesis gives
-# up on inputs that take too many choices.
+# If all lists of a space are longer than this, Hypothesis draws this number of records, and the
+# list repeats them. Hypothesis gives up on inputs that take too many random choices.
 _DRAWN = 50
-# Number of records of a usual dataset, at which bugs are unlikely.
+# Number of records in a dataset at which bugs are unlikely.
 FEW = 3
-# Number of edges (values at which bugs are likely) of one record that are also tried as the value
-# of all records.
+# Number of edges (values at which bugs are likely, such as NaN) for which a list with only this
+# value is tried.
 _EDGES_OF_ITEMS = 12
-# Values that may be added to a space, by name.
+# Values that users may add to a space, as in `number or missing`. Maps the word to the value.
 ALSO: Mapping[str, float | None] = {"missing": None, "nan": math.nan}
 
 
 @dataclass(frozen=True, slots=True)
 class OrMissing(Space):
-    """The values of another space, and in addition None (`missing`) or NaN (`nan`)."""
+    """The space that contains the values of `space` and in addition one missing value.
+
+    value: the missing value, None (written `missing`) or NaN (written `nan`).
+    """
 
     space: Space
     value: float | None = None
@@ -113,8 +117,8 @@ class OrMissing(Space):
 
 @dataclass(frozen=True, slots=True)
 class Records(Space):
-    """The space of records (mappings) with given columns (keys). Each column has a space of its
-    own."""
+    """The space of records, which are mappings from column to value. columns: maps the name of each
+    column to the space of its values."""
 
     columns: Mapping[str, Space]
 
@@ -170,8 +174,6 @@ class Records(Space):
         return self.columns
 
     def all_edges(self) -> Iterator[tuple[Any, str]]:
-        """Yield (record, description): a usual record with an edge (a value at which bugs are
-        likely) in one column, for each column and each edge."""
         usual = self.usual()
         columns = [[(name, edge) for edge in space.edges()] for name, space in self.columns.items()]
         for turn in zip_longest(*columns):
@@ -188,15 +190,18 @@ class Records(Space):
 
     def strategy(self) -> Any:
         columns = {name: space.strategy() for name, space in self.columns.items()}
-        # Hypothesis draws the columns in another order.
+        # Hypothesis draws the columns in another order, so the order of `columns` is restored.
         in_order = dict.fromkeys(columns)
         return strategies().fixed_dictionaries(columns).map(lambda row: in_order | row)
 
 
 @dataclass(frozen=True, slots=True)
 class Lists(Space):
-    """Lists of `least` to `most` records, each in the space `item`. Lists of a fixed length are
-    vectors."""
+    """The space of lists of `least` to `most` records. If both numbers are equal, the lists are
+    vectors.
+
+    item: space of one record.
+    """
 
     item: Space
     least: int = 0
@@ -224,8 +229,8 @@ class Lists(Space):
 
     @classmethod
     def read_vector(cls, line: Line) -> Self:
-        """Return the space of lists of a fixed length that a line describes, after the word
-        `vector`."""
+        """Read the description of a list of fixed length after its first word, `vector`. Return the
+        space."""
         line.take("of", "'of', as in 'vector of 5 number'")
         size = line.size()
         if size is None:
@@ -234,14 +239,14 @@ class Lists(Space):
 
     @classmethod
     def read_table(cls, line: Line) -> Self:
-        """Return the space of lists of records with columns that a line describes, after the word
-        `table`."""
+        """Read the description of a list of records with columns after its first word, `table`.
+        Return the space."""
         sizes = _sizes(line) if line.skip("of") else (0, MOST)
         return cls(Records.read(line), *sizes)
 
     @property
     def is_vector(self) -> bool:
-        """Whether the length is fixed, so that each place has a meaning of its own."""
+        """Whether all lists have the same length, so that each position has its own meaning."""
         return self.least == self.most
 
     def words(self) -> str:
@@ -260,7 +265,7 @@ class Lists(Space):
         )
 
     def fits(self, size: int) -> bool:
-        """Return whether the space has lists of `size` records."""
+        """Return whether the space contains lists of `size` records."""
         return self.least <= size <= self.most
 
     @property
@@ -325,8 +330,8 @@ class Lists(Space):
 
 
 def _sizes(line: Line) -> tuple[int, int]:
-    """Read the smallest and the largest number of records from a line, and return them; (0, 30) if
-    the line has no numbers."""
+    """Read `5 to 10` or `5` from a line, and return (smallest number of records, largest number of
+    records); (0, 30) if the line has no number there."""
     least = line.size()
     if least is None:
         return 0, MOST

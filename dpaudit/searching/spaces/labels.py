@@ -1,4 +1,4 @@
-"""Categories, texts, and names of users."""
+"""Spaces (sets of possible values) of categories, of texts, and of names of users."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ _CONSTANTS = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("null", "Null", "NULL", "~", "none", "None"), None),
 }
-# Length of the longest text that is an edge, in characters.
+# Length of the longest text that is tried because bugs are likely for long texts, in characters.
 _LONG = 1000
-# Random users are numbered from 1 to this number.
+# Random names of users are the numbers from 1 to this number.
 _USERS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Categories(Space):
-    """A set of a few values that the user lists: texts, numbers or Booleans, all of one type."""
+    """The space of a few values that the user lists: texts, numbers or Booleans, all of one
+    type."""
 
     values: tuple[Any, ...]
 
@@ -110,15 +111,16 @@ def _type(value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """Return a category (a text, number or Boolean) as a user writes it on a line."""
+    """Return a category (a text, number or Boolean) in the notation in which users describe
+    spaces."""
     if value is None or isinstance(value, bool):
         return {None: "null", False: "false", True: "true"}[value]
     return quoted(value) if isinstance(value, str) else repr(value)
 
 
 def _value(line: Line) -> Any:
-    """Read a category (a text, number or Boolean), which may consist of several words, and return
-    it."""
+    """Read a category (a text, number or Boolean) from a line, and return it. A text without quotes
+    may consist of several words."""
     words = []
     while line.next is not None and line.next.kind != "mark":
         words.append(line.token(""))
@@ -143,7 +145,7 @@ def _constant(word: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Texts(Space):
-    """The space of all texts that can be encoded in UTF-8."""
+    """The space of all texts."""
 
     word: ClassVar[str] = "text"
 
@@ -196,7 +198,8 @@ def _cost(text: str) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Users(Space):
-    """The space of the names of users: numbers and texts. Each record belongs to one user."""
+    """The space of names of users, which are integers or texts. Each record of a table belongs to
+    one user."""
 
     word: ClassVar[str] = "user"
 

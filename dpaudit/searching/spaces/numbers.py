@@ -1,4 +1,5 @@
-"""Numbers and integers, with or without bounds, and Booleans."""
+"""Spaces (sets of possible values) of numbers and of integers, with or without bounds, and of
+Booleans."""
 
 from __future__ import annotations
 
@@ -17,20 +18,22 @@ from dpaudit.wording import shortened
 _SUBNORMAL = 5e-324
 _LARGEST = sys.float_info.max
 _HUGE = 1e18
-# From this size on, adding 1 to a float may change nothing.
+# From this number on, floats are so far apart that adding 1 may change nothing.
 _EXACT = 2**53
-# Significant digits of random numbers.
+# Significant digits to which random numbers are rounded, so that they are easy to read.
 _DIGITS = 3
-# Random numbers below this fraction of the width of the bounds (at most 1) become 0.
+# A random number becomes 0 if its absolute value is below this fraction of the distance between the
+# bounds (or of 1, if that is smaller).
 _TINY = 1e-6
-# Integer columns with at most this number of different values form groups.
+# A set of integers counts as small, so that all its values are listed, if it has at most this
+# number of values.
 _FEW_VALUES = 30
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounded(Space):
-    """The space of the numbers from `low` to `high`, both included. An infinite bound means that
-    there is no bound."""
+    """The space of the numbers from `low` to `high`, both included. An infinite bound stands for no
+    bound."""
 
     low: Any = -math.inf
     high: Any = math.inf
@@ -83,7 +86,8 @@ class _Bounded(Space):
 
     @staticmethod
     def parsed(word: str) -> Any:
-        """Return the bound that a word of a user stands for; None if it is not a number."""
+        """Return the bound that a user wrote as one word, such as `1e3`; None if the word is not a
+        number."""
         return as_number(word)
 
     @property
@@ -139,20 +143,21 @@ class _Bounded(Space):
         return min(max(value, self.low), self.high) if isinstance(value, int | float) else value
 
     def _cost(self, value: Any) -> tuple[Any, ...]:
-        """Return a sort key by which shrinking orders values: values inside the space come first;
-        among them the simplest value, then values with few digits."""
+        """Return a sort key: the simpler a value, the smaller its key. Values inside the space come
+        first. Among them, the simplest value of the space comes first, then values with few
+        digits."""
         outside = not self.contains(value)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or (isinstance(value, float) and not math.isfinite(value)):
             return (outside, 2, 0, 0.0)
-        # Digits without an exponent, so that neither 1e-160 nor 1e160 counts as short.
+        # Write the number without an exponent, so that 1e-160 and 1e160 count as long.
         digits = len(f"{Decimal(str(abs(value))):f}".removesuffix(".0"))
         simplest = self.simplest
         is_simplest = value == simplest and math.copysign(1, value) == math.copysign(1, simplest)
         return (outside, not is_simplest, digits, abs(value - simplest))
 
     def _below(self, candidates: Iterable[Any], value: Any) -> Iterator[Any]:
-        """Yield the candidates that are simpler than a value, the simplest first."""
+        """Yield those candidates that are simpler than `value`, the simplest first."""
         most = self._cost(value)
         below = [other for other in distinct(candidates) if self._cost(other) < most]
         return iter(sorted(below, key=self._cost))
@@ -160,7 +165,7 @@ class _Bounded(Space):
 
 @dataclass(frozen=True, slots=True)
 class Numbers(_Bounded):
-    """Floats between two bounds. Without bounds, every float is in the space, NaN as well."""
+    """The space of floats between two bounds. Without bounds, it contains every float, also NaN."""
 
     word: ClassVar[str] = "number"
     of: ClassVar[type[int] | type[float]] = float
@@ -209,8 +214,9 @@ class Numbers(_Bounded):
         return strategies().floats(low, high, allow_nan=not self.is_bounded).map(self._short)
 
     def _short(self, value: float) -> float:
-        """Return a random number rounded to three digits, since edges provide numbers with many
-        digits."""
+        """Return a random number rounded to three digits, or unrounded if rounding moves it out of
+        the space. Numbers with many digits are tried elsewhere, as values at which bugs are
+        likely."""
         if not math.isfinite(value):
             return value
         width = min(self.high - self.low, 1.0)
@@ -220,7 +226,7 @@ class Numbers(_Bounded):
 
 @dataclass(frozen=True, slots=True)
 class Integers(_Bounded):
-    """The space of integers, of any size, between two bounds."""
+    """The space of the integers between two bounds. An infinite bound stands for no bound."""
 
     word: ClassVar[str] = "integer"
     of: ClassVar[type[int] | type[float]] = int
@@ -272,8 +278,8 @@ class Integers(_Bounded):
             size = abs(value - self.simplest)
             sign = 1 if value >= self.simplest else -1
             known.append(self.simplest + sign * (size // 2))
-            # Smaller steps, too, so that shrinking reaches a limit between two integers in few
-            # steps.
+            # Also try smaller steps, so that shrinking quickly reaches the smallest integer that
+            # still violates a claim.
             known += [value - sign * max(1, size // part) for part in (4, 16, 64, 256)]
         return self._below(known, value)
 
@@ -322,7 +328,8 @@ class Booleans(Space):
 
 
 def as_number(word: str) -> float | None:
-    """Return the float that a word stands for; None if the word is not a number."""
+    """Return the float that a word such as `1e3` or `inf` stands for; None if the word is not a
+    number."""
     try:
         value = float(word)
     except ValueError:
@@ -335,7 +342,8 @@ def as_number(word: str) -> float | None:
 
 
 def as_integer(word: str) -> int | float | None:
-    """Return the integer, infinity or NaN that a word stands for; None for other words."""
+    """Return the integer that a word stands for, or the float for `inf` and `nan`; None for other
+    words."""
     if word.lstrip("+-").lower() in ("inf", "infinity", "nan"):
         return float(word)
     try:
@@ -345,5 +353,5 @@ def as_integer(word: str) -> int | float | None:
 
 
 def _shown(bound: float) -> str:
-    """Return a bound as a user writes it on a line, such as `1` for 1.0."""
+    """Return a bound in the notation in which users describe spaces, such as `1` for 1.0."""
     return repr(bound).removesuffix(".0")

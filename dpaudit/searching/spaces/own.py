@@ -1,4 +1,5 @@
-"""Inputs from a user's own code: a function that generates them, or a strategy of Hypothesis."""
+"""Inputs that a user's own code makes: a function that generates them, or a strategy of
+Hypothesis."""
 
 from __future__ import annotations
 
@@ -23,11 +24,13 @@ _PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Own(Space):
-    """The space of the inputs that a user's function, or strategy of Hypothesis, generates.
+    """The space of the inputs that a user's function, or a user's strategy of Hypothesis,
+    generates.
 
     It is unknown which inputs the code can generate. So every dataset in plain Python counts as
-    inside, and the only edge is the input of seed 0.
+    inside the space, and the only value at which bugs count as likely is the input of seed 0.
 
+    path: import path of the code.
     made_by: the function or the strategy.
     """
 
@@ -36,9 +39,11 @@ class Own(Space):
 
     @classmethod
     def read(cls, line: Line) -> Self:
-        """Return the space of an import path, such as `import:my.module:generate`.
+        """Read an import path, such as `import:my.module:generate`, from a line. Return the space
+        of the inputs that this code generates.
 
-        Raises TargetError for a wrong path, DatasetError for an object of another type.
+        Raises TargetError for a wrong path, and DatasetError if the object is neither a function
+        nor a strategy.
         """
         written = line.token("an import path").text
         path = located(written.removeprefix(IMPORT), line.base)
@@ -73,15 +78,16 @@ class Own(Space):
         yield self.generated(0), "generated"
 
     def simpler(self, value: Any) -> Iterator[Any]:
-        """Yield datasets with fewer records. Only the generator knows which values are simpler."""
+        """Yield shorter copies of a list of records: its halves, then the list without one record.
+        Records stay unchanged, since only the user's code knows which values are possible."""
         if isinstance(value, list) and value:
             half = (len(value) + 1) // 2
             yield from [value[:half], value[len(value) - half :]] if half < len(value) else []
             yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
 
     def generated(self, seed: int) -> Any:
-        """Return the input that the user's function generates from a seed. Raises DatasetError if
-        the function fails."""
+        """Return the input that the user's function generates from a seed; for a strategy, the
+        input that it draws with this index. Raises DatasetError if the code fails."""
         if _is_strategy(self.made_by):
             return self._given(seed + 1)[seed]
         words = f"{self.words()} (seed {seed})"
@@ -95,15 +101,19 @@ class Own(Space):
         return st.integers(0, _SEEDS - 1).map(self.generated)
 
     def _given(self, number: int) -> list[Any]:
-        """Return `number` inputs that a strategy draws. The first input is left out, since it is
-        often empty."""
+        """Return `number` inputs that the strategy draws. The first input that it draws is left
+        out, since it is often empty."""
         values = drawn(self.made_by, 0, self.words(), is_own=True)
         words = f"{self.words()} gave"
         return [_checked(value, words) for value in islice(values, 1, number + 1)]
 
 
 def _checked(value: Any, words: str) -> Any:
-    """Return a generated value in plain Python. Raises DatasetError if it is not a dataset."""
+    """Return a generated value, converted to plain Python. Raises DatasetError if it is not a
+    dataset.
+
+    words: begin of the error message, such as "my.module:generate returned".
+    """
     value = plain(value)
     if fault := _fault(value):
         raise DatasetError(f"{words} {shown(value)}, {fault}", code="generator-failed")
@@ -111,8 +121,8 @@ def _checked(value: Any, words: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a generated value in plain Python: arrays and tuples as lists, tables as lists of
-    rows."""
+    """Return a generated value in plain Python: arrays and tuples become lists, data frames become
+    lists of rows."""
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
@@ -128,7 +138,7 @@ def plain(value: Any) -> Any:
 
 
 def _fault(value: Any) -> str:
-    """Return the reason why a value is not a dataset; "" for a dataset."""
+    """Return the reason why a value is not a dataset, for an error message; "" if it is one."""
     if isinstance(value, _PLAIN):
         return ""
     if isinstance(value, dict):
@@ -140,8 +150,8 @@ def _fault(value: Any) -> str:
 
 
 def _mixed(records: list[Any]) -> str:
-    """Return, in words, how the records of a dataset differ in type or columns; "" if they do not
-    differ. Records that are None fit every type."""
+    """Return a text for an error message if the records of a dataset differ in type or in columns,
+    else "". Records that are None fit every type."""
     types = list(dict.fromkeys(_type(record) for record in records if record is not None))
     if len(types) > 1:
         return (
