@@ -19,11 +19,11 @@ from scipy.special import expit, ndtr
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import gaussian_delta
 
-# A cost exceeds a claim only if it is larger by more than this relative difference: a rounding
-# error.
+# A cost that a formula gives exceeds a claim only if it is larger by more than this relative
+# difference: a smaller difference may be a rounding error.
 _ROUNDING = 1e-9
-# The same for a cost that was measured on the output (`Piece.cost`), which is accurate to a few
-# digits.
+# A cost that was measured on the output (`Piece.cost`) exceeds a claim only if it is larger by more
+# than this relative difference: it is accurate to a few digits only.
 _BY_EFFECT = 1e-4
 # Largest number of integers over which the privacy profile of a discrete distribution is summed.
 _GRID = 200_001
@@ -33,11 +33,11 @@ _CELLS = 4_000
 # Without a claim: an outcome counts as possible for one input alone if its probability is above
 # this number. A smaller probability may be a rounding error.
 _UNLIKELY = 1e-12
-# Distributions of noise that cost shift / scale: the log-ratio of the densities of value plus noise
-# is nowhere larger.
+# Distributions of noise that cost ε = shift / scale, where shift is the distance of the values on
+# both inputs: at no output is the log-ratio of the densities larger.
 _BY_SCALE = ("laplace", "discrete", "logistic")
-# Distributions of noise that cost shift / scale only if the noised values are not released but
-# compared, as in report noisy max. The proofs change the noise of the winner alone.
+# Distributions of noise that cost ε = shift / scale only if the values plus noise are compared and
+# not released, as in report noisy max. (The proofs change the noise of the winner alone.)
 _COMPARED = ("exponential", "geometric", "gumbel")
 # A privacy profile is summed over this number of scales on either side of a center. The probability
 # beyond is negligible for distributions with exponential tails.
@@ -125,8 +125,9 @@ class Piece:
         if self.law == "uniform":
             return min(1.0, self.shift / max(self.scales))
         if self.law == "exponential" and not self.has_two_scales:
-            # Between the two starting points of the one-sided distributions, only one of them has
-            # mass. Beyond both, the log-ratio is constant.
+            # This noise is never negative, so the outcomes between the two values occur on one
+            # input alone. Beyond both values, the density on this input is the smaller one. So δ is
+            # the probability of the outcomes between the values.
             return -math.expm1(-self.shift / max(self.scales))
         if self.law == "laplace" and not self.has_two_scales:
             return -math.expm1((epsilon - value) / 2)
@@ -255,7 +256,7 @@ def _is_whole(value: float) -> bool:
 
 def _normal_divergence(order: float, one: float, other: float, shift: float) -> float:
     """Return the Rényi divergence of N(0, one²) from N(shift, other²) (Gil et al. 2013); infinity
-    if it does not exist."""
+    if its integral diverges."""
     mixed = (1 - order) * one**2 + order * other**2
     if mixed <= 0:
         return math.inf
@@ -265,7 +266,7 @@ def _normal_divergence(order: float, one: float, other: float, shift: float) -> 
 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
     """Return the privacy profile δ(ε) of two distributions of one family whose centers differ by
-    `shift`: the larger of the values for both directions. Return None if it is unknown. For
+    `shift`: the larger of δ(first, second) and δ(second, first). Return None if it is unknown. For
     continuous distributions, it is a close lower bound, computed from the probabilities of cells.
 
     law: The name of the family, such as `laplace`.
@@ -311,7 +312,7 @@ def _cells(law: str, edges: Floats, center: float, scale: float) -> Floats:
     return np.asarray(np.where(z[:-1] >= 0, above[:-1] - above[1:], below[1:] - below[:-1]))
 
 
-# P(Z > z) for z ≥ 0, where Z has center 0 and scale 1, by name of the distribution of Z.
+# Maps a distribution to the function z ↦ P(Z > z) for z ≥ 0, where Z has center 0 and scale 1.
 _TAILS: dict[str, Callable[[Floats], Floats]] = {
     "laplace": lambda z: np.exp(-z) / 2,
     "normal": lambda z: np.asarray(ndtr(-z)),

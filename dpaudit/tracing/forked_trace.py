@@ -202,8 +202,8 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
 
     If the draws show that the mechanism keeps state between calls, or that equal seeds give unequal
     outcomes, a trace that saw no noise is replaced by the reason why the mechanism cannot be
-    traced. If the trace has no cause, and the audit refuted the claim by an exception that only one
-    input raises, the line that raises the exception is added as a finding.
+    traced. If no finding of the trace causes a leak, and the audit refuted the claim by an
+    exception that only one input raises, the line that raises the exception is added as a finding.
     """
     certificate = result.decisive
     if not isinstance(certificate, Certificate):
@@ -224,8 +224,8 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
 
 
 def _may_be_stored(trace: Trace) -> bool:
-    """Return whether a trace saw no noise, and all its causes may come from a stored value: the
-    noise was drawn in an earlier call."""
+    """Return whether a trace saw no noise, and all its findings may come from a value that the
+    mechanism stored in an earlier call, which drew the noise."""
     return not trace.sites and all(one.kind in _STORED for one in trace.causes)
 
 

@@ -1,9 +1,9 @@
 """Trace a mechanism in another process, whose Python may be older (3.8 or later) and needs only
 NumPy. The parent process runs this file as a script and sends it requests.
 
-The requests are those of worker.py without the request for draws, and three more. The package
-`runs` is imported from its files under a private name, since dpaudit need not be installed for this
-Python.
+The requests are those of worker.py without the request for draws, and the requests prepare, begin
+and couple. The package `runs` is imported from its files under a private name, since dpaudit need
+not be installed for this Python.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
     """Return a `Case` with the findings in runs on two inputs with the same noise, and with the
     lines that draw noise and their costs. Findings that cause a leak come first.
 
-    claim: The privacy claim for one run. Without a claim (None), a finding counts as a cause only
-        if its cost is infinite.
+    claim: The privacy claim for one run. Without a claim (None), a finding counts as the cause of a
+        leak only if its cost is infinite.
     changed: The amounts by which the record that differs between the inputs changes a sum of
         records; None if they are unknown.
     """
@@ -103,8 +103,8 @@ def _ordered(found: Iterable[Finding]) -> list[Finding]:
     ordered = sorted(unique.values(), key=_rank)
     if sum(one.is_cause for one in ordered) < 2:
         return ordered
-    # If there are several causes, more noise on one line removes only the leak of this line. The
-    # remedy must not promise more, so its words are exchanged.
+    # If there are several causes, more noise on one line removes only the leak of this line. So
+    # each remedy then promises enough noise "for this line", not "for this pair" of inputs.
     return [replace(one, remedy=one.remedy.replace(FOR_PAIR, FOR_LINE)) for one in ordered]
 
 

@@ -54,16 +54,16 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
         return  # no finding here: `of_parameters` yields it
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
-    # If records are picked at random, one pair of runs may miss the record that differs. So all
-    # pairs must show the excess.
+    # If records are picked at random, one pair of runs may miss the record that differs. So the
+    # finding counts as a cause only if all pairs of runs show a cost above the claim.
     is_sampled = any(pair.comparison.picks for pair in runs.coupled)
     is_cause = all(over) if is_sampled else any(over)
     if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
         is_cause = False
     if one.law == "uniform":
-        # An output that this uniform number cannot reach may be reached with another draw, or by a
-        # remainder modulo 1. So the excess is a cause only if every pair of runs shows it, without
-        # other noise.
+        # Outputs that this uniform number cannot reach on one input may be possible there with
+        # other noise, or by a remainder modulo 1. So the finding counts as a cause only if every
+        # pair of runs shows a cost above the claim, and no other line draws noise.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
     if any(over):
@@ -130,9 +130,10 @@ def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def _chance_at_the_end(one: Hidden, name: str) -> float | None:
-    """Return the probability that the output of a library's mechanism reaches its bound, if the
-    bound depends on the data. The bound nearer to the values counts; of the probabilities on both
-    inputs, the larger one is returned. Return None if the distribution of the noise is unknown.
+    """Return the probability that noise takes the output of a library's mechanism beyond its bound,
+    for a bound that depends on the data. Of the bounds on both inputs, the nearer one is used. Of
+    the probabilities on both inputs, the larger one is returned. Return None if the distribution of
+    the noise is unknown.
 
     name: The name of the bound, "lower" or "upper".
     """

@@ -139,8 +139,8 @@ def of_outputs(case: Case) -> Iterator[Finding]:
     runs, claim = case.runs, case.claim
     if runs.laws is not None:
         yield from of_laws(runs.laws, claim)
-    # The lowest cost of each line in any pair of runs. Several combinations of coins may lead to
-    # the same output, as in rejection sampling; the cheapest combination counts.
+    # Maps each line with a coin to its lowest cost in all pairs of runs. Several combinations of
+    # coins may lead to the same output, as in rejection sampling; the cheapest combination counts.
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
         if pair.absorbed is not None:
@@ -269,11 +269,11 @@ def _of_one_alone(name: str, runs: Runs) -> str:
 
 # Error probability of each confidence bound on the probability of a value.
 _LEVEL = 1e-5
-# Least number of occurrences of a value for a warning that only one input gives it. A value that
-# occurs once may be a number that contains noise.
+# Least number of runs in which a value must occur to be reported as a value that only one input
+# gives. A value that occurs once may be a number that contains noise.
 _AGAIN = 2
-# Least number of occurrences of a value for a finding if the distribution of some noise is unknown:
-# the counts are then the only evidence.
+# Least number of runs in which a value must occur to be reported if the distribution of some noise
+# is unknown: the counts are then the only evidence.
 _OFTEN = 100
 
 
@@ -281,7 +281,7 @@ def of_selected(case: Case) -> Iterator[Finding]:
     """Yield a finding for each value of the output that only one input gave in all runs. The
     finding is a cause if the counts of the runs refute the claim; otherwise the other input may
     give the value, too rarely to be seen."""
-    # The most frequent value comes first.
+    # Report the most frequent value first.
     for one in sorted(case.runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, case.claim)
         if not (is_cause or one.is_known or one.often >= _OFTEN):
@@ -317,7 +317,7 @@ def _line(place: Place | None) -> SourceLine:
 def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
     if claim is None or not one.often:
         return False
-    # Imported here, since most traces need no SciPy.
+    # Imported here to save time: most traces do not need it.
     from dpaudit.stats.binomial import clopper_pearson_lower, clopper_pearson_upper
 
     least = clopper_pearson_lower(one.often, one.runs, _LEVEL)

@@ -20,7 +20,7 @@ from dpaudit.tracing.runs.places import Place
 
 # Name of the parameter of a library's mechanism that is the value to which it adds noise.
 VALUE = "value"
-# Names of the parameters that are the bounds of its output.
+# Names of the parameters of a library's mechanism that bound its output.
 BOUNDS = ("lower", "upper")
 # Stands for an unknown scale or cost in an array, since rows with NaN would never be equal.
 _UNKNOWN = -1.0
@@ -171,7 +171,8 @@ def calls_of(runs: Runs) -> Iterator[Call]:
             if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
                 each.operands = one.operands
             each.hidden[number_].append(one)
-    # A random sign makes one-sided noise two-sided. Any random choice may be such a sign.
+    # Any random choice may be a random sign, which would make one-sided noise, such as exponential
+    # noise, two-sided.
     is_signed = any(pair.comparison.picks for pair in runs.coupled)
     for gathered in found.values():
         gathered.runs = [_pieces(every) for every in gathered.hidden]
@@ -182,7 +183,8 @@ def calls_of(runs: Runs) -> Iterator[Call]:
 
 
 def _turned(one: Hidden) -> Hidden:
-    """Return the noise of a pair of runs that began with d2, with the values of d1 put first."""
+    """Return the noise of a pair of runs that began with d2, with the fields for d1 and d2
+    exchanged, so that d1 comes first."""
     return one._replace(
         operands=one.operands[::-1], scales=one.scales[::-1], parameters=one.parameters[::-1]
     )

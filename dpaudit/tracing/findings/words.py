@@ -106,10 +106,11 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
 
 # Last words of a remedy that suggests more noise, if its line is the only leak.
 FOR_PAIR = "would do for this pair"
-# The same, if other lines leak, too.
+# Last words of a remedy that suggests more noise, if other lines leak, too.
 FOR_LINE = "would do for this line"
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
-# Words for a change by a whole record: if the record is added or removed, and if it is replaced.
+# Words for a sum that changes by a whole record: for a record that is added or removed, and for a
+# record that is replaced.
 WHOLE = ("the size of the record that differs", "the difference of the two records")
 
 
@@ -121,8 +122,9 @@ def is_whole_record(piece: Piece, changed: Changes) -> bool:
 
 
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
-    """Return the first words of a remedy: the range to which records must be clipped, so that the
-    noise with its present scale satisfies the claim. Return "" if the range is unknown.
+    """Return the first words of a remedy, such as "clip each record to [-5, 5] before it is added
+    up, or ": the range with which the noise at its present scale satisfies the claim. Return "" if
+    the range is unknown.
 
     piece: The noise.
     changed: The amounts by which the record that differs changes sums of records.
@@ -140,8 +142,8 @@ def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
 def enlarged(
     pieces: Sequence[Piece], claim: PrivacyClaim | None, others: Sequence[Piece] = ()
 ) -> str:
-    """Return a remedy in words: the scale of noise that satisfies the claim, or another kind of
-    noise. Return "" if neither is known.
+    """Return a remedy in words, such as "a scale of 2 would do for this pair": the scale of noise
+    that satisfies the claim, or another kind of noise. Return "" if neither is known.
 
     pieces: The noise to enlarge.
     others: The noise of other lines, which spends part of the claim.
@@ -200,8 +202,9 @@ def _enlargement(
 
 
 def same_parts(claim: PrivacyClaim | None) -> str:
-    """Return a remedy in words, for an output whose keys, or whose number of values, depend on the
-    data."""
+    """Return a remedy in words for an output whose keys, or whose number of values, depend on the
+    data: to release the same keys for every input, or to leave out noisy counts below a
+    threshold."""
     below = "leave out noisy counts below a threshold"
     has_delta = claim is not None and all(point.delta for point in claim.points())
     more = f", or {below}" if has_delta else f"; or claim a δ above 0, and {below}"

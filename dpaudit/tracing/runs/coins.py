@@ -66,8 +66,8 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
     """Return the random choices of a run, in order: coins (comparisons of uniform numbers with
     thresholds) and draws from few outcomes. Return None if the run draws other noise, too."""
     found: list[Decision] = []
-    # Maps the number of each uniform number to the part of its range, (from, to), that agrees with
-    # its earlier comparisons.
+    # Maps the id of each uniform number to (lower end, upper end): the part of its range that
+    # agrees with its earlier comparisons, in shares from 0 to 1.
     ranges: dict[int, tuple[float, float]] = {}
     compared: set[int] = set()
     drawn: set[int] = set()
@@ -100,10 +100,10 @@ def _coins(
     """Yield the coins of a comparison: one, or several if arrays of uniform numbers are compared.
     If a uniform number was compared before, the probability is conditional on the earlier results.
 
-    ranges: Maps the number of each uniform number to the part of its range that agrees with the
-        earlier comparisons, as shares from 0 to 1. This function narrows it.
-    listed: The drawn numbers of discrete distributions with few outcomes, which count as choices
-        already.
+    ranges: Maps the id of each uniform number to the part of its range that agrees with the earlier
+        comparisons, as shares from 0 to 1. This function narrows it.
+    listed: The ids of drawn numbers from discrete distributions with few outcomes, which count as
+        choices already.
     """
     values, shape = np.ravel(one.values).tolist(), np.shape(one.values)
     ids, cuts = (np.ravel(np.broadcast_to(each, shape)).tolist() for each in (one.ids, one.cut))
@@ -122,20 +122,22 @@ def _coins(
 # Largest number of branches that are run on each input, the most likely ones first. A branch is one
 # combination of outcomes of all random choices of a run.
 _MOST = 128
-# Largest total number of random choices in these runs.
+# Largest number of random choices in total, over all runs on an input that try one combination of
+# outcomes each.
 _CHOICES = 3_000
-# Stop the enumeration if the 32 (`_EARLY`) most likely branches have a total probability below 0.2
-# (`_LITTLE`): there are then too many branches.
+# Stop trying all combinations of outcomes of the random choices if the 32 (`_EARLY`) most likely
+# ones have a total probability below 0.2 (`_LITTLE`): there are then too many.
 _EARLY, _LITTLE = 32, 0.2
-# Do not start it if there are more branches than this.
+# Do not begin to try all combinations of outcomes of the random choices if there are more than
+# this.
 _BEYOND = 1e6
-# Each branch is run again with other seeds, to see whether other noise changes the output. Least
-# number of such runs.
+# Each combination of outcomes of the random choices is run again with other seeds, to see whether
+# other noise changes the output. Least number of such runs.
 _CHECKING = 32
-# The exact probabilities are used if the branches that were not run have a smaller total
-# probability than this, which may be rounding.
+# The exact probabilities of outputs are used only if the combinations of outcomes that were not run
+# have a smaller total probability than this, which may be a rounding error.
 _REST = 1e-9
-# Branches with a smaller probability than this are not run.
+# Combinations of outcomes of the random choices with a smaller probability than this are not run.
 _RARE = 1e-15
 
 
@@ -337,8 +339,9 @@ class Flips:
         self._single: dict[str, Entry | None] = {}
 
     def absorbed(self, coupler: Coupler, first: Run, second: Run) -> Absorbed | None:
-        """Return the random choice with whose other outcome, in the second run, both outputs are
-        equal; None if there is none among the choices that are tried."""
+        """Return the random choice that explains why the outputs differ: if it had its other
+        outcome in the second run, both outputs would be equal. Return None if none of the choices
+        that are tried explains it."""
 
         def flipped(flips: Iterable[Flip]) -> Run:
             return coupler.run(1, {entry: value for entry, value, _ in flips}, reference=first)
@@ -392,9 +395,9 @@ class Flips:
 
 
 def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> Entry | None:
-    """Return the only random choice with whose other outcome the difference between the inputs, in
-    one entry of the output, changes. It is found by bisection. Return None if several choices
-    change this difference.
+    """Return the random choice that alone decides how one entry of the output differs between the
+    inputs, found by bisection: if it has its other outcome on both inputs, the difference changes.
+    Return None if other choices change the difference, too.
 
     every: The random choices of the first run.
     name: The name of the entry, such as `output[1]`.
@@ -422,8 +425,8 @@ def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
     changes: A function from a list of choices to whether the result changes if these choices have
         their other outcomes.
     """
-    # Sort by instruction. In randomized response, each half then has one coin of each person, not
-    # both: two changed coins of the same person may cancel out.
+    # Sort by instruction. In randomized response with two coins for each person, each half then has
+    # one coin of each person: two changed coins of the same person may cancel out.
     left = sorted(every, key=lambda one: one[0][0][1][1])
     while len(left) > 1:
         half = left[: len(left) // 2]

@@ -320,8 +320,8 @@ def _ravelled(operand: Any) -> Any:
     return np.ravel(np.asarray(operand, dtype=float))
 
 
-# The output contains a noised value if one of its numbers differs from the noised value by at most
-# this rounding error, in scales of the noise.
+# The output contains a noised value if one of its numbers differs from this value by at most this
+# share of the scale of the noise: the program may round its output.
 _ROUNDED = 0.002
 
 
@@ -355,9 +355,9 @@ def significant(run: Run) -> set[int]:
     found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
     if not any(each.any() for each in among.values()):
         return found
-    # Noised values of later operations, by the number of their drawn number. An earlier operation
-    # counts only if the output contains a result that no later operation has: adding 0 to a noised
-    # value releases nothing more.
+    # Maps the id of each drawn number to the noised values of later operations with it. An earlier
+    # operation counts only if the output contains a result that no later operation has: adding 0 to
+    # a noised value releases nothing more.
     later: dict[int, set[float]] = {}
     for place, one in reversed(list(enumerate(uses))):
         pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
@@ -451,9 +451,8 @@ def _shows_both(run: Run, before: Use, one: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield the instructions at which a noised value is combined with data a second time. They are
-    found by the number to which the noise was added: its distance between the two runs changes
-    there.
+    """Yield the instructions at which a noised value (a number plus noise) is combined with data a
+    second time: there, the distance between the two runs of the number without noise changes.
 
     first, second: The records of both runs.
     pairs: The additions and comparisons of noise in the first run, each with its counterpart in the

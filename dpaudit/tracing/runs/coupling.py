@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 # values are replaced by plain numbers. The repetition may uncover another instruction that combines
 # a noised value with the data.
 _SEVERED = 3
-# Number of pairs of runs that confirm a result obtained with noised values replaced by plain
-# numbers.
+# Number of pairs of runs, each with other noise, that confirm that the outputs are equal if some
+# noised values are replaced by plain numbers.
 _CONFIRMING = 24
-# Seed of the first of these pairs.
+# Seed of the first of the `_CONFIRMING` pairs of runs.
 _CONFIRMING_SEED = 2_000
 # Values that occur only after one outcome of a random choice are counted like all other values
 # (`Runs.selected`) if the outcome has at least this probability. For less likely outcomes they are

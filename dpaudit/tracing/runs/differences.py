@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class Hidden(NamedTuple):
-    """Noise that is added to a number, or compared with a number, in both runs of a pair. That
-    number is the operand: the noise hides by how much it differs between the runs. For an array of
-    noise, the lists have one entry for each number of the array.
+    """Noise that is added to a number, or compared with a number, in both runs of a pair. This
+    number is called the operand. For an array of noise, the lists have one entry for each number of
+    the array.
 
     draw: The line that draws the noise.
     added: The line that adds the noise to the operand, or compares the noise with it.
@@ -24,7 +24,7 @@ class Hidden(NamedTuple):
     shifts: The distances between the operands of the two runs.
     scales: The scales of the noise in the first run and the scales in the second run.
     released: Whether the output contains the sum of noise and operand.
-    pieces: The numbers that identify the drawn numbers in the records of the first run.
+    pieces: The ids of the drawn numbers in the records of the first run.
     parameters: The arguments of the drawing function by name, in the first run and in the second
         run.
     cost: For `effect`: the absolute log-ratio, in nats, of the densities of the output on the two
@@ -144,9 +144,9 @@ class ThresholdLeak(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """A pair of runs: a run on one input, then a run on the other input with the same noise. The
-    names of differing entries are such as `output[1]`, or "raises" if only one run raises an
-    exception.
+    """A pair of runs: a run on one input, then a run on the other input with the same noise.
+    Entries of the output have names such as `output[1]`; the name "raises" stands for an exception
+    in only one of the runs.
 
     forward: Whether the first run is on d1.
     seed: The seed of the noise.

@@ -27,34 +27,37 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# Largest number of drawn numbers in a run that are examined, one run each, to find the one that
-# hides the difference of the outputs. With more, the search is not made.
+# To find the drawn number that hides the difference of two outputs, each drawn number of a run is
+# changed in a further run. If a run draws more numbers than this, the search is not made.
 _PIECES = 32
 # To see whether the output depends on a uniform number, the number is increased by this share of
 # the width of its range (modulo the width). The share is no simple fraction, since the output of a
 # program with a sign or a period may be equal after, say, half the width.
 _ELSEWHERE = 0.382
-# The search is made only if at most 8 entries of the output differ between the two runs.
+# If more entries of the output than this differ between two runs, no search is made for the uniform
+# numbers that hide the differences.
 _PARTS = 8
 # The uniform number that gives the wanted output is first located between two neighbouring points
 # of this grid (shares of the width of its range), then by bisection. Methods with derivatives may
 # fail: inverse distribution functions are steep at the ends of the range, and may have a kink.
 _BETWEEN = (1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6)
-# Number of steps of the bisection. The grid's widest interval, halved 45 times, is below 1e-14.
+# Number of bisection steps that locate a uniform number. After 45 steps, the interval is smaller
+# than 1e-14 of the range.
 _HALVES = 45
 # Step of the numerical derivative of the output with respect to a uniform number, as a share of the
 # number's distance to the nearer end of its range.
 _NEAR = 1e-4
-# The derivative is used only if the output changes by at least 10⁶ spacings of floats: rounding
-# errors are then negligible.
+# A numerical derivative of the output is used only if the output changes by at least this number of
+# spacings of floats: rounding errors are then negligible.
 _PRECISE = 1e6
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
-    """Return one `Hidden` for each entry of the output that differs between two runs: it names the
-    uniform number that hides the difference. That is the only drawn number on which the entry
-    depends; with another value of it, the second input gives the output of the first input. Return
-    an empty list if an entry depends on several drawn numbers, or if no such value is found."""
+    """Find, for each entry of the output that differs between two runs, the uniform number that
+    hides the difference: the entry depends on this drawn number alone, and with another value of it
+    the second input gives the entry of the first run. Return one `Hidden` for each such entry.
+    Return an empty list if an entry depends on several drawn numbers, or if there is no such
+    value."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
     pieces = list(islice(_pieces(second), _PIECES + 1))
@@ -108,8 +111,8 @@ class _Piece(NamedTuple):
 
     @property
     def elsewhere(self) -> float:
-        """Another value of the same distribution, to which the number is set to see whether the
-        output changes."""
+        """Another possible value of the number. A run with this value shows whether the output
+        depends on the number."""
         if self.ends is not None:
             low, width = self.ends[0], self.ends[1] - self.ends[0]
             return low + ((self.value - low) / width + _ELSEWHERE) % 1 * width
@@ -272,9 +275,9 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
 
 def _shown(one: Run, number: int) -> set[Spot]:
     """Return the instructions of a run that add a drawn number to another number, or compare it
-    with another number, and whose noised value the output contains.
+    with another number, such that the output contains the sum.
 
-    number: The number of the drawn number in the run's records.
+    number: The id of the drawn number in the records of the run.
     """
     uses = [use for use in one.recorder.uses if number in np.ravel(use.ids)]
     return {

@@ -33,15 +33,16 @@ if TYPE_CHECKING:
 
 # Number of runs with independent noise that are made first on each input.
 _FREE = 24
-# Seed of the first of these runs.
+# Seed of the first run with independent noise.
 _FREE_SEED = 1_000
 # Largest number of runs on each input that count how often a value occurs.
 _RUNS = 1_500
-# Time limit for all of these runs, in seconds.
+# Time limit, in seconds, for all runs that count how often a value occurs.
 _SECONDS = 5.0
-# Counting stops after 100 occurrences of a value: their share is then accurate enough.
+# Counting how often a value occurs stops after 100 occurrences: their share is then accurate
+# enough.
 _ENOUGH = 100
-# Number of runs on each input between two checks of the counts.
+# Number of runs on each input after which the counts of values are checked again.
 _STEP = 50
 # Least number of runs on each input before counting stops, if some noise has an unknown
 # distribution: the counts are then the only evidence.
@@ -49,9 +50,9 @@ _TELLING = 500
 # A value that occurs less than twice (`_AGAIN`) in 100 runs (`_FEW`) is probably a number that
 # contains noise, so counting stops.
 _AGAIN, _FEW = 2, 100
-# Counting also stops when confidence bounds on the counts refute the claim. Error probability of
-# each bound: a tenth of the level at which the finding is judged, since the counts are checked up
-# to 30 times.
+# Counting how often a value occurs also stops when confidence bounds on the counts refute the
+# claim. Error probability of each bound: a tenth of the level at which the finding is judged, since
+# the counts are checked up to 30 times.
 _LEVEL = 1e-6
 # Distributions of noise that hide the number to which the noise is added.
 _HIDING = (
@@ -265,13 +266,14 @@ def _is_known(pair: Coupled) -> bool:
 # distribution is an index in a list of options.
 _NUMBERS = ("integers", "binomial")
 _HOLDS = {True: "holds", False: "does not hold"}
-# Largest number of unlikely outcomes of coins and choices that are forced, least likely first.
+# Largest number of unlikely outcomes of random choices that are forced, one at a time, the least
+# likely ones first.
 _BRANCHES = 24
-# Time limit for all runs with forced outcomes, in seconds.
+# Time limit, in seconds, for all runs with a forced outcome of a random choice.
 _SECONDS_FOR_BRANCHES = 1.0
-# Number of runs made on each input with the same forced outcome.
+# Number of runs on each input with the same forced outcome of a random choice.
 _RUNS_OF_A_BRANCH = 24
-# Seed of the first of these runs.
+# Seed of the first run with a forced outcome of a random choice.
 _SEED = 4_000
 
 
@@ -455,14 +457,15 @@ def _of_one_alone(
 
 # Runs with more comparisons of noised values than this are not examined.
 _MOST = 16
-# The result of a comparison is forced by setting its noise to plus or minus this many scales.
+# To force the result of a comparison, its noise is set to plus or minus this number of scales.
 _FAR = 1e6
-# A forced comparison may lead to code with further comparisons, which are then forced in another
-# run. Largest number of such runs.
+# Forcing the result of a comparison may lead to code with further comparisons, which are then
+# forced in another run. Largest number of such runs.
 _ROUNDS = 8
-# A leak is confirmed by this number of runs with other noise. All of them must contain the entry.
+# A leak through a threshold is confirmed by this number of runs with other noise. The output of
+# each run must contain the leaked entry.
 _OTHER_RUNS = 12
-# Seed of the first of these runs.
+# Seed of the first run that confirms a leak through a threshold.
 _OTHERS = 5_000
 _TAILED = ("laplace", "normal", "logistic", "discrete")
 
@@ -508,15 +511,15 @@ def threshold_leaks(
     every = [list(islice(_compared(one), _MOST + 1)) for one in runs]
     ours, theirs = ([one for one in some if one is not None] for some in every)
     if len(ours) < len(every[0]) or max(map(len, every)) > _MOST:
-        # with more comparisons than this, not every combination of results on the first input can
-        # be tried
+        # there are too many comparisons to try every combination of their results on the first
+        # input
         return []
 
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
         overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
         return coupler.run(which, overrides, reference=first)
 
-    # Entries of the output that the first input gives with some values of the noise.
+    # Names of the entries of the output that the first input gives with some noise.
     known = marks(first)
     for sign in (1, -1):
         for one in ours:

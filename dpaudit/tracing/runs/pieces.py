@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .replaying import Draw
 
 
-# Distribution of the difference of two independent drawn numbers of equal scale, by their
-# distributions.
+# Maps the distributions of two independent drawn numbers of equal scale to the distribution of
+# their difference.
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
 # Largest number of drawn numbers and sums of them in a run, to limit time and memory. A run with
 # more is stopped.
@@ -31,7 +31,7 @@ _VARIOUS = 1_000
 
 class Pieces:
     """The noise of a run. A piece of noise is one drawn number, or a sum of drawn numbers. Each
-    piece has a number (from 0), a distribution and a scale.
+    piece has an id (0, 1, 2, …), a distribution and a scale.
 
     draws: The list to which the run appends the record of each call that draws noise.
     """
@@ -41,7 +41,7 @@ class Pieces:
         self.laws: list[str] = []
         self.scales: list[float] = []
         self._scales = np.zeros(0)
-        # Maps the number of each piece that is a sum to the numbers of its drawn numbers.
+        # Maps the id of each sum of drawn numbers to the ids of these drawn numbers.
         self.parts: dict[int, tuple[int, ...]] = {}
 
     def add(self, law: str, scale: Any, size: int) -> None:
@@ -69,9 +69,9 @@ class Pieces:
         return self._scales
 
     def laws_of(self, ids: Any) -> set[str]:
-        """Return the names of the distributions of some drawn numbers or sums.
+        """Return the names of the distributions of some drawn numbers, or of sums of drawn numbers.
 
-        ids: Their numbers (identifiers).
+        ids: The ids of the drawn numbers or sums.
         """
         return {self.laws[int(number)] for number in np.unique(ids)[:_VARIOUS]}
 
@@ -84,15 +84,15 @@ class Pieces:
         return self.laws[first_of(ids)] if np.size(ids) else UNKNOWN
 
     def parts_of(self, number: int) -> tuple[int, ...]:
-        """Return the numbers (identifiers) of the drawn numbers whose sum is the piece `number`.
-        For a single drawn number, return its own number only."""
+        """Return the ids of the drawn numbers whose sum has the id `number`. For the id of a single
+        drawn number, return this id only."""
         return self.parts.get(number, (number,))
 
     def draw_of(self, number: int) -> Draw | None:
         """Return the record of the call that drew a number; None if there is none. For a sum of
         drawn numbers, return the record for the first of them.
 
-        number: The number (identifier) of the drawn number or sum.
+        number: The id of the drawn number or sum.
         """
         number = self.parts_of(number)[0]
         if self._draws and self._draws[-1].first <= number:
@@ -128,10 +128,10 @@ class Pieces:
         return Noise(int(ids[()]), float(factor[()]), operand, use)
 
     def _pair(self, a: int, factor_a: float, b: int, factor_b: float) -> int:
-        """Record the sum `factor_a · a + factor_b · b` as a new piece of noise, with its
-        distribution and scale if they are known. Return its number (identifier).
+        """Record the sum `factor_a · a + factor_b · b` as new noise, with its distribution and
+        scale if they are known. Return its id.
 
-        a, b: The numbers of the two drawn numbers or sums.
+        a, b: The ids of the two drawn numbers or sums.
         """
         scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
         laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN

@@ -329,9 +329,9 @@ class Lines(list):  # type: ignore[type-arg]  # of lines
 
 
 def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that does the same, but switches off the recording of executed lines
-    (`sys.settrace`) during its call. The function's own lines are not the user's, and to look at
-    each would be slow."""
+    """Return a function that does the same as `function`, but pauses the recording of executed
+    lines (`sys.settrace`) during its call. Its own lines are not the user's, and to look at each of
+    them would be slow."""
 
     def call(*args: Any, **named: Any) -> Any:
         tracer = sys.gettrace()

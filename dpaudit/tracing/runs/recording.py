@@ -405,7 +405,7 @@ class Recorder:
 
         spot: The instruction that compares.
         name: The comparison with the uniform number on the left, such as `lt`.
-        ids: The numbers that identify the compared uniform numbers.
+        ids: The id of the compared uniform number in the records of the run; an array for an array.
         below: The share of the range of the uniform number that lies below the threshold, from 0 to
             1.
         natural: The outcomes of this run.

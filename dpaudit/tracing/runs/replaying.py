@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     # in the flattened array).
     Entry = tuple[Moment, int]
 
-# Name for the distribution of noise that is not known.
+# Name that stands for an unknown distribution of noise.
 UNKNOWN = "unknown"
-# Name for the distribution of noise that a library draws and adds in compiled code, where neither
-# can be recorded.
+# Name that stands for the distribution of noise that a library draws and adds in compiled code,
+# where neither can be recorded.
 OPAQUE = "opaque"
 
 
@@ -44,8 +44,8 @@ class Draw(NamedTuple):
     scale: The scale of the noise: a number or an array; None if it is unknown.
     parameters: The arguments of the function, by name.
     values: The drawn numbers minus the location; None if they are unknown.
-    first: The number of the first drawn number of this call. The drawn numbers of a run are
-        numbered from 0.
+    first: The id of the first drawn number of this call; the others have the following ids. Ids
+        count the drawn numbers of a run, and sums of them, from 0.
     outcomes: (value, probability) for each outcome of a discrete distribution; None for another
         distribution, or if there are too many outcomes.
     callers: The instructions of the user's code from which the call was reached, innermost first.
@@ -76,12 +76,12 @@ class Use(NamedTuple):
     value: The sum factor × noise + operand.
     callers: The instructions of the user's code from which the operation was reached, innermost
         first.
-    ids: The number of the noise among the run's drawn numbers and sums of them; an array for an
-        array.
+    ids: The id of the drawn number (or of a sum of drawn numbers) in the records of the run; an
+        array for an array.
     factor: The factor of the noise.
     operand: The number, or array, to which the noise is added.
-    previous: The index, among the run's uses, of the previous operation on the same sum; None for
-        the first operation.
+    previous: The index, among the recorded operations, of the previous operation on the same sum;
+        None for the first operation.
     """
 
     moment: Moment
@@ -101,7 +101,7 @@ class Choice(NamedTuple):
     moment: ("choice", the instruction of the comparison, the number of earlier coins there).
     probability: The probability that the comparison is True.
     values: The result of the comparison.
-    ids: The number of the uniform number among the run's drawn numbers.
+    ids: The id of the uniform number in the records of the run.
     cut: The share of the range of the uniform number that lies below the threshold, from 0 to 1.
     is_below: Whether the result is True for uniform numbers below the threshold.
     callers: The instructions of the user's code from which the comparison was reached, innermost
@@ -140,10 +140,10 @@ class Repetition:
     ) -> None:
         self._before, self._overrides = before, overrides or {}
         self._alignment = alignment or {}
-        # Numbers (identifiers) of the drawn numbers of this run that an override replaces. Sums
-        # that contain such a drawn number are not repeated.
+        # Ids of the drawn numbers of this run that an override replaces. Sums that contain such a
+        # drawn number are not repeated.
         self._freed: set[int] = set()
-        # Numbers (identifiers) of the same drawn numbers in the reference.
+        # Ids, in the reference run, of the drawn numbers that an override replaces.
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
@@ -152,7 +152,7 @@ class Repetition:
 
         moment: Identifies the draw.
         values: The values that this run drew.
-        first: The number (identifier) of the first value.
+        first: The id of the first value in the records of this run.
         """
         values = self._again(moment, values)
         if self._overrides:
@@ -171,7 +171,7 @@ class Repetition:
 
         moment: Identifies the coin or choice.
         values: The outcome in this run.
-        ids: The numbers (identifiers) of the drawn numbers that decide the outcome.
+        ids: The ids, in the records of this run, of the drawn numbers that decide the outcome.
         """
         if not self._is_free(self._before.get(moment), ids):
             values = self._again(moment, values)
@@ -215,7 +215,7 @@ class Repetition:
         reference must then not be repeated.
 
         before: The record of the sum or coin in the reference; None if there is none.
-        ids: The numbers (identifiers) of the drawn numbers in this run.
+        ids: The ids of the drawn numbers in the records of this run.
         """
         if not self._freed:
             return False

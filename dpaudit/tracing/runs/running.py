@@ -302,7 +302,8 @@ _NUMBERS = frozenset((int, float, bool))
 
 
 class Missing:
-    """Marks an entry of the output that only the other run has."""
+    """Stands for the value of an entry of the output that a run does not have, such as a key that
+    only the other run has."""
 
 
 def flatten(output: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Carried = tuple[Any, "Noise"]
 
 
-# Types of single Python numbers.
+# Types of single Python numbers, in contrast to arrays.
 SINGLE = (int, float)
 _NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
 _USUAL_NUMBERS = frozenset((int, float))
@@ -30,8 +30,8 @@ class Noise(NamedTuple):
     """How a number, or each entry of an array, was computed from noise: it is operand + factor ×
     noise.
 
-    ids: The number that identifies the drawn number (or sum of drawn numbers) in the records of the
-        run; an array for an array.
+    ids: The id of the drawn number (or of a sum of drawn numbers) in the records of the run; an
+        array for an array.
     factor: The factor of the noise: a number or an array.
     operand: The number, or array, to which the noise was added; None before the first addition.
     use: The index of the latest addition or comparison of this noise in the records of the run;
@@ -230,7 +230,7 @@ def _carrying(kind: type[Any]) -> Any:
     for name, value in vars(_Scalar).items():
         if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__"):
             setattr(kind, name, value)
-    # Then the messages of exceptions name the true type, such as `float`.
+    # With this name, messages of exceptions show the true type, such as `float`.
     kind.__name__ = kind._kind.__name__
     return kind
 

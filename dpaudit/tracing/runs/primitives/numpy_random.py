@@ -242,7 +242,7 @@ _NAMES = (*_SPECS, *_POSITIONAL_ONE, *_PICKS, *_VECTORS)
 
 
 def _watched(kind: type[Any]) -> Any:
-    """Return a subclass of a class of random generators whose instances record their draws.
+    """Return a class of random generators that records each draw: a subclass of `kind`.
 
     kind: np.random.Generator or np.random.RandomState.
     """
