@@ -50,7 +50,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A drawn number of noise that is added to a value, or several drawn numbers with equal fields.
+    """A drawn number of noise that is added to a value, or `count` drawn numbers with equal fields.
     The value may differ between the inputs d1 and d2.
 
     law: The name of the distribution of the noise, or "unknown".
@@ -185,8 +185,8 @@ def together(pieces: Sequence[Piece]) -> float | None:
 
 
 def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
-    """Return whether one drawn number costs more than a claim allows. Without a claim (None),
-    return whether its cost is infinite."""
+    """Return whether one drawn number of noise costs more than a claim allows. Without a claim
+    (None), return whether its cost is infinite."""
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():

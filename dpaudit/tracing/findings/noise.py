@@ -226,7 +226,7 @@ def constant_seeds(case: Case) -> Iterator[Finding]:
 
 def noise_used_twice(case: Case) -> Iterator[Finding]:
     """Yield a finding for each draw of noise that is added to two values, if the values change by
-    different amounts between the inputs. The difference of the two noised values has no noise."""
+    different amounts between the inputs. The difference of the two noisy values has no noise."""
     for pair in case.runs.coupled:
         for draw, first, second in pair.comparison.twice:
             words = (

@@ -52,7 +52,7 @@ class Call:
 
     @property
     def worst(self) -> list[Piece]:
-        """The noise of the call in the pair of runs in which it costs most."""
+        """The noise of the call in the pair of runs in which this noise costs most."""
         return max(filter(None, self.runs), key=cost_together)
 
 
@@ -66,9 +66,9 @@ class Case:
     changed: The amounts by which the record that differs between the inputs changes a sum of
         records; None if they are unknown.
     calls: The calls that draw noise.
-    sites: These calls, and the random choices, as rows of the table in a report.
+    sites: The calls that draw noise, and the random choices, as rows of the table in a report.
     total: The cost of all sites together, in words such as "ε = 2"; None if it is unknown.
-    exceeds: Whether this cost is more than the claim allows.
+    exceeds: Whether the cost of all sites together is more than the claim allows.
     found: The findings of the detectors that ran before.
     """
 
@@ -83,8 +83,8 @@ class Case:
 
 
 def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> Case:
-    """Return the `Case` (runs, claim, and the calls that draw noise with their costs) to which
-    detectors add findings."""
+    """Return the `Case` to which detectors add findings. It has the runs, the claim, and the calls
+    that draw noise with their costs."""
     calls = list(calls_of(runs))
     total, exceeds = _total(calls, runs, claim)
     sites = [*sorted(map(as_site, calls), key=rank), *coin_sites(runs)]
@@ -94,9 +94,9 @@ def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> 
 def _total(
     calls: Sequence[Call], runs: Runs, claim: PrivacyClaim | None
 ) -> tuple[str | None, bool]:
-    """Return (cost, exceeds) for all calls that draw noise and all random choices together. The
-    cost is in words, such as "ε = 2", or None if it is unknown; `exceeds` is whether it exceeds the
-    claim."""
+    """Return (cost, exceeds) for all calls that draw noise and all random choices together. `cost`
+    is in words, such as "ε = 2", or None if it is unknown. `exceeds` is whether the cost is more
+    than the claim allows."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # noise that only one input draws has no known cost
     if runs.selected or runs.rare or unexplained(runs):
@@ -126,8 +126,9 @@ def _total(
 
 
 def coins_as_noise(runs: Runs) -> list[Piece]:
-    """Return, for each random choice of the runs, Laplace noise with the same ε, so that it can be
-    added to the cost of noise. If the ε of the choice is unknown, it is infinite."""
+    """Return a `Piece` of Laplace noise for each random choice of the runs, with the same ε, so
+    that functions that add up the cost of noise include the choices. If the ε of a choice is
+    unknown, it is infinite."""
     costs = [math.inf if one.cost is None else one.cost for one in coin_sites(runs)]
     return [Piece("laplace", (1.0, 1.0), one, released=False) for one in costs]
 
@@ -191,8 +192,8 @@ def _turned(one: Hidden) -> Hidden:
 
 
 def _pieces(every: Sequence[Hidden]) -> list[Piece]:
-    """Return the noise of a call in one pair of runs. Drawn numbers with equal fields are merged to
-    one item. A drawn number that is added or compared several times counts once, at its highest
+    """Return the noise of a call in one pair of runs, with one `Piece` for all drawn numbers with
+    equal fields. A drawn number that is added or compared several times counts once, at its highest
     cost."""
     if not every:
         return []

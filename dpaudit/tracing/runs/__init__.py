@@ -1,10 +1,11 @@
 """Coupled runs: a mechanism runs on one input, then on another with the same noise.
 
 In a run, the functions that draw noise are replaced (`patching`, `primitives`), so that a
-`Recorder` sees each draw. The drawn numbers carry their noise (`values`) through sums, products and
-comparisons. A second run repeats the noised values of the first run (`replaying`). The noise of the
-second run thus differs from the noise of the first run by a *shift*: the distance between the
-numbers that the noise hides on the two inputs (`comparing`).
+`Recorder` sees each draw. The drawn numbers remember their noise (`values`) through sums, products
+and comparisons. A second run repeats the noisy values (numbers plus noise) of the first run
+(`replaying`). The noise of the second run thus differs from the noise of the first run by a
+*shift*: the distance between the numbers to which the noise is added on the two inputs
+(`comparing`).
 
 Words used here:
 

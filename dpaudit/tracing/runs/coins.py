@@ -97,8 +97,9 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
 def _coins(
     one: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
 ) -> Iterator[Decision]:
-    """Yield the coins of a comparison: one, or several if arrays of uniform numbers are compared.
-    If a uniform number was compared before, the probability is conditional on the earlier results.
+    """Yield a `Decision` for each coin of a comparison: one coin, or several if arrays of uniform
+    numbers are compared. If a uniform number was compared before, the probability is conditional on
+    the earlier results.
 
     ranges: Maps the id of each uniform number to the part of its range that agrees with the earlier
         comparisons, as shares from 0 to 1. This function narrows it.
@@ -310,8 +311,8 @@ _SINGLE, _FIRST = 64, 16
 
 
 class Absorbed(NamedTuple):
-    """The random choice that explains why the outputs of a pair of runs differ: with another
-    outcome of it in the second run, both outputs are equal.
+    """The random choice that explains why the outputs of a pair of runs differ: if it has its other
+    outcome in the second run, both outputs are equal.
 
     place: The line of the choice.
     primitive: The name of the function that makes the choice, or `coin` for a comparison of a
@@ -328,9 +329,9 @@ class Absorbed(NamedTuple):
 
 
 class Flips:
-    """Searches for the random choice that explains why the outputs of two runs differ: with another
-    outcome of it in the second run, both outputs are equal. Choices that explained an earlier pair
-    of runs are tried first."""
+    """Searches for the random choice that explains why the outputs of two runs differ: if it had
+    its other outcome in the second run, both outputs would be equal. Choices that explained an
+    earlier pair of runs are tried first."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
@@ -380,9 +381,9 @@ class Flips:
 
     def _cost(self, coupler: Coupler, first: Run, second: Run) -> float | None:
         """Return the cost in nats of a random choice that alone decides how an entry of the output
-        differs between the inputs, as in a poll by randomized response. The cost is the log-ratio
-        of its two probabilities. Return None if there is no such choice, or if several lines make
-        random choices."""
+        differs between the inputs, as in randomized response: the log-ratio of its two
+        probabilities. Return None if there is no such choice, or if several lines make random
+        choices."""
         every = {one.entry: one for one in decisions(first.recorder) or ()}
         name = next(iter(_differing(first, second)), None)
         if name is None or len({one.spot for one in every.values()}) != 1:

@@ -1,4 +1,4 @@
-"""Compare two runs with the same noised values. Find the numbers to which both runs add noise, the
+"""Compare two runs with the same noisy values. Find the numbers to which both runs add noise, the
 entries of the output that differ, and the point at which the runs take different paths."""
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def _key(use: Use) -> Any:
 
 
 def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
-    """Return the differences between two runs. The second run repeats the noised values of the
-    first run.
+    """Return the differences between two runs. The second run repeats the noisy values of the first
+    run.
 
     alignment: As `alignment_of` returns it.
     """
@@ -290,8 +290,8 @@ def _root(recorder: Recorder, use: Use) -> Use:
 
 
 def _unit(one: Use, root: Use) -> Any:
-    """Return the factors by which sums of noise and a number were multiplied after the addition,
-    one for each drawn number.
+    """Return the factors by which sums of noise and a number were multiplied after the addition, as
+    an array with one factor for each entry of the sum.
 
     one: The latest addition or comparison of the noise.
     root: The first one, which added the noise.
@@ -320,13 +320,13 @@ def _ravelled(operand: Any) -> Any:
     return np.ravel(np.asarray(operand, dtype=float))
 
 
-# The output contains a noised value if one of its numbers differs from this value by at most this
+# The output contains a noisy value if one of its numbers differs from this value by at most this
 # share of the scale of the noise: the program may round its output.
 _ROUNDED = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
-    """Return a Boolean array with one entry for each noised value of a use (an addition or
+    """Return a Boolean array with one entry for each noisy value of a use (an addition or
     comparison of noise): whether the output contains this value, or an earlier value with the same
     noise. The output may round the values slightly."""
     recorder, numbers = run.recorder, _numbers(run)
@@ -343,7 +343,7 @@ def are_released(run: Run, use: Use) -> Any:
 
 def significant(run: Run) -> set[int]:
     """Return the `id` of each addition or comparison of noise that is to be compared between the
-    runs: the last operation on each noised value, and each earlier one whose result the output
+    runs: the last operation on each noisy value, and each earlier one whose result the output
     contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {one.previous for one in uses if one.previous is not None}
@@ -355,9 +355,9 @@ def significant(run: Run) -> set[int]:
     found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
     if not any(each.any() for each in among.values()):
         return found
-    # Maps the id of each drawn number to the noised values of later operations with it. An earlier
+    # Maps the id of each drawn number to the noisy values of later operations with it. An earlier
     # operation counts only if the output contains a result that no later operation has: adding 0 to
-    # a noised value releases nothing more.
+    # a noisy value releases nothing more.
     later: dict[int, set[float]] = {}
     for place, one in reversed(list(enumerate(uses))):
         pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
@@ -401,7 +401,8 @@ _CLOSE = 1e-9
 
 def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
     """Return (line of the draw, line of one use, line of another use) for noise that is added to,
-    or compared with, two numbers that differ by different amounts between the runs.
+    or compared with, two numbers, if one of these numbers changes more than the other from the
+    first run to the second.
 
     run: The first run.
     pairs: The additions and comparisons of noise in the first run, each with its counterpart in the
@@ -439,7 +440,7 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
 
 
 def _shows_both(run: Run, before: Use, one: Use) -> bool:
-    """Return whether the output of a run contains two noised values with the same drawn number.
+    """Return whether the output of a run contains two noisy values with the same drawn number.
 
     before, one: The additions or comparisons of noise with these values; one operation may have
         both.
@@ -451,7 +452,7 @@ def _shows_both(run: Run, before: Use, one: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield the instructions at which a noised value (a number plus noise) is combined with data a
+    """Yield the instructions at which a noisy value (a number plus noise) is combined with data a
     second time: there, the distance between the two runs of the number without noise changes.
 
     first, second: The records of both runs.
@@ -477,7 +478,7 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 def _steps(one: Use, other: Use) -> Any:
     """Return by how much the noise of the second run must differ from the noise of the first run,
-    so that both runs have the same noised value: (operand of `one` - operand of `other`) / factor.
+    so that both runs have the same noisy value: (operand of `one` - operand of `other`) / factor.
     It is 0 where this is not finite. Return None if the operands have different shapes."""
     if np.shape(one.operand) != np.shape(other.operand):
         return None
@@ -508,8 +509,8 @@ def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
 
 
 def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> ControlFlow | None:
-    """Return the point in front of the last lines that only one run executes; None if no line that
-    both runs execute precedes them.
+    """Return the point at which the paths of two runs separate before the last lines that only one
+    run executes. Return None if no line that both runs execute comes before these lines.
 
     one, other: The executed lines of both runs.
     only: The lines that only one run executes.

@@ -1,4 +1,4 @@
-"""Run a mechanism on d1 and on d2 with the same noised values, and explain how the outputs differ.
+"""Run a mechanism on d1 and on d2 with the same noisy values, and explain how the outputs differ.
 This is done for several seeds, with d1 first and with d2 first. A difference is explained by noise,
 by a random choice, or by further runs. `written` and `read` send the results from one process to
 another."""
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from .places import Spot
 
 
-# A run is repeated at most this number of times, each time with more instructions at which noised
+# A run is repeated at most this number of times, each time with more instructions at which noisy
 # values are replaced by plain numbers. The repetition may uncover another instruction that combines
-# a noised value with the data.
+# a noisy value with the data.
 _SEVERED = 3
 # Number of pairs of runs, each with other noise, that confirm that the outputs are equal if some
-# noised values are replaced by plain numbers.
+# noisy values are replaced by plain numbers.
 _CONFIRMING = 24
 # Seed of the first of the `_CONFIRMING` pairs of runs.
 _CONFIRMING_SEED = 2_000
@@ -145,11 +145,11 @@ def beginning(subject: Subject, dataset: Any, seed: int) -> Run:
 class _Pairs:
     """Makes pairs of runs of a mechanism on two inputs with the same noise.
 
-    If the program combines a noised value with the data a second time, such as in a sum of squares
-    around a noised mean, the same noise seems to hide these data, too. Such a pair is run again
-    with the noised value *severed*: replaced by a plain number. If the outputs of this *adaptive*
-    pair are equal, other noise hides the data, and the adaptive pairs replace the first pairs.
-    Otherwise the adaptive pairs are dropped.
+    If the program combines a noisy value with the data a second time, such as in a sum of squares
+    around a noisy mean, the same noise seems to hide these data, too. Such a pair is run again with
+    the noisy value replaced by a plain number: the value is *severed* from its noise. If the
+    outputs of this *adaptive* pair are equal, other noise hides the data, and the adaptive pairs
+    replace the first pairs. Otherwise the adaptive pairs are dropped.
     """
 
     def __init__(self, coupler: Coupler) -> None:
@@ -164,8 +164,8 @@ class _Pairs:
         self._is_refuted = False
 
     def turned(self, forward: bool) -> Coupler:
-        """Return the object that runs the mechanism, with d1 as its first input if `forward`, else
-        d2."""
+        """Return the `Coupler`, which runs the mechanism on two inputs, with d1 as the first input
+        if `forward`, and with d2 as the first input otherwise."""
         return self.coupler if forward else self.coupler._replace(inputs=self.coupler.inputs[::-1])
 
     def couple(self, coupler: Coupler, first: Run, forward: bool) -> Coupled:
@@ -204,14 +204,14 @@ class _Pairs:
 
     @property
     def adaptive(self) -> list[Coupled] | None:
-        """The pairs of runs in which noised values were replaced by plain numbers. None if no
-        noised value was replaced, or if the outputs of such a pair differ."""
+        """The pairs of runs in which noisy values were replaced by plain numbers. None if no noisy
+        value was replaced, or if the outputs of such a pair differ."""
         return self._adaptive if self._severed and not self._is_refuted else None
 
     def add_adaptive(self, coupler: Coupler, pair: Coupled) -> None:
-        """Add a pair of runs to the adaptive pairs. If the same noise hides two values in the pair,
-        or if the scale of some noise depends on the data, run the pair again with noised values
-        replaced by plain numbers, and add that pair instead."""
+        """Add a pair of runs to the list of adaptive pairs. If the same noise hides two values in
+        the pair, or if the scale of some noise depends on the data, run the pair again with noisy
+        values replaced by plain numbers, and add that pair instead."""
         if self._is_refuted:
             return
         comparison = pair.comparison
@@ -226,7 +226,7 @@ class _Pairs:
         self._adaptive.append(pair)
 
     def confirm_adaptive(self) -> None:
-        """Make 24 more pairs of runs in which noised values are replaced by plain numbers, with
+        """Make 24 more pairs of runs in which noisy values are replaced by plain numbers, with
         other noise: the outputs of a few pairs may be equal by chance."""
         for seed in range(_CONFIRMING if self._severed else 0):
             if self._is_refuted:
@@ -245,7 +245,10 @@ def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> C
     """Return the comparison of two runs with `hidden` added: uniform numbers that the program turns
     into noise with an inverse distribution function. Such a function may compare the uniform number
     with a threshold, such as 1/2. This comparison then no longer counts as a random choice of
-    records."""
+    records.
+
+    first: The first run.
+    """
     own = {piece for one in hidden for piece in one.pieces}
     choices = [one for one in first.recorder.choices if not own.issuperset(np.ravel(one.ids))]
     return comparison._replace(
@@ -294,8 +297,8 @@ def _is_repeated(use: Use, again: Recorder) -> bool:
 
 
 def _keeps_state(coupler: Coupler, first: Run) -> bool:
-    """Return whether the mechanism keeps state between calls, so that a second run on the same
-    input with the same noise differs from the first run."""
+    """Return whether a second run on the same input with the same noise differs from the first run.
+    The mechanism then keeps state between calls, or draws noise that is not recorded."""
     again = coupler.run(0, reference=first, has_lines=True)
     if first.error is not None and again.error is not None:
         return False
@@ -351,8 +354,8 @@ def written(runs: Runs) -> bytes:
 
 
 def read(data: bytes) -> Runs:
-    """Return the results that `written` encoded as JSON. Raises ValueError if the data are not such
-    JSON."""
+    """Return the results that `written` encoded as JSON. Raises ValueError if the data are
+    malformed."""
     try:
         found = _made(json.loads(data))
     except (TypeError, KeyError, RecursionError) as error:

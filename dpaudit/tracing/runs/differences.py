@@ -1,4 +1,4 @@
-"""Define the records of the differences between two runs with the same noised values."""
+"""Define the records of the differences between two runs with the same noisy values."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ControlFlow(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The differences between two runs with the same noised values (sums of noise and a number).
+    """The differences between two runs with the same noisy values (sums of noise and a number).
 
     hidden: The noise of both runs, with the numbers to which it is added.
     chosen: The discrete random choices of both runs.
@@ -94,8 +94,8 @@ class Comparison(NamedTuple):
         draws more numbers in one run than in the other.
     twice: (line of the draw, line of one use, line of another use) for noise that is added to, or
         compared with, two numbers that differ by different amounts between the runs.
-    moved: The instructions at which a noised value is combined with data again; empty in the
-        results of `couple`.
+    moved: The instructions at which a noisy value is combined with data again; empty in the results
+        of `couple`.
     unused: (line, function) for each draw whose numbers are never added to, or compared with, a
         number.
     errors: The exception of the first run and the exception of the second run, as (type, message,
@@ -126,7 +126,7 @@ class ThresholdLeak(NamedTuple):
     """An entry of the output that only one input can give, and only if noise exceeds a margin.
 
     draw: The line that draws the noise.
-    compared: The line that compares the noised value with the threshold.
+    compared: The line that compares the noisy value with the threshold.
     part: The name of the entry, such as `output['a']`, or a text in the output.
     law: The name of the distribution of the noise, such as `laplace`.
     scale: The scale of the noise.

@@ -162,7 +162,7 @@ def _hidden(
 
 
 def _pieces(second: Run) -> Iterator[_Piece]:
-    """Yield each drawn float of a run; drawn integers are skipped."""
+    """Yield a `_Piece` for each float that a run draws; drawn integers are skipped."""
     for draw in second.recorder.draws:
         if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
             shape = np.shape(draw.values)
@@ -236,11 +236,11 @@ _NEAR_END = 1e-6
 
 
 def by_range(coupler: Coupler, comparison: Comparison, first: Run) -> Comparison:
-    """Return the comparison of two runs, with a corrected `released` (whether the output contains a
-    noised value) for uniform noise. Some outputs contain the noised value in one run by chance,
-    such as a sum modulo a number. So each uniform number is set near the lower, then near the upper
-    end of its range, on both inputs. It remains released only if all four outputs contain the
-    noised value."""
+    """Return the comparison of two runs with a corrected `released` for uniform noise: whether the
+    output contains the sum of noise and a number. The output may contain the sum in one run by
+    chance, such as the sum modulo another number. So each uniform number is set to a value near the
+    lower end of its range, then near the upper end, in runs on both inputs. `released` remains true
+    only if the output of all four runs contains the sum."""
     hidden = [
         one._replace(released=[False] * len(one.released))
         if _may_be_released(one) and not _is_at_its_ends(coupler, one, first)
@@ -324,10 +324,10 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield settings of the noise for further runs. Each maps drawn numbers to rare values, namely
-    to their quantiles for a probability of 10⁻⁴ or 1 - 10⁻⁴. Only drawn numbers that the run
-    compares with another number are set: each one alone, then all of them together. The keys are
-    (moment of the draw, index in the draw)."""
+    """Yield settings of the noise for further runs, as mappings from (moment of the draw, index in
+    the draw) to a value. Only drawn numbers that the run compares with another number are set to
+    rare values: to their quantiles for the probability 10⁻⁴ or 1 - 10⁻⁴, each one alone, then all
+    of them together."""
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)

@@ -63,7 +63,7 @@ _HIDING = (
 
 class Selected(NamedTuple):
     """A value of an entry of the output that only one of the two inputs gives, or an exception that
-    only one input raises, although both runs have the same noised values.
+    only one input raises, although both runs have the same noisy values.
 
     part: The name of the entry of the output, such as `output[1]`; "raises" for an exception.
     which: The index of the input that gives the value: 0 for d1, 1 for d2.
@@ -119,8 +119,8 @@ class FreeRuns:
 
     def is_bare(self, name: str) -> bool:
         """Return whether an entry of the output contains no noise. This is so if its value is equal
-        in all runs on one input, no run on the other input gives this value, and rare noise does
-        not change this.
+        in all runs on one input, no run on the other input gives this value, and rare values of the
+        noise do not change this.
 
         name: The name of the entry, such as `output[1]`; "raises" for whether the run raises an
             exception.
@@ -189,8 +189,8 @@ def _refutes(one: Selected, point: tuple[float, float]) -> bool:
 
 
 def _counted(one: Selected, free: Free, many: int) -> Selected | None:
-    """Return the value with the number of times that it occurs in the first `many` runs on its
-    input. Return None if a run on the other input gives the value, too.
+    """Return the value with `often` set to the number of times that it occurs in the first `many`
+    runs on its input. Return None if a run on the other input gives the value, too.
 
     free: The runs on d1 and the runs on d2, with independent noise.
     """
@@ -410,8 +410,12 @@ def _branches(recorder: Recorder) -> Iterator[_Branch]:
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
-    """Return a function from a random comparison to whether its outcome can be forced. This is so
-    if it compares single numbers, and if the run uses its uniform numbers nowhere else."""
+    """Return a function from a coin (a comparison of uniform numbers with thresholds) to whether
+    its outcome can be forced. This is so if the coin is a single comparison, and if the run uses
+    its uniform number nowhere else.
+
+    recorder: The records of the run.
+    """
 
     def pieces(ids: Any) -> Iterator[int]:
         for number in np.ravel(ids).tolist():
@@ -434,9 +438,9 @@ def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
 def _of_one_alone(
     coupler: Coupler, pair: Coupled, overrides: dict[Entry, Any], runs: FreeRuns
 ) -> tuple[str, int, str] | None:
-    """Return (entry, input, value) if, after a forced outcome, one input gives this value of an
-    entry of the output in every run, and the other input never gives it. The entry is a name such
-    as `output[1]`; the input is its index (0 or 1). Return None if there is no such value.
+    """Look for an entry of the output with a value that, after a forced outcome, one input gives in
+    every run, and the other input never gives. Return (name of the entry, index of the input, value
+    as text); None if there is no such entry.
 
     pair: The pair of runs whose differing entries are examined.
     overrides: The forced outcome of a random choice.
@@ -455,7 +459,7 @@ def _of_one_alone(
     return None
 
 
-# Runs with more comparisons of noised values than this are not examined.
+# Runs with more comparisons of noisy values than this are not examined.
 _MOST = 16
 # To force the result of a comparison, its noise is set to plus or minus this number of scales.
 _FAR = 1e6
@@ -471,12 +475,13 @@ _TAILED = ("laplace", "normal", "logistic", "discrete")
 
 
 class _Compared(NamedTuple):
-    """A comparison of a noised value with a threshold, written as a comparison with 0. The compared
-    value is operand + factor × noise.
+    """A comparison of a noisy value with a threshold, written as the comparison of operand + factor
+    × noise with 0.
 
     use: The record of the comparison.
     draw: The record of the call that draws the noise.
-    entry: The moment of the draw, and the index of the noise in the draw.
+    entry: The moment of the draw (kind, instruction, number of earlier draws there), and the index
+        of the noise in the draw.
     scale: The scale of the noise.
     factor: The factor of the noise.
     operand: The number to which the noise is added, minus the threshold.
@@ -548,14 +553,14 @@ def _far_out(
     sign: int,
 ) -> dict[str, None]:
     """Return the entries of the output on the first input (as keys) when all its comparisons of
-    noised values have the same forced result. If this leads to further comparisons, they are
-    forced, too.
+    noisy values have the same forced result. If this leads to further comparisons, they are forced,
+    too.
 
     pushed: A function that takes the index of an input and (comparison, sign) pairs. It returns a
         run in which the noise of these comparisons is far above (sign 1) or far below (sign -1) the
         threshold.
     ours: The comparisons in the run on the first input.
-    sign: 1 to force all noised values above their thresholds, -1 to force them below.
+    sign: 1 to force all noisy values above their thresholds, -1 to force them below.
     """
     every = {one.entry: one for one in ours}
     for _ in range(_ROUNDS):
@@ -569,8 +574,8 @@ def _far_out(
 
 
 def marks(one: Run) -> dict[str, None]:
-    """Return a mapping whose keys are the names of the entries of a run's output, such as
-    `output['a']`, and all texts in the output. The values are None."""
+    """Return the names of the entries of a run's output, such as `output['a']`, and all texts in
+    the output. They are the keys of a mapping whose values are None."""
     found: dict[str, None] = {}
     for value in one.parts.values():
         if isinstance(value, (str, bytes)):
@@ -594,7 +599,7 @@ def _leak(one: _Compared, part: str, sign: int) -> ThresholdLeak:
 
 
 def _compared(one: Run) -> Iterator[_Compared | None]:
-    """Yield a `_Compared` for each comparison of a noised value in a run; for arrays, for each of
+    """Yield a `_Compared` for each comparison of a noisy value in a run; for arrays, for each of
     their entries. Yield None for a comparison whose noise has an unknown distribution or scale."""
     recorder, pieces = one.recorder, one.recorder.pieces
     for use in recorder.uses:

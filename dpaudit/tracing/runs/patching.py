@@ -113,14 +113,14 @@ class _Kind(type):
 
 
 class _Float(float, metaclass=_Kind):
-    """Replaces `float` in the user's code. Returns a number that still carries its noise, where
-    `float` would return a plain number."""
+    """Replaces `float` in the user's code. For a number that remembers its noise, it returns a
+    float that remembers the same noise."""
 
     true = float
     dtype = np.dtype(float)
 
     def __new__(cls, value: Any = 0.0) -> Any:
-        # a tensor that carries noise has its numbers in this attribute
+        # a tensor that remembers its noise has its numbers in this attribute
         value = getattr(value, "_numbers", value)
         found = carried(value)
         if found is not None and np.ndim(value) == 0:
@@ -129,8 +129,8 @@ class _Float(float, metaclass=_Kind):
 
 
 class _Int(int, metaclass=_Kind):
-    """Replaces `int` in the user's code. Returns an integer that still carries its noise, where
-    `int` would return a plain number."""
+    """Replaces `int` in the user's code. For an integer that remembers its noise, it returns this
+    integer itself."""
 
     true = int
     traced = (TracedInteger,)
@@ -231,7 +231,7 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
 
     def set_items(self, scope: dict[Any, Any], values: dict[Any, Any]) -> dict[Any, Any]:
         """Set items of a mapping, and append functions to this list that restore the old values.
-        Return the old values by name."""
+        Return the old values of the items that existed, by name."""
         before = {name: scope[name] for name in values if name in scope}
         self.append(functools.partial(scope.update, before))
         if len(before) < len(values):
@@ -346,8 +346,11 @@ class _References:
         self._wrapped: dict[int, Any] = {}
 
     def look_into(self, scope: dict[str, Any]) -> None:
-        """Replace functions that draw noise, and random generators, in the namespace of a module
-        and in the objects there."""
+        """Replace functions that draw noise, and random generators of NumPy, that have a name in a
+        module, or to which the objects in the module refer.
+
+        scope: The namespace of the module.
+        """
         for name, value in list(scope.items()):
             kind = type(value)
             if kind in _INERT:
@@ -359,8 +362,8 @@ class _References:
                 self.look_at(value, 1)
 
     def look_at(self, value: Any, depth: int) -> None:
-        """Replace functions that draw noise, and random generators, to which an object refers. A
-        generator that cannot be replaced gets a new seed.
+        """Replace functions that draw noise, and random generators of NumPy, to which an object
+        refers. A generator of `random` or torch gets a new seed instead.
 
         depth: The number of attribute accesses from the user's objects to this object.
         """

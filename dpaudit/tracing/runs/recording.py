@@ -59,9 +59,9 @@ class Moments:
         return self._followed.home if frame is None else self._followed.spot(frame)
 
     def callers(self, spot: Spot) -> tuple[Spot, ...]:
-        """Return the instructions of the user's code from which the function at `spot` was called,
-        innermost first. `spot` must be the instruction of the latest event. The result is computed
-        at the first event of each instruction, then cached."""
+        """Return the instructions of the user's code from which the function that contains `spot`
+        was called, innermost first. `spot` must be the instruction of the latest event. The result
+        is computed at the first event of each instruction, then cached."""
         known = self._known_callers.get(spot)
         if known is None:
             known = self._known_callers[spot] = callers(self._frame, self._followed)
@@ -77,13 +77,13 @@ class Moments:
 
 
 class Recorder:
-    """Records the noise of one run. Two kinds of objects call its methods: the functions that
-    replace `numpy.random.laplace` and the like, and the numbers that carry noise.
+    """Records the noise of one run. Its methods are called by the functions that replace random
+    functions, such as `numpy.random.laplace`, and by the numbers that remember their noise.
 
     followed: Decides which files are the user's code.
-    repetition: The values of another run that this run repeats; or None.
+    repetition: The values of another run that this run repeats; None for a run with new noise.
     check: A function that is called at each event, and raises TooLong to end the run; or None.
-    severed: The instructions at which a noised value becomes a plain number, so that its noise
+    severed: The instructions at which a noisy value becomes an ordinary number, so that its noise
         hides no further data.
     """
 
@@ -99,8 +99,8 @@ class Recorder:
         self.pieces = Pieces(self.draws)
         self.uses: list[Use] = []
         self.choices: list[Choice] = []
-        # Indexes (in `uses`) of the additions of noise whose noised values were compared with
-        # another noised value. None stands for noise that was not added to a number before.
+        # Indexes (in `uses`) of the additions of noise whose noisy values were compared with
+        # another noisy value. None stands for noise that was not added to a number before.
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
@@ -114,8 +114,9 @@ class Recorder:
 
     @property
     def itself(self) -> Recorder:
-        """The recorder itself. Functions that are shared by all runs hold a proxy for the recorder
-        of the current run; reading this attribute of the proxy gives the recorder."""
+        """The recorder itself. Functions that are shared by all runs have only a proxy for the
+        recorder of the current run. If they read this attribute of the proxy, they get the
+        recorder."""
         return self
 
     @property
@@ -148,8 +149,8 @@ class Recorder:
         parameters: Mapping[str, Any] | None = None,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
-        """Record a draw, and return the drawn numbers as numbers that carry noise (that remember
-        how they depend on this draw).
+        """Record a draw, and return the drawn numbers as numbers that remember that they come from
+        this draw.
 
         primitive: The name of the function that draws, for the user.
         law: The name of the distribution, such as `laplace`.
@@ -191,7 +192,7 @@ class Recorder:
         scale: Any,
         parameters: Mapping[str, Any] | None,
     ) -> Any:
-        """Do the same as `drawn` for a single float without location. This is the fast path, since
+        """Do the same as `drawn` for a single float without a location. This is a fast path, since
         a run may draw very many single floats."""
         first = len(self.pieces.laws)
         if self._repetition is not None:
@@ -252,10 +253,10 @@ class Recorder:
         return plain(self._used(spot, noise, value, "add"))
 
     def opaque(self, primitive: str, value: Any, *, is_whole: bool = False) -> Any:
-        """Record and return the output of a library function that draws its noise in compiled code,
-        where draws cannot be recorded. In a second run, return the output of the first run if it is
-        a plain value, such as a number or a list of texts; with `is_whole`, return it whatever its
-        type."""
+        """Record and return the output of a library function whose draws of noise cannot be
+        recorded, such as a function in compiled code. In a second run, return the output of the
+        first run if it is a plain value, such as a number or a list of texts; with `is_whole`,
+        return it whatever its type."""
         spot = self._moments.spot()
         if spot is None:
             return value
@@ -276,12 +277,12 @@ class Recorder:
         if spot is not None:
             self.seeds.append((spot, primitive, seed))
 
-    # Methods for the numbers that carry noise.
+    # Methods for the numbers that remember their noise.
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:
         """Return the sum, difference, product or quotient of two numbers, at least one of which
-        carries noise. The result carries noise if the distribution of its noise is known; else it
-        is a plain number.
+        remembers its noise. The result remembers its noise if the distribution of this noise is
+        known; else it is an ordinary number.
 
         name: The operation: `add`, `sub`, `mul` or `truediv`.
         """
@@ -315,7 +316,7 @@ class Recorder:
 
     def _scaled(self, name: str, left: Any, right: Any, natural: Any) -> Any:
         a, b = carried(left), carried(right)
-        # The product or quotient of two noised numbers, and a constant divided by noise, have no
+        # The product or quotient of two noisy numbers, and a constant divided by noise, have no
         # distribution that is known here.
         if (a is not None and b is not None) or (a is None and name == "truediv"):
             return natural
@@ -336,9 +337,9 @@ class Recorder:
         return self._used(spot, noise, natural, "add")
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
-        """Return the result of a comparison of two numbers, at least one of which carries noise,
-        and record the comparison. If uniform noise is compared with a plain number, it is recorded
-        as a coin.
+        """Return the result of a comparison of two numbers, at least one of which remembers its
+        noise, and record the comparison. A comparison of a uniform number with an ordinary number
+        is recorded as a coin.
 
         name: The comparison: `lt`, `le`, `gt` or `ge`.
         """
@@ -425,12 +426,12 @@ class Recorder:
         return values
 
     def _used(self, spot: Spot, noise: Noise, natural: Any, kind: str) -> Any:
-        """Record an addition or comparison of noise, and return the noised value. In a second run,
-        return the noised value of the first run.
+        """Record an addition or comparison of noise, and return the noisy value. In a second run,
+        return the noisy value of the first run.
 
         spot: The instruction that adds or compares.
         noise: The noise, with its factor and the number to which it is added.
-        natural: The noised value of this run.
+        natural: The noisy value of this run.
         kind: `add` or `compare`.
         """
         moment = self._moments.next(kind, spot)

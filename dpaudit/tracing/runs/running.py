@@ -50,10 +50,11 @@ class Subject(NamedTuple):
         none.
     post_process: A function that is applied to the output, or None.
     followed: Decides which files are the user's code, whose lines are recorded.
-    primitives: Makes the replacements of the functions that draw noise.
+    primitives: Makes the functions that replace random functions, such as `numpy.random.laplace`,
+        during a run.
     deadline: The value of `time.monotonic` at which a run is ended.
-    severed: The instructions at which a noised value becomes a plain number, so that its noise
-        hides no further data.
+    severed: The instructions at which a noisy value becomes a plain number, so that its noise hides
+        no further data.
     claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
 
@@ -108,7 +109,7 @@ class Coupler(NamedTuple):
             (moment, index in the array); a moment is (kind, instruction, number of its earlier
             executions).
         seed: The seed of the noise; None for the seed of the coupler.
-        reference: A run whose noised values this run repeats; None for new noise.
+        reference: A run whose noisy values this run repeats; None for new noise.
         has_lines: Whether to record the executed lines.
         """
         return run(
@@ -234,7 +235,8 @@ def run(
 
 
 def same_output(one: Run, other: Run) -> bool:
-    """Return whether two runs have the same output up to the rounding of floats, or both raise."""
+    """Return whether two runs have equal outputs, up to the rounding of floats, or both raise an
+    exception."""
     return (
         (other.error is None) == (one.error is None)
         and other.parts.keys() == one.parts.keys()
@@ -266,8 +268,8 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
 
 
 def end_run(frame: FrameType | None) -> None:
-    """Raise TooLong if this frame, or a frame that called it, is the call of a mechanism in a
-    run."""
+    """Raise TooLong if a run is in progress: if `frame`, or a frame that called it, is the call of
+    the mechanism."""
     while frame is not None:
         if frame.f_code is _called.__code__:
             raise TooLong(OVER)

@@ -1,6 +1,6 @@
-"""Define numbers that carry noise: floats, integers and arrays that remember from which noise they
-were computed, through sums, differences and multiplication by a constant. All other code sees them
-as plain numbers."""
+"""Define numbers that remember their noise: floats, integers and arrays that remember from which
+noise they were computed, through sums, differences and multiplication by a constant. All other code
+sees them as plain numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SINGLE = (int, float)
 _NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
 _USUAL_NUMBERS = frozenset((int, float))
-# Types whose values never carry noise. Subclasses do not count.
+# Types whose values never remember noise. Subclasses do not count.
 _USUAL = frozenset((int, float, bool, type(None)))
 
 
@@ -45,14 +45,14 @@ class Noise(NamedTuple):
 
 
 def carried(value: Any) -> Carried | None:
-    """Return (recorder of the run, noise) for a number or array that carries noise; None for a
-    plain number."""
+    """Return (recorder of the run, noise) for a number or array that remembers its noise; None for
+    an ordinary number."""
     return value._carried if isinstance(value, _TRACED) else None
 
 
 def plain(value: Any) -> Any:
-    """Return a number or array that carries noise as a plain number or array; any other value
-    unchanged."""
+    """Remove the memory of noise from a number or array: return an ordinary number or array with
+    the same value. Return any other value unchanged."""
     if type(value) in _USUAL:
         return value
     if isinstance(value, _SCALARS):
@@ -62,8 +62,8 @@ def plain(value: Any) -> Any:
 
 
 def bare(value: Any) -> Any:
-    """Return a number, or a nested list or tuple of numbers, as plain numbers, which carry no
-    noise."""
+    """Remove the memory of noise from a number, or from all numbers in a nested list or tuple.
+    Return ordinary numbers with the same values, in the same form."""
     return type(value)(map(bare, value)) if type(value) in (list, tuple) else plain(value)
 
 
@@ -75,8 +75,8 @@ def _python_number(value: Any) -> Any:
 
 
 def traced(value: Any, recorder: Any, noise: Noise) -> Any:
-    """Return a copy of a number or array that carries the given noise. A Boolean, or an integer
-    that needs more than 64 bits, is returned unchanged."""
+    """Return a copy of a number or array that remembers the given noise. Return a Boolean, or an
+    integer that needs more than 64 bits, unchanged."""
     if type(value) is float:
         number = TracedFloat(value)
         number._carried = (recorder, noise)
@@ -129,8 +129,9 @@ _UFUNCS: dict[Any, str] = {
 
 @unwatched
 def operate(name: str, left: Any, right: Any) -> Any:
-    """Return the result of an operation on two numbers, at least one of which carries noise. The
-    result carries noise if its distribution is known.
+    """Return the result of an operation on two numbers, at least one of which remembers its noise.
+    A sum, difference, product or quotient remembers its noise, too, if the distribution of this
+    noise is known; a comparison gives a Boolean.
 
     name: The operation: `add`, `sub`, `mul`, `truediv`, `lt`, `le`, `gt` or `ge`.
     """
@@ -155,8 +156,9 @@ def _method(name: str, *, is_reflected: bool = False) -> Any:
 
 
 def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Apply a universal function of NumPy, such as `np.add`, to numbers, some of which carry noise.
-    Return the result, which carries noise after a sum, difference, product or quotient.
+    """Apply a universal function of NumPy, such as `np.add`, to numbers, some of which remember
+    their noise. Return the result, which remembers its noise after a sum, difference, product or
+    quotient.
 
     method: The name of the method of the universal function, such as `__call__` or `reduce`.
     options: The keyword arguments.
@@ -185,8 +187,8 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
 
 
 class _Scalar:
-    """Methods of the floats and integers that carry noise. They are copied into these classes, not
-    inherited, since NumPy derives the type of a number from its first base class."""
+    """Methods of the floats and integers that remember their noise. They are copied into these
+    classes, not inherited, since NumPy derives the type of a number from its first base class."""
 
     _carried: Carried | None = None
 
@@ -237,8 +239,8 @@ def _carrying(kind: type[Any]) -> Any:
 
 @_carrying
 class TracedFloat(np.float64):
-    """A float that carries noise. It derives from `np.float64`, so that NumPy's operators call its
-    methods."""
+    """A float that remembers from which noise it was computed. It derives from `np.float64`, so
+    that NumPy's operators call its methods."""
 
     _kind: Any = float
     _carried: Carried | None
@@ -249,7 +251,7 @@ class TracedFloat(np.float64):
 
 @_carrying
 class TracedFloat64(np.float64):
-    """An `np.float64` that carries noise."""
+    """An `np.float64` that remembers from which noise it was computed."""
 
     _kind: Any = np.float64
     _carried: Carried | None
@@ -262,8 +264,8 @@ class TracedFloat64(np.float64):
 
 @_carrying
 class TracedInteger(np.int64):
-    """An integer that carries noise. It derives from `np.int64`, so that NumPy's operators call its
-    methods."""
+    """An integer that remembers from which noise it was computed. It derives from `np.int64`, so
+    that NumPy's operators call its methods."""
 
     _kind: Any = int
     _carried: Carried | None
@@ -280,7 +282,7 @@ class TracedInteger(np.int64):
 
 
 class TracedArray(np.ndarray):
-    """An array whose entries carry noise, each its own."""
+    """An array whose entries remember from which noise they were computed."""
 
     _carried: Carried | None = None
 
@@ -291,8 +293,8 @@ class TracedArray(np.ndarray):
         return _applied(ufunc, method, inputs, options)
 
     def _of(self, change: Callable[[Any], Any]) -> Any:
-        """Apply a function that indexes or reshapes an array, to the numbers and to their noise.
-        Return the result, which carries noise."""
+        """Apply a function that indexes or reshapes an array: once to the numbers, and once to the
+        record of their noise. Return the resulting array, whose entries remember their noise."""
         value = change(np.asarray(self))
         if self._carried is None:
             return value

@@ -40,8 +40,8 @@ class Replacements(NamedTuple):
 
 
 def grouped(every: Iterable[Replacement]) -> list[Replacements]:
-    """Return the new values of attributes, grouped by module or class. If an attribute occurs
-    twice, its second value is in a later group of the same module or class."""
+    """Return the new values of attributes, grouped by module or class. If an attribute of a module
+    or class occurs twice, its second value is in another, later group."""
     found: list[Replacements] = []
     latest: dict[int, Replacements] = {}
     for owner, name, value in every:
@@ -54,9 +54,9 @@ def grouped(every: Iterable[Replacement]) -> list[Replacements]:
 
 
 def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
-    """Return a method that replaces the method `real`, which draws noise. It calls `real` with
-    plain numbers and without recording the draws inside, then returns `record(result,
-    *arguments)`."""
+    """Return a method that replaces the method `real`, which draws noise. The new method calls
+    `real` with ordinary numbers as arguments, and does not record the draws inside. It then returns
+    `record(result, *arguments)`."""
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
         args, named = bare(args), {key: bare(one) for key, one in named.items()}

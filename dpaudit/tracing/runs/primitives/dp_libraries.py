@@ -92,7 +92,7 @@ def _randomise(recorder: Recorder, real: Any) -> Any:
 
 def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
     """Return (distribution, scale) of the noise that a mechanism of diffprivlib adds. A mechanism
-    that truncates or folds the noised value afterwards has the distribution of its noise. Return
+    that truncates or folds the noisy value afterwards has the distribution of its noise. Return
     ("unknown", None) if the distribution depends on the argument, as for a mechanism that draws
     again until the output is within bounds.
 

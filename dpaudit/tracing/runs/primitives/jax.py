@@ -1,6 +1,6 @@
-"""Replace the functions of `jax.random`. An array of JAX cannot be a subclass that carries noise,
-so a table maps each array to its noise. The table also has the results of sums, products and a few
-other operations.
+"""Replace the functions of `jax.random`. Arrays of JAX cannot store from which noise they were
+computed, so a table maps each array to its noise. The table also has the results of sums, products
+and a few other operations on such arrays.
 
 During a run, `jax.jit` is disabled (`eager`), so that the operations inside of compiled functions
 are seen, too. Inside of `jax.vmap` and `jax.grad`, arrays have no values; noise that is drawn there
@@ -45,7 +45,7 @@ _OPAQUE = (
     *("lognormal", "multivariate_normal", "pareto", "permutation", "poisson", "rademacher"),
     *("rayleigh", "t", "truncated_normal", "weibull_min"),
 )
-# Maps operations of `jax.lax` to the same operations on NumPy numbers that carry noise.
+# Maps operations of `jax.lax` to the same operations on NumPy numbers that remember their noise.
 _OPERATIONS = {
     **{f"{name}_p": name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
     "div_p": "truediv",
@@ -80,8 +80,8 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
 
 
 class _Table:
-    """Maps the JAX arrays of the present run that carry noise to NumPy arrays of the same numbers,
-    which remember from which noise they were computed.
+    """Maps the JAX arrays of the present run that contain noise to NumPy arrays with the same
+    numbers, which remember from which noise they were computed.
 
     recorder: The proxy for the recorder of the present run.
     """
@@ -92,14 +92,15 @@ class _Table:
         self._run: Any = None
 
     def numbers(self, array: Any) -> Any:
-        """Return the NumPy array that has the numbers of a JAX array and remembers their noise;
-        None if the JAX array has no noise."""
+        """Return the NumPy array that has the same numbers as a JAX array and remembers their
+        noise; None if the JAX array contains no noise."""
         if self._run is not self.recorder.itself:
             self._run, self._known = self.recorder.itself, {}
         return self._known.get(id(array), (None, None))[1]
 
     def array(self, numbers: Any, like: Any) -> Any:
-        """Return numbers as a JAX array. If they carry noise, add the array to the table.
+        """Return numbers as a JAX array. If the numbers remember their noise, add the array to the
+        table.
 
         like: A JAX array with the type of the result.
         """
@@ -115,8 +116,8 @@ def _is_compiled(value: Any) -> bool:
 
 
 def _real(recorder: Recorder, sampler: Any, *args: Any, **named: Any) -> Any:
-    """Return the result of a function of `jax.random`, called without recording draws. JAX may
-    compile it meanwhile, since it would be slow otherwise."""
+    """Call a function of `jax.random` without recording its draws, and return its result. JAX may
+    compile the function during this call, since it would be slow otherwise."""
     with sys.modules["jax"].disable_jit(False):
         return recorder.real(sampler, *args, **named)
 

@@ -102,7 +102,7 @@ def _called(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
     """Call a function of NumPy that draws noise, and record the draw. Return the drawn numbers,
-    which carry noise.
+    which remember their noise.
 
     label: The name of the function in reports.
     name: The name of the function in NumPy, such as `laplace`.

@@ -39,8 +39,8 @@ _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def named(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a function that the user named as a primitive (a function that adds
-    noise). Its calls are counted, so that a report can say that it was never called."""
+    """Yield the replacements of a function that adds noise, which the user named by `--primitive`.
+    Its calls are counted, so that a report can say that it was never called."""
     recorder.calls.setdefault(_label(function), 0)
     yield from replacements(function, recorder)
 
@@ -73,8 +73,9 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
 
 
 def announced(recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of the functions that loaded libraries declare, by entry points, as
-    functions that add noise. An entry point that cannot be loaded is ignored."""
+    """Yield the replacements of the functions that loaded libraries declare, by entry points of the
+    group `dpaudit.primitives`, as functions that add noise. An entry point that cannot be loaded is
+    ignored."""
     for entry in _entry_points():
         if entry.value.partition(":")[0].strip() in sys.modules:
             try:
@@ -105,8 +106,8 @@ def _owner(function: Any) -> type[Any] | None:
 
 
 def _in_class(function: Any, owner: type[Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a method, class method or static method that adds noise, wherever
-    its class and the base classes define it.
+    """Yield the replacements of a method, class method or static method that adds noise: one for
+    each definition of it in its class or a base class.
 
     owner: The class.
     """

@@ -63,7 +63,7 @@ _DISTRIBUTIONS = {
     "Uniform": ("uniform", None, None),
 }
 # Maps operations of PyTorch on a tensor and a tensor or number to the same operations on NumPy
-# numbers that carry noise.
+# numbers that remember their noise.
 _OPERATIONS = {
     **{name: name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
     "div": "truediv",
@@ -91,7 +91,7 @@ _CASTS = ("double", "float", "to")
 
 
 # Maps methods that return the numbers of a tensor as Python or NumPy objects to the same operations
-# on NumPy numbers that carry noise.
+# on NumPy numbers that remember their noise.
 _READ: dict[str, Callable[[Any], Any]] = {
     "item": lambda numbers: numbers.item(),
     "numpy": lambda numbers: numbers if np.ndim(numbers) else np.asarray(plain(numbers)),
@@ -166,7 +166,7 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
 def _drawn(
     recorder: Recorder, label: str, tensor: Any, name: str, spec: Any, args: Any, named: Any
 ) -> Any:
-    """Record a draw of PyTorch, and return the drawn numbers as a tensor that carries noise.
+    """Record a draw of PyTorch, and return the drawn numbers as a tensor that remembers its noise.
 
     label: The name of the function or method in reports.
     tensor: The drawn numbers, as a plain tensor.
@@ -282,8 +282,8 @@ def _of_distribution(
 
 
 def _bare(given: Any) -> Any:
-    """Return the arguments of a call with plain numbers and tensors in place of those that carry
-    noise."""
+    """Return the arguments of a call in which ordinary numbers and tensors replace the numbers and
+    tensors that remember their noise."""
     if isinstance(given, dict):
         return {name: _bare(one) for name, one in given.items()}
     if type(given) in (tuple, list):
@@ -306,7 +306,8 @@ def _array(value: Any) -> Any:
 
 
 def _tensor(values: Any, like: Any) -> Any:
-    """Return numbers as a tensor; if the numbers carry noise, the tensor carries the same noise.
+    """Return numbers as a tensor. If the numbers remember their noise, the tensor remembers the
+    same noise.
 
     like: A tensor with the type and device of the result.
     """
@@ -321,13 +322,13 @@ def _tensor(values: Any, like: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _tensor_type() -> Any:
-    """Return the class of tensors that carry noise. It is defined at the first call, since PyTorch
-    may not be installed."""
+    """Return the class of tensors that remember their noise. It is defined at the first call, since
+    PyTorch may not be installed."""
     torch: Any = sys.modules["torch"]
 
     class Tensor(torch.Tensor):  # type: ignore[misc]  # PyTorch may not be installed
-        """A tensor that carries noise. `_numbers` has its numbers as a NumPy array or number that
-        carries noise; None if a change in place has removed the noise."""
+        """A tensor that remembers its noise. `_numbers` is a NumPy array (or number) with the same
+        numbers, which remembers the noise; None if a change in place has removed the noise."""
 
         _numbers: Any = None
 
@@ -348,10 +349,11 @@ def _tensor_type() -> Any:
 
 
 def _operated(name: str, args: Any, named: Any) -> Any:
-    """Return the result of an operation of PyTorch on tensors, of which some carry noise; the
-    result carries noise, too. Return NotImplemented for an operation that does not keep noise.
+    """Return the result of an operation of PyTorch on tensors, some of which remember their noise.
+    The result remembers its noise, too. Return NotImplemented for an operation whose result has no
+    known noise.
 
-    name: The name of the operation.
+    name: The name of the operation, such as `add`.
     args, named: The arguments of the call.
     """
     numbers = getattr(args[0], "_numbers", None)
@@ -385,10 +387,10 @@ def _operated(name: str, args: Any, named: Any) -> Any:
 
 
 def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
-    """Return the result of an operation of PyTorch as a tensor that carries noise. An operation in
-    place, such as `add_`, changes its first argument and returns it.
+    """Return the result of an operation of PyTorch as a tensor that remembers its noise. An
+    operation in place, such as `add_`, changes its first argument and returns it.
 
-    numbers: The result as a NumPy array or number that carries noise.
+    numbers: The result as a NumPy array or number that remembers its noise.
     name: The name of the operation.
     args: The arguments of the operation.
     """
@@ -404,14 +406,14 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
 
 
 def _natural(name: str, args: Any, named: Any) -> Any:
-    """Return the result of an operation of PyTorch on plain tensors. It shows the type and shape
-    that the result with noise must have."""
+    """Return the result of an operation of PyTorch on ordinary tensors, without their noise. It
+    shows the type and the shape that the result with noise must have."""
     return getattr(sys.modules["torch"].Tensor, name)(*_bare(args), **_bare(named))
 
 
 def _numbers(value: Any) -> Any:
-    """Return the numbers of a tensor as a NumPy array, which carries noise if the tensor does.
-    Return a number unchanged, and None for any other value."""
+    """Return the numbers of a tensor as a NumPy array, which remembers its noise if the tensor
+    does. Return a number unchanged. Return None for any other value."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, _tensor_type()) and value._numbers is not None:
         return value._numbers
