@@ -1,1 +1,1 @@
-"""The command line: the only package that prints or exits, with one file for each command."""
+"""Implement the command line: one file for each command. No other package prints or exits."""

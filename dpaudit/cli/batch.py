@@ -1,6 +1,6 @@
-"""Audits on the terminal: run one after the other, with their progress and their reports.
+"""Run audits one after the other on the terminal, and show their progress and their reports.
 
-An error in one audit is the result of that audit.
+An error in one audit becomes the result of that audit; the next audit still runs.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ from dpaudit.wording import visible
 
 @contextmanager
 def auditing() -> Iterator[Requests]:
-    """Turn signals that ask the program to end into exceptions while audits run."""
-    # Imported before signals raise exceptions, since an exception may break an import.
+    """Within the `with` block, raise an exception when a signal (such as Ctrl-C) asks the program
+    to end."""
+    # Import these modules before signals raise exceptions: an exception during an import can leave
+    # a module half imported.
     with undisturbed():
         import_module("dpaudit.auditing.engine")
     from dpaudit.sampling.executors.new_processes import NewProcesses, compared_with
@@ -64,11 +66,11 @@ def auditing() -> Iterator[Requests]:
 def run_batch(
     specs: Sequence[AuditSpec], requests: Requests, *, quiet: bool, debug: bool, is_lone: bool
 ) -> Iterator[tuple[AuditResult, int]]:
-    """Yield the result and the exit code of each audit, in order, when the audit has ended.
+    """Yield (result, exit code) for each audit, in order, as soon as the audit has ended.
 
-    requests: signals received so far; a signal ends the running audit.  debug: print the traceback
-    of an audit that could not be run.  is_lone: raise the error of an audit that could not be run,
-    in place of yielding it as a result.
+    requests: signals that asked the program to end; such a signal ends the running audit. debug:
+    print the traceback if an audit cannot be run. is_lone: the command has only this audit, so
+    raise the error if the audit cannot be run, and do not yield it as a result.
     """
     for number, spec in enumerate(specs, start=1):
         place = f" ({number} of {len(specs)})" if len(specs) > 1 else ""
@@ -98,13 +100,14 @@ def run_one(
 ) -> AuditResult:
     """Run one audit, show its progress, and return its result. Raises the errors of the engine.
 
-    check: called at every progress report; an exception that it raises ends the audit.
+    check: function that is called with every progress report; an exception that it raises ends the
+    audit.
     """
     from dpaudit.auditing.engine import run_audit
     from dpaudit.auditing.underpowered import foreseen
 
-    # Warn before the first draw, since drawing may take hours. With -q, only the verdict mentions
-    # it.
+    # Warn that the audit is under-powered before its first draw, since drawing may take hours. With
+    # -q, only the verdict mentions it.
     reason = None if spec.requirements.allow_underpowered or quiet else foreseen(spec)
     if reason is not None:
         click.echo(folded(visible(f"warning: {spec.name}: under-powered: {reason}")), err=True)
@@ -132,14 +135,15 @@ def run_one(
         display.close()
     if result.command is None or result.seed == spec.sampling.seed:
         return result
-    # A resumed audit has the seed of its journal, so the command that repeats it names this seed.
+    # A resumed audit uses the seed that its journal recorded, not the seed of the command line. The
+    # printed command must name the seed that was used.
     command = result.command.replace(f"--seed {spec.sampling.seed}", f"--seed {result.seed}")
     return replace(result, command=command)
 
 
 def _of_the_mechanism(error: BaseException) -> MechanismError:
-    """Return the MechanismError for an exception of the mechanism, such as SystemExit, that would
-    end the program."""
+    """Return a MechanismError that describes `error`, an exception such as SystemExit that the
+    mechanism raised and that would end the program."""
     source = " (this was not Ctrl-C)" if isinstance(error, KeyboardInterrupt) else ""
     return MechanismError(
         f"the mechanism itself raised {words(error)}{source}, which is not an Exception and would "
@@ -150,7 +154,10 @@ def _of_the_mechanism(error: BaseException) -> MechanismError:
 
 
 def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
-    """Return the result of an audit that ended in an error. start: its time.monotonic()."""
+    """Return the result of an audit that could not be run because of `error`.
+
+    start: value of time.monotonic() when the audit began.
+    """
     return AuditResult(
         name=spec.name,
         claim=spec.tested,
@@ -168,13 +175,17 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
 
 
 class Printer:
-    """Prints audits as they end: the report of a single audit; for a batch, a line for each audit,
-    the report of each unexpected result, and a summary at the end."""
+    """Prints results as their audits end.
+
+    For a single audit, it prints the report. For several audits, it prints one line for each audit,
+    the whole report of each audit with an unexpected result, and a summary at the end.
+    """
 
     def __init__(
         self, names: Sequence[str], *, quiet: bool, verbose: int, to: TextIO | None = None
     ) -> None:
-        """Prepare to print. names: names of all audits.  to: stream in place of standard output."""
+        """Prepare to print results. names: names of all audits. to: stream to print to; None stands
+        for standard output."""
         if quiet and verbose:
             why = "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
             raise UsageError(why, code="options-conflict")
@@ -183,7 +194,7 @@ class Printer:
         self._needs_blank = False
 
     def show(self, result: AuditResult) -> None:
-        """Print one audit."""
+        """Print the result of one audit: its report, or in a batch one line."""
         if self._width is not None and not self._verbose:
             self._line(_coloured(render_row(result, self._width), result))
         elif self._quiet:
@@ -201,7 +212,7 @@ class Printer:
             self._line(text)
 
     def summarise(self, results: Sequence[AuditResult], not_run: Sequence[str] = ()) -> None:
-        """Print the summary of a batch. not_run: names of audits that were left out."""
+        """Print the summary of a batch. not_run: names of the audits that were left out."""
         if self._width is not None:
             for name in not_run:
                 self._line(render_not_run(name, self._width))
@@ -209,12 +220,12 @@ class Printer:
             self._block(render_summary(results, not_run, in_full=not self._quiet))
 
     def _line(self, text: str) -> None:
-        """Print a line, after an empty line if a block came before."""
+        """Print a line. Print an empty line first if the text printed before was a block."""
         click.echo(f"\n{text}" if self._needs_blank else text, file=self._to)
         self._needs_blank = False
 
     def _block(self, text: str) -> None:
-        """Print lines with an empty line before and after them."""
+        """Print `text` with an empty line before and after it."""
         if self._width is not None and not self._verbose:
             self._needs_blank = True
         self._line(text)
@@ -222,7 +233,8 @@ class Printer:
 
 
 def _coloured(text: str, result: AuditResult) -> str:
-    """Return a report with the verdict in bold colour, which click drops in pipes."""
+    """Return the report `text` with its verdict in bold colour. click drops the colour when it
+    writes to a pipe."""
     head = result.verdict.value
     unexpected = "magenta" if result.verdict is Verdict.ERROR else "red"
     colour = "green" if is_expected(result) else unexpected
@@ -233,10 +245,10 @@ _BAR = 30
 
 
 class Display:
-    """Base of the displays of an audit's progress; this class shows nothing.
+    """Base class for displays of an audit's progress; this class shows nothing.
 
-    patience: seconds before the first display.
-    pause: seconds between two displays.
+    patience: seconds from the start of the audit to the first display. pause: seconds between two
+    displays.
     """
 
     patience = pause = math.inf
@@ -246,21 +258,24 @@ class Display:
         self._next = time.monotonic() + self.patience
 
     def update(self, progress: Progress) -> None:
-        """Show the progress if it is time to."""
+        """Show the progress if `pause` seconds have passed since the last display."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + self.pause
             self.show(progress)
 
     def show(self, progress: Progress) -> None:
-        """Show the progress."""
+        """Show the progress. The base class shows nothing."""
 
     def close(self) -> None:
         """Remove the display from the terminal."""
 
 
 def make_display(spec: AuditSpec, title: str, *, quiet: bool) -> Display:
-    """Return the display for standard error. title: name of the audit, and its place in a batch."""
+    """Return the display of progress on standard error: a live one on a terminal, lines in a log.
+
+    title: name of the audit, and in a batch its number, such as 2 of 5.
+    """
     if quiet:
         return Display(spec, title)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
@@ -269,7 +284,7 @@ def make_display(spec: AuditSpec, title: str, *, quiet: bool) -> Display:
 
 
 class _Lines(Display):
-    """Shows the progress as a line every 5 seconds, for logs."""
+    """Prints the progress as a new line every 5 seconds, as is usual in logs."""
 
     patience = pause = 5.0
 
@@ -278,9 +293,11 @@ class _Lines(Display):
 
 
 class _Live(Display):
-    """Shows a progress bar and a line of numbers below it on a terminal; both vanish at the end."""
+    """Shows a progress bar with a line of numbers below it on a terminal; removes both at the
+    end."""
 
-    # In seconds. Most audits that find a violation end sooner, and then rich is not imported.
+    # Seconds before the bar appears. Most audits that find a violation end sooner, and then the
+    # package rich is never imported.
     patience = 0.5
     pause = 1 / 5
     _live: Any = None
@@ -290,8 +307,8 @@ class _Live(Display):
             from rich.console import Console
             from rich.live import Live
 
-            # `show` refreshes the display. A thread would compete with the mechanism for the
-            # interpreter.
+            # Each call of `show` refreshes the display. A refreshing thread would slow the
+            # mechanism, since both need the interpreter lock.
             self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(self._picture(progress), refresh=True)
@@ -322,11 +339,8 @@ class _Live(Display):
 
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
     """Return the progress of an audit as text: draws, speed, evidence, lower bound for ε, time
-    left.
-
-    Evidence is the betting wealth; `needed` is the wealth that refutes the claim.
-    with_share: whether to include the time left.
-    """
+    left. The evidence is the betting wealth. `needed` in the text is the wealth at which the claim
+    is refuted. with_share: whether the text includes the time left."""
     of = f" of {progress.budget:,}" if progress.budget else ""
     needed = progress.needed or 1 / (BETTING_SHARE * spec.alpha)
     reached = numbers.at_least(progress.wealth, digits=2)
@@ -343,7 +357,7 @@ def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> s
 
 
 def speed(rate: float) -> str:
-    """Return draws per second, such as `1.2 M/s`."""
+    """Return a speed as text with its unit, such as `1.2 M/s`. rate: draws per second."""
     if not math.isfinite(rate) or rate <= 0:
         return ""
     if rate >= 1e6:
@@ -352,7 +366,7 @@ def speed(rate: float) -> str:
 
 
 def remaining(progress: Progress) -> str:
-    """Return the time left; "" if it is unknown."""
+    """Return the estimated time left as text, or "" if no estimate exists yet."""
     if not math.isfinite(progress.remaining):
         return ""
     return numbers.unglued(f"{numbers.duration(max(1.0, round(progress.remaining)))} left")

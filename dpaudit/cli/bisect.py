@@ -1,4 +1,4 @@
-"""`dpaudit bisect`: the releases of a package that have a leak."""
+"""`dpaudit bisect`: find the releases of a package that leak."""
 
 from __future__ import annotations
 
@@ -155,7 +155,8 @@ def bisect(
 
 
 def _outputs(json: str | None, report: list[str]) -> list[tuple[str, str]]:
-    """Return pairs of a format and a file. Raises UsageError for an unknown format."""
+    """Return a list of (format, file) from the values of --json and --report. Raises UsageError for
+    an unknown format."""
     known = ("text", "json", "markdown", "html")
     found = [] if json is None else [("json", json)]
     for one in report:

@@ -1,4 +1,4 @@
-"""`dpaudit bound`: audit recorded outputs, or the canaries of one run."""
+"""`dpaudit bound`: audit recorded outputs, or the canaries of one training run."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
 class _Bound(AuditCommand):
-    """The class of the command `bound`. Its error for a negative number says that the number is
-    below 0; click would report an unknown option."""
+    """The class of the command `bound`. For a negative number, its error says that the number is
+    below 0; click's own error would complain about an unknown option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = tuple(args)
@@ -104,7 +104,8 @@ Examples:
     help="Assume that the run reveals something about each of the --canaries independently of the "
     "others. Without this assumption, the result is invalid.",
 )
-# Options about an adversary are left out: recorded outputs are no answers to an adversary.
+# This list has no options about an adversary, since recorded outputs do not answer an adversary's
+# queries.
 @some_flags(
     *(one.name for one in owned("claim") if one.name not in ("adversary", "from")),
     "confidence", "seed", "expect", "strict", "json", "report", "quiet", "verbose", "debug",
@@ -194,8 +195,11 @@ def _result(
 
 
 def _refuse(flag: str, others: Mapping[str, Any]) -> None:
-    """Raise UsageError if an option was given that `flag` excludes. others: {option: value or
-    None}."""
+    """Raise UsageError if an option was given that cannot be combined with the option `flag`.
+
+    others: maps each option that cannot be combined with `flag` to its value; None stands for an
+    option that was not given.
+    """
     for name in filter(others.get, others):
         raise UsageError(
             f"--{name} has no meaning for {flag}; leave it out", code="options-conflict"
@@ -256,7 +260,8 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         )
     d1, d2 = Path(files[0]), Path(files[1])
     if d1.exists() and d2.exists() and d1.samefile(d2):
-        # The same file twice would mean that the two inputs give the same outputs.
+        # If both inputs have the same file, their outputs are the same, and the audit could find
+        # nothing.
         other = "" if files[0] == files[1] else f", once as {files[0]!r}"
         raise UsageError(
             f"{files[1]!r} is given twice{other}; give one file with the outputs of d1 and another "

@@ -1,4 +1,4 @@
-"""`dpaudit canaries make`: toss the coins of the canaries of a training run."""
+"""`dpaudit canaries make`: choose at random which canaries a training run includes."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
 
     Exit code 0 if there is no problem, else 2. Every problem is reported on one line.
     """
-    # Imported here, since other commands need neither PyYAML nor NumPy.
+    # Imported inside the function, so that other commands need not import PyYAML and NumPy.
     from dpaudit.config.checking import check_config
     from dpaudit.config.project import here
 
@@ -71,8 +71,9 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
 
 
 def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, Locate, AuditSpec]]:
-    """Yield the objects that can be loaded without starting a program: for a composition with
-    programs among its parts, only the other parts."""
+    """Yield (key of the file, locate, audit) for each mechanism or attack that can be loaded
+    without starting a program. locate: function that names the place of a key in its file. For a
+    composition of which some parts are programs, yield an audit of each other part."""
     for locate, spec in specs:
         if not starts_a_program(spec.target):
             yield "mechanism", locate, spec
@@ -84,13 +85,16 @@ def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, 
 
 
 def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool) -> Iterator[str]:
-    """Yield a message for each object that cannot be loaded. Equal messages on an entry of the file
-    are yielded once."""
+    """Yield one error message for each mechanism or attack that cannot be loaded.
+
+    Entries of a file with the same message yield it only once. Each item of to_load is (key of the
+    file, function that names the place of a key in its file, audit).
+    """
     from dpaudit.auditing.engine import check_attacks, check_mechanism
 
     seen = set()
-    # A program that has failed is not started again: a matrix of audits of a silent program would
-    # take minutes.
+    # Errors by program. A program that failed once is not started again: with a matrix of audits,
+    # each start of a program that prints nothing would wait until its time limit.
     failed: dict[AnyTarget, tuple[str, str]] = {}
     for key, locate, spec in to_load:
         program = spec.target if isinstance(spec.target, CommandTarget) else None
@@ -115,7 +119,8 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
 
 
 def _line(text: str) -> int:
-    """Return the number of the line that a message is about; 0 for the whole file."""
+    """Return the line of the configuration file that the error message `text` names, or 0 if it
+    names no line."""
     found = re.match(r"error[^ ]*: .*?:(\d+): ", text)
     return 0 if found is None else int(found[1])
 

@@ -1,4 +1,5 @@
-"""`dpaudit`: the commands, one line each, loaded when they are used."""
+"""Declare the command `dpaudit` with one line for each of its commands. A command's module is
+imported when the command is used."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def cli(ctx: click.Context) -> int:
       5  no audit matched
       130 interrupted, 143 terminated
     """
-    # https://no-color.org and https://force-color.org: set to any text that is not empty.
+    # NO_COLOR and FORCE_COLOR count if they are set to any text that is not empty:
+    # https://no-color.org and https://force-color.org.
     if os.environ.get("NO_COLOR"):
         ctx.color = False
     elif os.environ.get("FORCE_COLOR"):
@@ -80,8 +82,11 @@ def cli(ctx: click.Context) -> int:
 
 
 def run_commands(*, only_shows: bool) -> None:
-    """Run the command line, and exit with the code of the command. only_shows: whether the command
-    only prints a text; the process then ends without Python's clean-up, a tenth of its time."""
+    """Run the command line, then exit with the exit code of the command.
+
+    only_shows: the command only prints a text, such as its help. Then the process skips Python's
+    clean-up, which would take a tenth of its time.
+    """
     streams.prepare()
     code = guarded(_checked)
     watching.leave(code)

@@ -1,4 +1,4 @@
-"""`dpaudit compare`: regressions between two files of `dpaudit run --json`."""
+"""`dpaudit compare`: find regressions between two files that `dpaudit run --json` wrote."""
 
 from __future__ import annotations
 
@@ -67,23 +67,29 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
             is_shown = True
         else:
             write_whole(Path(to.file), text.encode(errors="backslashreplace"))
-    # The text goes to standard error if a report goes to standard output, as in dpaudit run.
+    # If a report such as JSON goes to standard output, the text goes to standard error, as with
+    # dpaudit run.
     click.echo(render(comparison), nl=False, err=is_shown)
     if comparison.regressions:
         return exit_codes.VIOLATION
-    # A run that did not end might have found a regression, so it does not pass.
+    # If NEW was interrupted, its missing audits might have shown a regression, so the comparison
+    # fails.
     return exit_codes.USAGE if missing[1][1] else exit_codes.NOTHING_FOUND
 
 
 def _missing(results: list[AuditResult], planned: Planned) -> str:
-    """Return the message for a run that did not end or left out audits; "" for a complete run."""
+    """Return a message if the run that wrote the file was interrupted or left out audits; else
+    ""."""
     left_out = f"not run: {', '.join(planned.not_run)}" if planned.not_run else ""
     return unended(len(results), planned, planned.not_run) or left_out
 
 
 def _read(file: Path) -> tuple[list[AuditResult], Planned]:
-    """Return the results of a file. Raises UsageError also for a file that was changed, since no
-    audit has failed here."""
+    """Return the results in `file` and the planned number of results.
+
+    Raises UsageError for any file that cannot be used. This includes a file that was changed by
+    hand, which other commands report as a failed audit.
+    """
     try:
         return read_results(file)
     except UsageError:

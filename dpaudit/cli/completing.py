@@ -1,7 +1,7 @@
-"""Completion of the command line by a shell.
+"""Complete the command line when the user presses Tab in a shell.
 
-The shell starts dpaudit at each press of Tab, so NumPy and SciPy are not imported: stand-ins
-replace them in that process, which only declares commands and options.
+The shell starts dpaudit at each press of Tab, so this must be fast. NumPy and SciPy are replaced by
+empty stand-ins, since the process only needs the names of commands and options.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Completer = Callable[[click.Context, click.Parameter, str], Sequence[Any]]
 
 
 def begin() -> bool:
-    """Prepare the process if a shell asks for a completion, and return whether it does. Raises
-    SystemExit for an unknown request."""
+    """Prepare the process if a shell started it to ask for a completion, and return whether one
+    did. Raises SystemExit for an unknown kind of request."""
     asked = os.environ.get(VARIABLE)
     if not asked:
         return False
@@ -43,7 +43,8 @@ def begin() -> bool:
         sys.stderr.write(f"error: {VARIABLE}={asked!r} must be one of {', '.join(_ASKED)}\n")
         raise SystemExit(2)
     if asked.endswith("_complete"):
-        # Errors must not appear in the line that the user is typing.
+        # Discard standard error: the shell would print an error into the line that the user is
+        # typing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     add_completion_class(_Bash)
     sys.meta_path.insert(0, _StandIns())
@@ -51,7 +52,8 @@ def begin() -> bool:
 
 
 class _Bash(BashComplete):
-    """Completion for bash, which splits `mine.py:f` into three words and replaces only the last."""
+    """Completion for bash. Bash splits `mine.py:f` into `mine.py`, `:` and `f`, and replaces only
+    the last part; this class joins the parts before it completes them."""
 
     _before, _is_quoted = "", False
 
@@ -62,13 +64,14 @@ class _Bash(BashComplete):
         joined: list[str] = []
         for word in words[: number + 1]:
             before = joined[-1] if joined else ""
-            # Bash also splits `--flag=value` at the equals sign.
+            # Bash also splits `--flag=value` at the equals sign, so these parts are joined again.
             is_of_flag = before.startswith("--") and (word == "=" or before.endswith("="))
             if before and (word.startswith(":") or (before.endswith(":") and word) or is_of_flag):
                 joined[-1] += word
             else:
                 joined.append(word)
-        # Bash replaces only the text after the last colon of a word that it has split.
+        # If bash has split a word at colons, it replaces only the text after the last colon. The
+        # completion must then leave out the text before it.
         is_split = len(joined) <= number and ":" in joined[-1]
         plain = [next(iter(split_arg_string(one)), "") for one in joined]
         self._is_quoted = joined[-1][:1] in ("'", '"')
@@ -84,7 +87,8 @@ class _Bash(BashComplete):
 
 
 class _StandIns(MetaPathFinder, Loader):
-    """Finds replacements (`_StandIn`) for NumPy and SciPy, if they are not imported yet."""
+    """Import hook that finds a stand-in module (`_StandIn`) for NumPy and SciPy, unless they are
+    already imported."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         is_heavy = name.partition(".")[0] in _HEAVY
@@ -98,7 +102,7 @@ class _StandIns(MetaPathFinder, Loader):
 
 
 class _StandIn(ModuleType):
-    """A module that has every attribute, each of them `_Anything`."""
+    """A module in which every attribute exists and is the class `_Anything`."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -107,7 +111,8 @@ class _StandIn(ModuleType):
 
 
 class _AnyOperation(type):
-    """Metaclass whose classes support every operation and return themselves."""
+    """Metaclass of classes that allow every operation, such as a call, + or an index. Each
+    operation returns the class itself."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -133,14 +138,15 @@ for _name in (*_OTHERS, *_BINARY, *(f"r{name}" for name in _BINARY)):
 
 
 class _Anything(metaclass=_AnyOperation):
-    """Stands for any class, function or number."""
+    """Replaces any class, function or number of NumPy and SciPy while commands are declared."""
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         return _Anything
 
 
 def _formats(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Complete FORMAT[:FILE]. The shell completes the file."""
+    """Return the report formats that begin with the text `given`. For `FORMAT:FILE`, let the shell
+    complete FILE."""
     from dpaudit.reports.registry import FORMATS
 
     name, colon, file = given.partition(":")
@@ -150,7 +156,7 @@ def _formats(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]
 
 
 def _attacks(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Complete the names of installed attacks."""
+    """Return the names of installed attacks that begin with the text `given`."""
     from dpaudit.attacks.user_attacks import installed_attacks
 
     return [name for name in installed_attacks() if name.startswith(given)]
@@ -165,8 +171,8 @@ def _relations(_: click.Context, __: click.Parameter, given: str) -> Sequence[An
 
 
 def targets(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Complete `file.py:name` with names that the file defines, without importing it. The shell
-    completes the file."""
+    """Return completions of `file.py:name`: functions and classes of the file, found without
+    importing it. Before the colon, let the shell complete the name of the file."""
     file, colon, name = given.rpartition(":")
     if not colon or not file.endswith(".py"):
         return [CompletionItem(given, type="file")]
@@ -174,7 +180,8 @@ def targets(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
 
 
 def _defined(file: str) -> list[str]:
-    """Return the functions and classes of a file; private names only if there are no others."""
+    """Return the names of functions and classes that a Python file defines: public names, or
+    private names if the file has no public ones."""
     import ast
 
     try:
@@ -189,20 +196,23 @@ def _defined(file: str) -> list[str]:
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
             found += [one.id for one in node.targets if isinstance(one, ast.Name)]
         elif isinstance(node, ast.If | ast.Try | ast.With):
-            # The loop then visits the bodies, such as a function for one platform.
+            # Add the statements inside an `if` or `try` to the statements to visit: a function may
+            # be defined there, such as one for a single platform.
             nodes += [*node.body, *getattr(node, "orelse", ())]
     public = [one for one in found if not one.startswith("_")]
     return list(dict.fromkeys(public or found))
 
 
 def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]:
-    """Complete the names of audits: of the files named in the line, or of the project's files."""
+    """Return the names of audits that begin with the text `given`. They are read from the
+    configuration files on the command line, or else from the project's configuration files."""
     from dpaudit.config.loading import audit_names
     from dpaudit.config.project import here
     from dpaudit.errors import DpauditError
 
     whole = "=" if given.startswith("=") else ""
-    # If the word to complete is the value of an option, click leaves the words before it in `args`.
+    # While the user completes the value of an option, click puts the words before it into `args`,
+    # not into `params`.
     words = [*(ctx.params.get("targets") or ()), *ctx.args]
     named = [one for one in words if one.endswith((".yaml", ".yml"))]
     found: list[str] = []
@@ -214,16 +224,17 @@ def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]
 
 
 def files(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Let the shell complete files."""
+    """Return click's marker that lets the shell complete the name of a file."""
     return [CompletionItem(given, type="file")]
 
 
 def folders(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Let the shell complete folders."""
+    """Return click's marker that lets the shell complete the name of a folder."""
     return [CompletionItem(given, type="dir")]
 
 
-# Completers by the name of the option. click completes options with choices.
+# Maps the name of an option to the function that completes its value. Options with a fixed list of
+# values are absent, since click completes them.
 COMPLETERS: Mapping[str, Completer] = {
     "report": _formats,
     "pattern": _audits,

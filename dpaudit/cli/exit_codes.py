@@ -1,4 +1,4 @@
-"""Exit codes, and their precedence if the audits of a batch give different codes."""
+"""Define the exit codes, and which of them wins if the audits of a batch give different codes."""
 
 from __future__ import annotations
 
@@ -16,31 +16,36 @@ USAGE = UsageError.exit_code
 FAILURE = DpauditError.exit_code
 UNDERPOWERED = 4
 NOTHING_MATCHED = 5
-# Exit code of a program that a signal ended, minus the number of the signal.
+# A program that was ended by signal N has the exit code `SIGNALLED + N`, as in a shell.
 SIGNALLED = 128
 INTERRUPTED = 130
-# 128 + SIGPIPE: the reader of the output has closed the pipe. Exit code 1 would mean "violation".
+# 128 + 13 (SIGPIPE), if the program that reads the output has closed the pipe. Python's own exit
+# code 1 would look like a violation.
 BROKEN_PIPE = 141
 
-# The code of a batch is the first code in this list that one of its audits has.
+# Exit codes from the first to report to the last. A batch exits with the first code of this list
+# that one of its audits has.
 _PRECEDENCE = (USAGE, FAILURE, VIOLATION, UNDERPOWERED, NOTHING_MATCHED, NOTHING_FOUND)
 
 
 def of_result(result: AuditResult) -> int:
-    """Return the exit code of a single audit."""
-    # Imported here, since every command imports this module, and many commands need no results.
+    """Return the exit code of a command that ran only the audit with this result."""
+    # Imported inside the function: every command imports this module, and many of them never need
+    # results.
     from dpaudit.certificates.result import Verdict
 
     if result.verdict is Verdict.ERROR:
-        # all codes of TrainingError begin with the word
+        # All codes of TrainingError begin with the code of the class.
         is_of_training = str(result.error_code).startswith(TrainingError.code)
         return TrainingError.exit_code if is_of_training else FAILURE
     if not result.meets_expectation or result.failing_warnings:
         return VIOLATION
-    # An audit without the power to find anything does not pass.
+    # An under-powered audit could not have found the leak that it was asked to find, so it does not
+    # pass.
     return NOTHING_FOUND if result.underpowered is None else UNDERPOWERED
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the code of several audits together."""
+    """Return the exit code of a command that ran several audits. codes: the exit code of each
+    audit."""
     return min(codes, key=_PRECEDENCE.index, default=NOTHING_FOUND)

@@ -1,4 +1,5 @@
-"""`dpaudit explain`: the meaning of ε, δ, μ and other parameters, as tables and figures."""
+"""`dpaudit explain`: show the meaning of ε, δ, μ and other privacy parameters as tables and
+figures."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
 _EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 _STEPS = 200
 _NUMBERS = tuple(one for one in parameters() if one.type is float)
-# Smallest δ in a figure of privacy profiles.
+# Smallest δ shown in a figure of δ(ε), whose vertical axis is logarithmic.
 _SMALLEST = 1e-12
 
 Command = Callable[..., Any]
@@ -35,8 +36,8 @@ def explain() -> None:
 
 
 def _checked(_: click.Context, __: click.Parameter, figure: Path | None) -> Path | None:
-    """Return the path of the figure. Raise UsageError if it cannot be written, before the
-    computation."""
+    """Return the path of the figure, or None without a figure. Raise UsageError if no file can be
+    written there; this is checked before the figure is computed."""
     if figure is not None:
         check_format(figure.suffix)
         check_writable(figure)
@@ -53,8 +54,8 @@ _figure_option = option(
 
 
 def _claim_options(command: Command) -> Command:
-    """Add the parameters of claims to a command as options. Some may be repeated: each value gives
-    a curve."""
+    """Add the parameters of claims, such as --epsilon, to a command as options. If an option is
+    repeated, such as `--epsilon 1 --epsilon 2`, each value gives a curve."""
     for one in reversed(_NUMBERS):
         words = f"{one.help} Repeatable: a curve for each." if one.has_curve else one.help
         command = option(f"--{one.name}", type=NUMBER, multiple=one.has_curve, help=words)(command)
@@ -122,9 +123,12 @@ def _save(figure: Path | None, picture: Callable[[str], bytes]) -> None:
 
 
 def _claims(**given: Any) -> list[PrivacyClaim]:
-    """Return a claim for each value of a parameter that may be repeated, such as ε. A parameter
-    that may not be repeated, such as δ, joins the claims of the first repeated parameter with which
-    it forms a definition."""
+    """Return a list of claims, one for each value of ε or of another parameter that may be
+    repeated.
+
+    A parameter that may not be repeated, such as δ, belongs to the first given parameter with which
+    it forms a privacy definition: --epsilon 1 --epsilon 2 --delta 1e-5 gives two (ε, δ) claims.
+    """
     curves = [one for one in _NUMBERS if one.has_curve and given[one.name]]
     if not curves:
         known = [f"--{one.name}" for one in _NUMBERS if one.has_curve]
@@ -205,7 +209,7 @@ def _profile_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
     epsilons = _grid(last)
     lines = []
     for claim in claims:
-        # The logarithmic axis has no 0.
+        # Points with δ = 0 have no place on the logarithmic axis.
         kept = [one for one in epsilons if claim.profile(one) > _SMALLEST]
         lines.append(Line(kept, [claim.profile(one) for one in kept], claim.describe()))
     return drawn(lines, kind, "Privacy profiles", "ε", "δ(ε), at most", log_y=True)

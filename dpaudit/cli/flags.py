@@ -1,4 +1,4 @@
-"""Make the flags of commands from the table of options. Their values are read as in a YAML file."""
+"""Make the command-line flags from the table of options. Values are read as in a YAML file."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ Command = Callable[..., Any]
 
 _DIGITS = 100
 _CLOSING = {"[": "]", "{": "}"}
-# Key under which click's context keeps warnings about values on the command line.
+# Key in the `meta` dict of click's context. Its value is the list of warnings about flags that may
+# have been misread.
 _MISREAD = "dpaudit.misread"
 _CLAIM = tuple(one.name for one in owned("claim"))
 
 
 def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
-    """Return the value of a flag, read as JSON or YAML; None without the flag."""
+    """Return the value of a flag, read as JSON or YAML, or None if the flag was not given."""
     return None if text is None else _parsed(text, param)
 
 
 def _input(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
-    """Return the dataset of a flag: its value, or a reference to a file or an import."""
+    """Return the value of the flag --d1 or --d2. It is a dataset, or a reference to one:
+    `@rows.csv` for a file, or an import path."""
     if text is not None:
         with _about(param.opts[0]):
             check_no_file(text)
@@ -58,7 +60,7 @@ def _input(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
 def _named_values(
     _: click.Context, param: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Read every `name=value`, the value in JSON or YAML."""
+    """Return a dict {name: value} from texts `name=value`, with each value read as JSON or YAML."""
     values: dict[str, Any] = {}
     texts_of: dict[str, str] = {}
     for text in texts:
@@ -79,7 +81,8 @@ def _named_values(
 
 
 def _whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Read a whole number: 1000000, 1_000_000, 1,000,000 or 1e6."""
+    """Return a whole number that was written as 1000000, 1_000_000, 1,000,000 or 1e6, or None if
+    the flag was not given. Raises UsageError for any other text."""
     if text is None:
         return None
     try:
@@ -102,7 +105,8 @@ def _whole_number(_: click.Context, param: click.Parameter, text: str | None) ->
 def _processes(
     ctx: click.Context, param: click.Parameter, text: str | None
 ) -> int | float | str | None:
-    """Return a number of processes, as a YAML file gives it, or the text `auto`."""
+    """Return the number of processes as an int. Return any other text, such as `auto`,
+    unchanged."""
     try:
         return _whole_number(ctx, param, text)
     except UsageError:
@@ -110,7 +114,8 @@ def _processes(
 
 
 def _duration(_: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    """Check a duration and return it as text, as in a file. Raises UsageError."""
+    """Return the text of a duration, such as `10min`, unchanged after a check. Raises UsageError
+    for a text that is not a duration."""
     if text is not None:
         name = str(param.name)
         OPTIONS[name].verify(parse_duration(text, name))
@@ -118,7 +123,8 @@ def _duration(_: click.Context, param: click.Parameter, text: str | None) -> str
 
 
 def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Read a seed. For `random`, draw a seed here, so that all audits of a batch share it."""
+    """Return the seed, or None if the flag was not given. For `--seed random`, draw a seed once, so
+    that all audits of a batch share it."""
     if text == "random":
         drawn = DrawnSeed(secrets.randbelow(2**32))
         if not ctx.params.get("resume"):  # a resumed run uses the seed of its journal
@@ -131,7 +137,8 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
     return None if text is None else int(text)
 
 
-# Arguments of click for each kind of option. All other kinds are choices or texts.
+# Maps each kind of option to the arguments for click.option. An option of any other kind takes a
+# word from a list, or any text.
 _READERS: Mapping[Kind, dict[str, Any]] = {
     table.SWITCH: {"is_flag": True},
     table.COUNT: {"count": True},
@@ -147,8 +154,8 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
     table.PATHS: {"callback": lambda *given: list(given[-1]), "multiple": True},
 }
 _USUAL_CLAIM = "--epsilon 1"
-# Values of parameters in the example of a claim that error messages show. Any other parameter is
-# shown by its name in capitals.
+# Values that an example in an error message shows, as in `--epsilon 1 --delta 1e-5`. The example
+# shows any other parameter as its name in capitals.
 _EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
 
 
@@ -157,8 +164,9 @@ def some_flags(
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds options to a command.
 
-    wanted: names of options.  usual: options that the command lists as usual ones, in addition to
-    those of the table.  other_help: further options, with the help text that replaces the table's.
+    wanted: names of options in the table. usual: names of options that the short help shows, in
+    addition to those that the table marks for it. other_help: maps the name of a further option to
+    the help text that replaces the text of the table.
     """
 
     def decorate(command: Command) -> Command:
@@ -171,8 +179,11 @@ def some_flags(
 
 
 def ignored_flags(*known: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds hidden options of `dpaudit run`, about drawing and judging, so
-    that a command accepts a copied line and ignores them. known: options that it has itself."""
+    """Return a decorator that adds the options of `dpaudit run` as hidden options without effect.
+
+    The user can then copy the line of a `dpaudit run` and change only the command. known: names of
+    the options that the command already has.
+    """
     every = [one for one in OPTIONS.values() if one.flag and one.name not in known]
 
     def decorate(command: Command) -> Command:
@@ -194,7 +205,8 @@ space_flag = option(
 
 
 def outside_flags(section: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options about inputs outside the space of a search."""
+    """Return a decorator that adds --inside and --outside: whether a search also tries inputs
+    outside the given space of inputs. section: heading of these options in the help."""
     inside = option(
         "--inside",
         is_flag=True,
@@ -221,15 +233,17 @@ def _flag_of(one: Option, other_help: str | None, **more: Any) -> Callable[[Comm
         extra["metavar"] = one.metavar or one.kind.metavar
     default = f" Default: {one.default_words}." if one.default_words not in ("", "required") else ""
     names = [name for name in (one.short, one.flag, one.name) if name]
-    # The reader of --seed looks at --resume, so --resume is read first.
+    # click must read --resume before --seed, since the reader of --seed needs the value of
+    # --resume.
     extra |= {"shell_complete": COMPLETERS.get(one.name), "is_eager": one.name == "resume"}
     extra |= {"section": USUAL if one.usual else one.section, **more}
     return option(*names, help=other_help or f"{one.help}{default}", **extra)
 
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of the flags that were given, as keys of an audit in a YAML file. Other
-    keys are absent, so that the values of a file, or the defaults, hold."""
+    """Return the values of the flags that the user gave, under the keys that an audit has in a YAML
+    file. Flags that were not given are absent, so that the values of a file, or else the defaults,
+    apply."""
     explicit = {
         name: value
         for name, value in flags.items()
@@ -246,9 +260,10 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, example: str) -> None:
-    """Raise UsageError if a flag is missing: one of `needed`, or a parameter of the claim.
+    """Raise UsageError if one of the flags `needed`, or a parameter of the claim, is missing.
 
-    of: what is audited, for the message.  example: a command with the usual claim.
+    of: noun for the audited thing, used in the message. example: complete command that the message
+    shows.
     """
     claim = settings.get("claim", {})
     if "definition" not in claim and (clash := conflict_message(claim)):
@@ -269,7 +284,8 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
 
 
 def _completed(claim: dict[str, Any], definition: str) -> str:
-    """Return the flags of a claim: those that were given and those that are missing."""
+    """Return the flags of a claim as one text, such as `--epsilon 1 --delta DELTA`: the given
+    values, and a name in capitals for each missing value."""
     flags = [f"--definition {definition}"] if "definition" in claim else []
     for name in required_parameters(definition):
         value = claim.get(name, _EXAMPLES.get(name, name.upper()))
@@ -278,7 +294,8 @@ def _completed(claim: dict[str, Any], definition: str) -> str:
 
 
 def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
-    """Read a value. name: name of the option in messages, if it differs from the flag."""
+    """Return the value of `text`, read as JSON or YAML. Warn if the user may have meant another
+    value. name: name of the option for messages; "" stands for the name of the flag."""
     name = name or param.opts[0]
     with _about(name):
         try:
@@ -300,7 +317,8 @@ def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
 
 
 def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
-    """Raise UsageError if an audit is strict and reading the flags gave a warning."""
+    """Raise UsageError if an audit has the setting `strict` and a warning was given while the flags
+    were read."""
     warnings = ctx.meta.get(_MISREAD, ())
     if warnings and any(spec.requirements.strict for spec in specs):
         raise UsageError(
@@ -309,9 +327,10 @@ def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
 
 
 def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
-    """Warn of pairs whose inputs look wrong, such as inputs of different types.
+    """Print a warning for each pair whose inputs look wrong, such as inputs of different types.
 
-    For commands without a result that holds the warnings.  group: records of the claim.
+    Used by commands whose result does not contain warnings. group: number of records in which the
+    inputs of a pair may differ, according to the claim.
     """
     warnings = ((*unlike_inputs(one.d1, one.d2), *several_more(one, group)) for one in pairs)
     for warning in dict.fromkeys(itertools.chain.from_iterable(warnings)):

@@ -1,4 +1,5 @@
-"""Groups of commands: loaded on first use; every error is one line and an exit code."""
+"""Define groups of commands. A command is imported on first use; an error becomes one line of text
+and an exit code."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ debug_option = click.option(
 
 
 class SuggestingGroup(click.Group):
-    """A group that suggests the nearest command for a mistyped name."""
+    """A group of commands whose error for an unknown command suggests the command with the nearest
+    name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
@@ -55,10 +57,10 @@ class SuggestingGroup(click.Group):
 
 
 class RootGroup(SuggestingGroup):
-    """The group at the top, which turns every error into one line and an exit code.
+    """The group of all commands of dpaudit. It turns every error into one line and an exit code.
 
-    lazy: name -> (`module:attribute` of the command, its help in one line). A command is imported
-    when it is used.
+    lazy: maps the name of a command to (`module:attribute` of the command, its help in one line).
+    The module is imported when the command is used.
     """
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **extra: Any) -> None:
@@ -106,13 +108,15 @@ class RootGroup(SuggestingGroup):
         return code
 
     def invoke(self, ctx: click.Context) -> Any:
-        # Errors are handled here, since the context, which knows of --debug, still exists.
+        # Handle errors here, while click's context still exists: it knows whether --debug was
+        # given.
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
             name = ctx.invoked_subcommand
             command = None if name is None else self.get_command(ctx, name)
-            # click's parser does not set the context of its errors.
+            # click's parser leaves the context of its errors empty, but the message needs the name
+            # of the command.
             if error.ctx is None and command is not None:
                 error.ctx = click.Context(command, info_name=name, parent=ctx)
             raise
@@ -128,8 +132,8 @@ class RootGroup(SuggestingGroup):
 
 
 def _help_width(most: int) -> int:
-    """Return the width of the help, as click computes it, without importing shutil, which imports
-    three compressors."""
+    """Return the width of the help text in columns, at most `most`. click computes the same number
+    but imports shutil for it, which imports three compression modules."""
     columns = 0
     with suppress(KeyError, ValueError):
         columns = int(os.environ["COLUMNS"])
@@ -140,7 +144,8 @@ def _help_width(most: int) -> int:
 
 
 def guarded(command: Callable[[], Any]) -> int:
-    """Run a command, show its error, if any, and return its exit code."""
+    """Call `command` and return its exit code. If it raises an error, print the error and return
+    the exit code for that error."""
     try:
         code = command()
         with suppress(ValueError):  # the mechanism may have closed standard output
@@ -161,7 +166,7 @@ def guarded(command: Callable[[], Any]) -> int:
 
 
 def _failed(error: Exception, *, debug: bool = False) -> int:
-    """Show an error; return its exit code."""
+    """Print an error and return its exit code. debug: also print its traceback."""
     click.echo(folded(visible(error_line(error, debug=debug))), err=True)
     if isinstance(error, OutputError):
         abandon_output()
@@ -169,24 +174,25 @@ def _failed(error: Exception, *, debug: bool = False) -> int:
 
 
 def exit_code(error: Exception) -> int:
-    """Return the exit code of an error."""
     if (isinstance(error, FileNotFoundError) and _is_nowhere()) or _is_forbidden(error):
         return exit_codes.USAGE
     return int(getattr(error, "exit_code", exit_codes.FAILURE))
 
 
 def error_line(error: Exception, *, debug: bool) -> str:
-    """Return an error in one line. debug: add its code after the first word."""
+    """Return an error as one line. debug: insert the error's code, as in `error[file-twice]: …`."""
     head, colon, rest = describe_error(error).partition(":")
     return f"{head}[{code_of(error)}]{colon}{rest}" if debug else f"{head}{colon}{rest}"
 
 
 def describe_error(error: Exception) -> str:
-    """Return an error in one line: a mistake of the user, a failure of the system, or a bug."""
+    """Return an error as one line. The line differs for a mistake of the user, a failure of the
+    operating system, and a bug of dpaudit."""
     if isinstance(error, DpauditError):
         from dpaudit.auditing.options import flag_of
 
-        # Names of options in the message become flags, unless a reader of files has made them keys.
+        # Options in the message are written as flags (--epsilon), or as keys (epsilon) if the error
+        # is about a configuration file.
         return f"error: {on_one_line(''.join(error.spelled(flag_of)))}"
     text = on_one_line(str(error))
     if isinstance(error, FileNotFoundError) and _is_nowhere():
@@ -210,12 +216,14 @@ def describe_error(error: Exception) -> str:
 
 
 def _is_forbidden(error: Exception) -> bool:
-    """Return whether an error means that a file or folder may not be read."""
+    """Return whether an error says that the permissions of a file or folder do not allow reading
+    it."""
     return isinstance(error, PermissionError) and isinstance(error.filename, str | bytes)
 
 
 def _closed(name: str) -> str:
-    """Return the first folder on the way to a path that may not be entered, in words."""
+    """Return a description of the first folder on the path `name` that the user may not enter, or
+    of the path itself if every folder may be entered."""
     from pathlib import Path
 
     path = Path(name)
@@ -235,14 +243,15 @@ def _is_nowhere() -> bool:
 
 
 def print_traceback(error: BaseException) -> None:
-    """Print the traceback of an error, as --debug asks for."""
+    """Print the traceback of an error to standard error, for --debug."""
     import traceback
 
     click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
 
 
 def _elsewhere(error: click.NoSuchOption) -> str:
-    """Return a hint that another command has the option; "" if none has it."""
+    """Return a hint that names another command with the unknown option, or "" if no command has
+    it."""
     from dpaudit.auditing.options import OPTIONS
 
     if inner := _inside(error):
@@ -252,8 +261,9 @@ def _elsewhere(error: click.NoSuchOption) -> str:
 
 
 def _inside(error: click.NoSuchOption) -> str | None:
-    """Return the first command of a group that has the option. The root group is not searched:
-    that would import all commands."""
+    """Return the first subcommand that has the unknown option, such as `dpaudit list audits`, or
+    None. Only subcommands of the group that the user named are searched. The root group is not,
+    since that would import all commands."""
     context = error.ctx
     group = context.command if context else None
     if context is None or not isinstance(group, click.Group) or isinstance(group, RootGroup):
@@ -266,21 +276,23 @@ def _inside(error: click.NoSuchOption) -> str | None:
 
 
 def _show(error: click.ClickException) -> None:
-    """Show an error. For a mistake on the command line, name the help to read."""
+    """Print an error of click. For a mistake on the command line, the line ends with the help
+    command to run."""
     if not isinstance(error, click.UsageError):
         error.show()
         return
     message = on_one_line(error.format_message())
     if isinstance(error, click.NoSuchOption):
-        # Names are compared without dashes, which all options have in common.
+        # Compare names without their leading dashes; equal dashes would make all names look
+        # similar.
         command = error.ctx.command if error.ctx else None
         options = [name for one in command.params for name in one.opts] if command else []
         known = {name.lstrip("-"): name for name in options}
         near = nearest(error.option_name.lstrip("-"), known)
         message = f"there is no option {error.option_name!r}."
         elsewhere = _elsewhere(error)
-        # If another command has the option, do not suggest one of the few options of the root
-        # group.
+        # If another command has the option, the hint names that command. A suggestion of one of the
+        # few options of `dpaudit` itself would then mislead.
         if near is not None and not (elsewhere and isinstance(command, RootGroup)):
             message += f" Did you mean {known[near]!r}?"
         message += elsewhere

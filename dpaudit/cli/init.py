@@ -1,4 +1,5 @@
-"""`dpaudit init`: configuration file, test and workflow for a mechanism, and a first audit."""
+"""`dpaudit init`: write a configuration file, a test and a workflow for a mechanism, and run a
+first audit."""
 
 from __future__ import annotations
 
@@ -103,7 +104,7 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
     target = _from_here(target)
     stdout = ctx.with_resource(set_apart())
     resolve(target)  # first: a wrong target matters more than files that exist
-    # Checked before any question is asked, so that no answer is lost.
+    # Checked before the user is asked any question, so that no answers are lost.
     _check_free(FILES, force=force)
     wanted = requirement()
     start = _started(target, settings, here())
@@ -126,15 +127,13 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
 
 
 def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
-    """Return the first audit, made from flags, answers at the terminal, and the mechanism's
-    signature.
-
-    project: settings whose defaults are written into the files.
-    """
+    """Return a `Start`: the settings of a first audit, from flags, answers at the terminal, and the
+    mechanism's signature. project: settings of the project; its defaults are written into the
+    files."""
     made = {key: settings[key] for key in _TARGET if key in settings}
     defaults = claimed_defaults(resolve(target))
     claim = _claim(dict(settings.get("claim", {})), target, defaults)
-    # Numbers of the claim become floats, since some libraries accept nothing else.
+    # Convert numbers of the claim to float, since some libraries refuse an int.
     known = {name: _float(claim[name]) for name in CLAIMED if name in claim}
     reading = read(_target(target, made), known)
     reading = _asked(reading, known)
@@ -165,7 +164,7 @@ def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
     if confidence is not None:
         start = replace(start, confidence_of_tests=confidence)
     if not start.holes:
-        # Raises the errors that `dpaudit run` would raise for the file.
+        # Build the audit only to raise the errors that `dpaudit run` would raise for this file.
         build_spec(start.settings, project)
     return start
 
@@ -173,8 +172,11 @@ def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
 def _on_defaults(
     reading: Reading, known: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return remarks on arguments that were not given, have a default, and are named like a
-    parameter of the claim."""
+    """Return a remark for each of the keys `init` and `params` that needs one.
+
+    The remarks are about arguments that the user did not give and whose names equal a parameter of
+    the claim, such as epsilon: they say whether the default or the claimed number was used.
+    """
     remarks = {}
     for key in ("init", "params"):
         arguments = getattr(reading.target, key)
@@ -204,7 +206,8 @@ def _float(value: Any) -> Any:
 
 
 def _check_names_one(target: str) -> None:
-    """Raise UsageError for a file of audits."""
+    """Raise UsageError if `target` names a configuration file, where the command needs a
+    mechanism."""
     if target.endswith((".yaml", ".yml")):
         there = f"; to run its audits: dpaudit run {target}" if Path(target).is_file() else ""
         raise UsageError(
@@ -215,7 +218,8 @@ def _check_names_one(target: str) -> None:
 
 
 def _from_here(target: str) -> str:
-    """Return an import path, with its file, if it has one, relative to this folder."""
+    """Return an import path such as `file.py:name` with its file relative to the working directory.
+    A path without a file is returned unchanged."""
     module, attribute = split(target)
     if not is_file(module):
         return target
@@ -233,16 +237,15 @@ def _resolved(target: ImportedTarget) -> ImportedTarget:
 
 
 def _read_of(target: ImportedTarget) -> dict[str, Any]:
-    """Return the keys of a configuration file that describe a target, with their values."""
+    """Return a dict {key of the configuration file: value} that describes a target."""
     found = {key: getattr(target, key) for key in _TARGET}
     return {key: value for key, value in found.items() if value not in (None, False, {})}
 
 
 def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the claim, from flags or answers, with FILL_IN for missing numbers.
-
-    defaults: defaults of the mechanism's parameters, which the questions mention.
-    """
+    """Return the claim as a dict {parameter: number}, from flags or answers, with FILL_IN for a
+    missing number. defaults: maps parameters of the mechanism to their defaults, which the
+    questions mention."""
     if not given and _is_terminal():
         name = target.rpartition(":")[2]
         epsilon = _ask(f"the ε that {name!r} claims", _claimed("epsilon"), defaults.get("epsilon"))
@@ -259,8 +262,8 @@ def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> d
 
 
 def _claimed(name: str, **beside: float) -> Callable[[str], float]:
-    """Return a function that reads a number of a claim and raises UsageError for a number that no
-    claim can have. beside: the other numbers of the claim."""
+    """Return a function that reads the number `name` of a claim from text. The function raises
+    UsageError if no claim can have this number. beside: the other numbers of the claim, by name."""
 
     def parse(text: str) -> float:
         try:
@@ -277,13 +280,14 @@ def _claimed(name: str, **beside: float) -> Callable[[str], float]:
 
 
 def _short(value: Any) -> Any:
-    """Return a number in its shortest form: 1 for 1.0."""
+    """Return a number in its shortest form, such as 1 for 1.0. Other values are returned
+    unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
-    """Return the reading of a mechanism, completed by the user's answers to questions. Without a
-    terminal, it is returned unchanged."""
+    """Return `reading` with the missing values that the user has typed. Without a terminal, ask
+    nothing and return `reading` unchanged."""
     if not _is_terminal():
         return reading
     target = reading.target
@@ -326,10 +330,10 @@ def _one_of(names: Sequence[str], text: str) -> str:
 
 
 def _ask(what: str, kind: Callable[[str], Any], suggested: Any = None) -> Any:
-    """Ask a question at the terminal and return the answer; None for an empty answer.
+    """Ask a question at the terminal and return the answer, or None for an empty answer.
 
-    kind: reads the answer.  suggested: default of the mechanism's parameter, which the question
-    mentions; an empty answer does not accept it.
+    what: the question. kind: function that reads the answer. suggested: default of the mechanism's
+    parameter, shown in the question. An empty answer does not select it.
     """
 
     def parse(text: str) -> Any:
@@ -353,8 +357,8 @@ def _is_terminal() -> bool:
 def _inputs(
     reading: Reading, settings: Mapping[str, Any], mechanism: Any
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the configuration keys for the two inputs (d1, d2, as, adjacency) with their values,
-    and comments for some of these keys."""
+    """Return two dicts: the values of the keys d1, d2, as and adjacency, and comments for some of
+    these keys."""
     beside = {key: settings[key] for key in ("as", "adjacency") if key in settings}
     given = {key: settings[key] for key in ("d1", "d2") if key in settings}
     if len(given) == 2:
@@ -399,7 +403,8 @@ def _value(text: str, form: str | None) -> Any:
 
 
 def _takes(mechanism: Any, inputs: Guess) -> bool:
-    """Return whether a mechanism returns something for both inputs."""
+    """Return whether a mechanism accepts both inputs: it returns a value other than None for each,
+    and raises no exception."""
     try:
         outputs = [
             output
@@ -412,15 +417,16 @@ def _takes(mechanism: Any, inputs: Guess) -> bool:
 
 
 def _samples(mechanism: Any, inputs: Mapping[str, Any]) -> int:
-    """Return a number of draws that takes at most 10 seconds (`_SECONDS`), from the time of a few
-    draws."""
+    """Return the number of draws for the first audit: the largest of `_BUDGETS` that takes at most
+    10 seconds (`_SECONDS`). A few draws are timed to find the speed."""
     if mechanism is None:
         return _BUDGETS[0]
     form = inputs.get("as")
     with suppress(DpauditError):
         pair = [load_dataset(inputs[key], form=form) for key in ("d1", "d2")]
         taken: list[float] = []
-        # The fastest round counts: the first may import, and any may wait for other programs.
+        # Only the fastest round counts. The first round may include imports, and any round may be
+        # slowed by other programs.
         while len(taken) < _ROUNDS and sum(taken) < _SECONDS:
             began = time.perf_counter()
             for one in pair:
@@ -438,7 +444,8 @@ def _rng() -> Any:
 
 
 def _check_free(paths: Sequence[Path], *, force: bool) -> None:
-    """Raise UsageError unless all files can be written, before one is."""
+    """Raise UsageError if one of the files cannot be written. All files are checked before the
+    first is written. force: allow files that exist."""
     there = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if there and not force:
         verb = "is" if len(there) == 1 else "are"
@@ -463,7 +470,8 @@ def _check_free(paths: Sequence[Path], *, force: bool) -> None:
 
 
 def _audited(ctx: click.Context) -> tuple[AuditResult, int]:
-    """Run the audit in the file that was written. Return its result, and the exit code."""
+    """Run the audit in the configuration file that was just written. Return its result and the exit
+    code."""
     from dpaudit.config.loading import load_config
 
     spec = load_config(CONFIG, project=here())[0]
@@ -484,7 +492,8 @@ def _to_fill_in(start: Start) -> str:
 
 
 def _origin() -> str:
-    """Return the message that the workflow lacks a source of dpaudit."""
+    """Return a message for an installation of dpaudit that no other machine can install: the user
+    must complete the workflow."""
     text = (
         f"In {WORKFLOW}, replace FILL_IN by the place where GitHub gets dpaudit: this dpaudit was "
         "installed from a folder that other machines do not have."
@@ -493,7 +502,8 @@ def _origin() -> str:
 
 
 def _next(result: AuditResult | None) -> str:
-    """Return the next steps, in words."""
+    """Return text that says what the user can do next. result: result of the first audit; None if
+    no audit was run."""
     text = f"Next: read {CONFIG}, and choose the two inputs that you think leak most. "
     if result is not None and result.verdict is Verdict.VIOLATION:
         text = (

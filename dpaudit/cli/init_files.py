@@ -1,5 +1,5 @@
-"""The files of a first audit: configuration, test for pytest, and workflow for GitHub. Values are
-written as YAML and as Python."""
+"""Write the files of a first audit: configuration, pytest test, and GitHub workflow. The same
+values are written as YAML in the configuration and as Python in the test."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ FILES = (CONFIG, TEST, WORKFLOW)
 
 _WIDTH = 92
 _BARE = re.compile(r"[A-Za-z_][\w/.-]*(:[A-Za-z_][\w.]*)?", re.ASCII)
-# Words that YAML does not read as texts.
+# Words that YAML reads as a boolean or null, so they need quotes to remain texts.
 _VALUES = ("true", "false", "null", "yes", "no", "on", "off")
-# Comments on keys to fill in.
+# Maps a key whose value is FILL_IN to the comment that says how to fill it in.
 _REMARKS = {
     "claim": "the claim: its ε, or delta, rho, mu … (docs/configuration.md#claims)",
     "d1": "one input, as JSON or YAML",
@@ -97,10 +97,10 @@ jobs:
 class Start:
     """A first audit, from which the files are written.
 
-    settings: keys of the configuration file, with FILL_IN for unknown values.
-    remarks: comments on keys.
-    methods: possible values of `call`.
-    confidence_of_tests: confidence of the test.
+    settings: values by key of the configuration file, with FILL_IN for unknown values.
+    remarks: comments by key of the configuration file.
+    methods: names of methods that the key `call` may have.
+    confidence_of_tests: confidence level of the audit in the pytest test.
     """
 
     settings: Mapping[str, Any]
@@ -110,7 +110,7 @@ class Start:
 
     @property
     def holes(self) -> list[str]:
-        """Keys that have FILL_IN, such as `claim.epsilon`."""
+        """Return the keys whose value is FILL_IN, such as `claim.epsilon`."""
         return [".".join(map(str, path)) for path in holes(self.settings)]
 
     @property
@@ -119,12 +119,15 @@ class Start:
 
 
 def contents(start: Start, requirement: str) -> dict[Path, str]:
-    """Return the text of every file. requirement: requirement of dpaudit for pip."""
+    """Return {path: text} for every file.
+
+    requirement: line with which pip installs dpaudit, such as `dpaudit==1.0`.
+    """
     return {CONFIG: config(start), TEST: test(start), WORKFLOW: workflow(start, requirement)}
 
 
 def config(start: Start) -> str:
-    """Return a configuration file with one audit."""
+    """Return the text of a YAML configuration file with one audit."""
     lines: list[str] = []
     for key, value in start.settings.items():
         remark = textwrap.wrap(start.remarks.get(key, ""), _WIDTH - 6)
@@ -145,7 +148,8 @@ def _written(key: str, value: Any) -> str:
 
 
 def _word(text: Any) -> str:
-    """Return a text without quotes where YAML needs none."""
+    """Return `text` as a YAML scalar: without quotes if YAML reads it as the same text, else with
+    quotes."""
     is_bare = _BARE.fullmatch(str(text)) and str(text).lower() not in _VALUES
     return str(text) if is_bare else in_yaml(text)
 
@@ -158,7 +162,10 @@ def _to_do(key: str, value: Any, start: Start) -> str:
 
 
 def workflow(start: Start, requirement: str) -> str:
-    """Return a workflow for GitHub Actions. requirement: requirement of dpaudit for pip."""
+    """Return the text of a workflow for GitHub Actions.
+
+    requirement: line with which pip installs dpaudit, such as `dpaudit==1.0`.
+    """
     module = _plain(split(start.target)[0])
     remark = f"dpaudit as it was installed here, and the packages that {module} imports."
     if FILL_IN in requirement:
@@ -184,16 +191,17 @@ def workflow(start: Start, requirement: str) -> str:
 
 
 def _scalar(command: str) -> str:
-    """Return a command for YAML, in quotes if needed."""
+    """Return a shell command as a YAML scalar, in quotes if YAML needs them."""
     return in_yaml(command) if re.search(r":\s|\s#", command) else command
 
 
 def test(start: Start) -> str:
-    """Return a test for pytest."""
+    """Return the text of a Python file with one pytest test."""
     settings, imports = start.settings, _Imports()
     made, inputs = _made(start, imports.add(start.target)), dict[str, str]()
     gaps = list(start.holes)
-    # References of a configuration file have no short form in Python.
+    # These values of the configuration file are references, such as @rows.csv, which have no short
+    # Python expression. The user must write them.
     gaps += [
         f"{key}.{name}"
         for key in ("params", "init")
@@ -221,17 +229,20 @@ def test(start: Start) -> str:
 
 
 class _Imports:
-    """The imports of a test, collected while its expressions are written."""
+    """The import statements of the test file. They are collected while the expressions that need
+    them are written."""
 
     def __init__(self) -> None:
         self._standard = set[str]()
         self._others = ["from dpaudit.testing import assert_private"]
-        # Lines that make files importable, and import from them.
+        # Statements for modules that are imported from a file and not from a package.
         self._files: list[str] = []
 
     def add(self, path: str) -> str:
-        """Add the import of an object; return the expression for the object. path: its
-        import path."""
+        """Add an import statement and return the expression that names the imported object.
+
+        path: import path of the object, `module:name` or `file.py:name`.
+        """
         module, attribute = split(path)
         first = attribute.partition(".")[0]
         if not is_file(module):
@@ -253,14 +264,15 @@ class _Imports:
         return attribute
 
     def of_claims(self) -> None:
-        """Add the import of the functions that make claims, for a claim without a short form."""
+        """Add the import of dpaudit's functions that make claims, for a claim that assert_private
+        cannot take as keyword arguments."""
         self._others.append("from dpaudit.claims import group, make_claim")
 
     def text(self, body: str, *, has_gaps: bool) -> str:
-        """Return the lines of all imports.
+        """Return the import statements of the test file.
 
-        body: expressions of the test.  has_gaps: whether the test is skipped, by pytest, until gaps
-            are filled in.
+        body: source text of the test, which uses the imported names. has_gaps: whether the test
+        still contains FILL_IN, so that pytest must skip it.
         """
         others = [*self._others, *(["import pytest"] if has_gaps else [])]
         others += ["import numpy as np"] if "np.array(" in body else []
@@ -282,7 +294,10 @@ def _remark_on_inputs(start: Start) -> str:
 
 
 def _input(value: Any, form: str | None) -> str | None:
-    """Return an input as an expression of Python; None if it has no short one."""
+    """Return a dataset as a Python expression, or None if it has no short expression.
+
+    form: value of the key `as`; None if the audit has none.
+    """
     written = None if value == FILL_IN else in_python(value)
     if written is None or form in ("pandas", "polars"):
         return None
@@ -290,7 +305,9 @@ def _input(value: Any, form: str | None) -> str | None:
 
 
 def _made(start: Start, mechanism: str) -> str:
-    """Return the expression for the function that draws. mechanism: name of the target."""
+    """Return the Python expression for the mechanism's function: a call of the constructor or
+    factory if there is one, then the method. mechanism: Python expression for the target itself,
+    such as its name."""
     settings, made = start.settings, mechanism
     if "init" in settings or settings.get("factory") or _is_class(start.target):
         made = f"{made}({_arguments(settings.get('init', {}))})"
@@ -298,7 +315,7 @@ def _made(start: Start, mechanism: str) -> str:
 
 
 def _arguments_of(start: Start, imports: _Imports) -> Iterator[str]:
-    """Yield the arguments of `assert_private` after the inputs."""
+    """Yield the arguments of `assert_private` that follow the two inputs, as Python source text."""
     settings = start.settings
     claim = dict(settings["claim"])
     group, definition = claim.pop("group", 1), claim.pop("definition", None)
@@ -343,7 +360,8 @@ def _is_class(path: str) -> bool:
 
 
 def _can_be_imported(file: Path) -> bool:
-    """Return whether an import of the file's name finds this file."""
+    """Return whether `import NAME`, with the name of `file`, imports this file and not another
+    module."""
     name = file.stem
     if not name.isidentifier() or name in sys.stdlib_module_names:
         return False
@@ -355,7 +373,7 @@ def _can_be_imported(file: Path) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return text that can stand in a comment or a docstring."""
+    """Return `text` changed so that it cannot end a comment or a docstring."""
     return text.encode("unicode_escape").decode("ascii").replace('"', "'")
 
 
@@ -425,17 +443,21 @@ def _mapping(value: Mapping[Any, Any]) -> str | None:
 
 
 _NAME = "dpaudit"
-# pip refuses this requirement, so it installs no other package.
+# pip fails on this text, so a workflow that the user has not completed cannot install a wrong
+# package.
 UNKNOWN = f"{_NAME} @ {FILL_IN}"
-# Time limit for a git command, in seconds.
+# Time limit of one git command, in seconds.
 _PATIENCE = 10
-# Pattern of ssh's short form of a URL, `git@host:path`.
+# Matches ssh's short form of a URL, such as `git@github.com:owner/name`. Groups: host and path.
 _SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(.+)")
 
 
 def requirement() -> str:
-    """Return the requirement that installs this dpaudit on another machine: a version from an
-    index, a commit of a repository, or a folder below this one; UNKNOWN if there is none."""
+    """Return the pip requirement that installs this dpaudit on another machine.
+
+    It is a version of a package index, a commit of a repository, or a folder below the working
+    directory. Return UNKNOWN if there is none.
+    """
     try:
         found = metadata.distribution(_NAME)
     except metadata.PackageNotFoundError:
@@ -445,8 +467,10 @@ def requirement() -> str:
 
 
 def _of(direct: Mapping[str, Any]) -> str:
-    """Return the requirement that installs dpaudit again, from pip's record of where it came from
-    (direct_url.json, PEP 610)."""
+    """Return the pip requirement that installs dpaudit from its present source.
+
+    direct: pip's record of that source, the file direct_url.json (PEP 610).
+    """
     url, inside = str(direct.get("url", "")), direct.get("subdirectory")
     if "vcs_info" in direct:
         info = direct["vcs_info"]
@@ -469,8 +493,9 @@ def _in_repository(vcs: str, url: str, commit: str, inside: str | None) -> str:
 
 
 def _local(path: Path) -> str:
-    """Return the relative path of a folder or file below this folder; for a clone elsewhere, the
-    commit in its origin."""
+    """Return the requirement for a local source of dpaudit: its relative path if it lies below the
+    working directory. For a git clone elsewhere, return the present commit in the clone's
+    origin."""
     here = Path(os.path.realpath(os.getcwd()))
     place = Path(os.path.realpath(path))
     if place.is_relative_to(here) and place.exists():
@@ -490,8 +515,9 @@ def _local(path: Path) -> str:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """Return the output of git in a folder; "" if git fails."""
-    # In a hook of git, these variables name another repository.
+    """Return the output of `git WORDS`, run in `folder`, or "" if git fails."""
+    # If dpaudit runs in a git hook, GIT_DIR and similar variables name the repository of the hook,
+    # not the one in `folder`.
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(  # noqa: S603  # words of this module alone, and no shell
@@ -503,8 +529,8 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _public(url: str) -> str:
-    """Return a URL without user name, password and query; "" for a URL that other machines cannot
-    reach."""
+    """Return a URL without user name, password and query, or "" for a URL that other machines
+    cannot reach."""
     short = _SCP.fullmatch(url)
     if short is not None and "://" not in url:
         url = f"https://{short[1]}/{short[2]}"

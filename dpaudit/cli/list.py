@@ -1,6 +1,7 @@
-"""`dpaudit list`: the values of options (definitions, attacks, reports, adjacencies), the
-mechanisms of a package, and the audits of a file. Values come from the tables that other commands
-use."""
+"""`dpaudit list`: list definitions, attacks, reports, adjacencies, mechanisms and audits.
+
+Values come from the tables that the other commands use.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +39,16 @@ from dpaudit.wording import did_you_mean, in_a_line, visible
 
 _COLUMN, _NAMES = 38, 18
 _SPECIMENS = "mechanisms"
-# Name of a switch of `scorers_for` -> name of the option that turns it on, if the names differ.
+# Maps a parameter of the function `scorers_for` to the dpaudit option that sets it, where the two
+# names differ.
 _OPTION = {"repeated": "repeat"}
 
 
 class ListGroup(SuggestingGroup):
-    """A group that also accepts a file of audits or mechanisms in place of a command: an argument
-    that is no command, and has the ending of such a file or names an existing file."""
+    """A group of commands whose first argument may also be a file: `dpaudit list FILE`.
+
+    A Python file lists its mechanisms; a YAML file, or any other existing file, lists its audits.
+    """
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -126,8 +130,8 @@ def definitions() -> None:
 @debug_option
 def attacks() -> None:
     """List the attacks that try to tell the inputs apart, and the installed ones for --attack."""
-    # Imported here: attacks need SciPy, whose import takes most of the time, and other lists do
-    # not.
+    # Imported inside the function: attacks import SciPy, which takes most of this command's time
+    # and which other lists do not need.
     from dpaudit.attacks.learning import scorers_for
     from dpaudit.attacks.trees import trees
     from dpaudit.attacks.user_attacks import installed_attacks
@@ -180,8 +184,9 @@ def mechanisms(package: str) -> int:
 
 
 def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
-    """Yield (name for dpaudit run, module) for a package and its modules, or for a file. A module
-    that cannot be imported is left out, with a message."""
+    """Yield (name for `dpaudit run`, module) for each public module of a package, or for a single
+    file. Print a message for each module that cannot be imported, and skip it. name: name or path
+    of the package, or path of the file."""
     make_importable(os.getcwd())  # as under `python -m`, and as dpaudit run does
     if is_file(name) and not Path(name).is_dir():
         yield name, file_module(name)
@@ -190,7 +195,8 @@ def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
     package = _package(name)
     yield name, package
     folders = getattr(package, "__path__", [])
-    # `walk_packages` skips packages that cannot be imported; messages about them follow below.
+    # `walk_packages` calls `onerror` if a package cannot be imported. The error is ignored here,
+    # since the import below fails again and prints the message.
     for module in pkgutil.walk_packages(folders, f"{name}.", onerror=lambda _: None):
         if module.name.rpartition(".")[2].startswith("_"):
             continue
@@ -201,7 +207,8 @@ def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
 
 
 def _package_name(name: str) -> str:
-    """Return the name of a package that is given by its path."""
+    """Return the import name of a package, such as `a.b`. name: that name, or the path of its
+    folder."""
     folder = Path(name)
     if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
         raise TargetError(
@@ -210,7 +217,8 @@ def _package_name(name: str) -> str:
     if not folder.is_dir() or name.isidentifier():
         return name
     if not (folder / "__init__.py").is_file() or not all(map(str.isidentifier, folder.parts)):
-        # Files are not imported from a folder without a package: that would run arbitrary scripts.
+        # A folder without __init__.py is not searched, since its files may be scripts, and an
+        # import would run them. The error suggests one file instead.
         file = next(map(str, sorted(folder.glob("[!_]*.py"))), f"{folder / 'NAME'}.py")
         raise TargetError(
             f"{name!r} is a folder, but not a package that can be imported from here; give a "
@@ -248,12 +256,13 @@ def _package(name: str) -> ModuleType:
 
 
 def _mechanisms(modules: Mapping[str, ModuleType]) -> list[tuple[str, str, Any]]:
-    """Return (module, name, object) for the mechanisms of modules: public functions that take an
-    input, and classes with a method that takes an input.
+    """Return a list of (module, name, object) for each mechanism in the modules.
 
-    Mechanisms of this project state their true privacy loss (`truth`). In a module with such
-    mechanisms, objects without a truth are tools and are left out; so are all objects of the module
-    that defines truths."""
+    A mechanism is a public function that takes an input, or a class with a method that takes an
+    input. dpaudit's own reference mechanisms state their true privacy loss in an attribute `truth`.
+    If a module has objects with this attribute, its other objects are helpers and are left out. The
+    module that defines the attribute has no mechanisms.
+    """
     every = [
         (place, name, one)
         for place, module in modules.items()
@@ -273,7 +282,8 @@ def _mechanisms(modules: Mapping[str, ModuleType]) -> list[tuple[str, str, Any]]
 
 
 def _draws(found: type) -> bool:
-    """Return whether objects of a class can be called, or have a method with a parameter."""
+    """Return whether objects of the class `found` can draw: they can be called, or have a public
+    method with a parameter."""
     if issubclass(found, BaseException) or inspect.isabstract(found):
         return False
     methods = {
@@ -287,12 +297,13 @@ def _draws(found: type) -> bool:
 
 
 def _summary(one: Any) -> str:
-    """Return the first paragraph of a docstring as one line."""
+    """Return the first paragraph of the docstring of `one` as a single line."""
     return " ".join((inspect.getdoc(one) or "").partition("\n\n")[0].split())
 
 
 def _cut(line: str) -> str:
-    """Return a line cut to the width of the terminal; the whole line if output is a pipe."""
+    """Return `line` cut to the width of the terminal, or the whole line if the output is not a
+    terminal."""
     width = shutil.get_terminal_size().columns
     if width_of(line) <= width or not sys.stdout.isatty():
         return line

@@ -1,5 +1,8 @@
-"""`dpaudit`: the start of the program, with few imports. From here on, Ctrl-C shows no traceback,
-and a process that dies never looks like a verdict."""
+"""`dpaudit`: start the program, with few imports.
+
+From here on, Ctrl-C prints no traceback, and a process that dies does not exit with the code of a
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ def main() -> None:
     """Run the command line and exit."""
     if _runs_a_command():
         _fix_hash_seed()
-    # Imported late, since it takes milliseconds and _fix_hash_seed may start the program again.
+    # Imported after `_fix_hash_seed`: that function may start the program again, and this import
+    # would cost milliseconds twice.
     import signal
 
-    # False if the process was started with Ctrl-C ignored.
+    # False if the process was started with Ctrl-C ignored, for example in the background of a
+    # script.
     heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heeds:
         signal.signal(signal.SIGINT, _end)
@@ -25,7 +30,7 @@ def main() -> None:
 
     if heeds:
         signal.signal(signal.SIGINT, watching.end_at_once)
-    # A program that only shows a text runs no code of the user, so it needs no watching process.
+    # Help and completions run no code of the user, so no second process needs to watch this one.
     only_shows = _only_shows()
     if not only_shows:
         watching.begin()
@@ -38,7 +43,8 @@ def main() -> None:
 
 
 def _only_shows() -> bool:
-    """Return whether no command runs: the shell asks for a completion, or the user for help."""
+    """Return whether the program only prints text: the user asks for help, or the shell for a
+    completion."""
     if "_DPAUDIT_COMPLETE" in os.environ:
         from dpaudit.cli.completing import begin
 
@@ -53,12 +59,9 @@ def _runs_a_command() -> bool:
 
 
 def _fix_hash_seed() -> None:
-    """Start this program again with a fixed hash seed if none is set, so that sets have the same
-    order in every run and in all processes that draw.
-
-    Do nothing if the program is neither the console script nor `python -m dpaudit`, or if its
-    interpreter ignores the variable.
-    """
+    """Start the program again with a fixed PYTHONHASHSEED if none is set. Sets then have the same
+    order in every run and in all processes that draw. Do nothing if the program is neither the
+    console script nor `python -m dpaudit`, or if its interpreter ignores PYTHONHASHSEED."""
     if os.environ.get(hash_seed.VARIABLE, "random") not in ("", "random"):
         return
     if sys.flags.ignore_environment or not sys.executable or not _is_whole_program():
@@ -72,8 +75,8 @@ def _fix_hash_seed() -> None:
 
 
 def _is_whole_program() -> bool:
-    """Return whether Python was started only for dpaudit, so that the same words start it again:
-    not by code (-c), by standard input, or by another program that calls `main`."""
+    """Return whether the same command-line arguments can start this program again. They cannot if
+    Python runs code of `-c` or of standard input, or if another program calls `main`."""
     own, given = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1], sys.argv[1:]
     if [*own, *given] != sys.orig_argv:
         return False
@@ -89,8 +92,9 @@ def _end(number: int, _: object) -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Open the null device for standard streams that are closed, so that no pipe or file gets their
-    numbers. Standard output is opened for reading, so writing to it still fails."""
+    """Open the null device for each standard stream that is closed. Otherwise the next pipe or file
+    would get the file descriptor of that stream. Standard output is opened for reading only, so
+    that writing to it still fails."""
     for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)

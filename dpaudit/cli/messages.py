@@ -1,8 +1,6 @@
-"""Texts for a terminal: messages broken into lines, texts in ASCII, and the output of mechanisms
-without repeated lines.
-
-The process that watches dpaudit imports this module, so it imports little.
-"""
+"""Prepare texts for a terminal: break messages into lines, write texts in ASCII, and leave repeated
+lines out of a mechanism's output. The process that watches dpaudit imports this module, so the
+module imports little."""
 
 from __future__ import annotations
 
@@ -13,15 +11,18 @@ import unicodedata
 from dpaudit.wording import inert
 
 _COLUMNS = 80
-# Stands for a space that must not be a line break. No message has this character, since `visible`
-# shows it as an escape.
+# Replaces each space at which a line must not break. No message contains this character, since
+# `visible` shows it as an escape sequence.
 _GLUE = "\0"
-# A word of a shell, without the punctuation of the sentence around it.
+# Matches one word of a shell command, quoted or not. A comma or full stop after it belongs to the
+# sentence around the command and is not matched.
 _WORD = r"""(?:(?<=[ =])'[^']*'|(?<=[ =])"[^"]*"|[^\s'";,.?)]|[;,.?)](?=[^\s'"]))+"""
 _FLAG = rf"(?<![\w-])--?[a-zA-Z][\w-]*(?:[ =]{_WORD})?"
-# An argument of a command. Plain words do not match, since they may belong to the sentence.
+# Matches one argument of a command: a flag, or a word with a quote, capital, digit or sign such as
+# `/`. A plain word may belong to the sentence, so it is not matched.
 _ARGUMENT = rf"(?:{_FLAG}|(?=['\"]|\S*[A-Z\d.:/=…\[{{]\S){_WORD})"
-# Texts to copy: a command, a flag with its value, a key of a file with its values.
+# Matches texts that a user may copy: a command, a flag with its value, or a YAML key with its
+# values in braces.
 _PASTED = (
     r"\bpip install(?: [\w.-]*\w)+"
     rf"|\b(?:dpaudit|pip|pytest|chmod) [\w+-]+(?: [a-z]+(?= |$))?(?: {_ARGUMENT})*|{_FLAG}"
@@ -30,8 +31,9 @@ _PASTED = (
 
 
 def folded(text: str) -> str:
-    """Return a message in lines of at most 80 columns if standard error is a terminal. Lines break
-    at spaces, but not inside a text to copy."""
+    """Return a message with line breaks after at most 80 columns, or unchanged if standard error is
+    not a terminal. Lines break at spaces, but never inside a command or another text that the user
+    may copy."""
     if not _is_terminal():
         return text
     import textwrap  # only terminals need it
@@ -79,7 +81,8 @@ _GREEK, _RAISED = "GREEK ", "<super>"
 
 
 def in_ascii(text: str) -> str:
-    """Return a text in ASCII, with a question mark for each character without such a form.
+    """Return `text` in ASCII. A question mark replaces each character that has no spelling in
+    ASCII.
 
     >>> in_ascii("ε ≥ 1 … δ ≤ 10⁻⁹, é, 漢")
     'eps >= 1 ... delta <= 10^-9, e, ?'
@@ -106,13 +109,14 @@ def _plain(character: str) -> str:
     return letter.title() if "CAPITAL" in name else letter.lower()
 
 
-# Largest number of different lines shown, and of bytes of a line.
+# Largest number of different lines of a mechanism's output that are shown.
 _SHOWN = 20
+# Largest length of a shown line, in bytes.
 _WIDTH = 500
 
 
 class Chatter:
-    """Takes the output of a mechanism in pieces and returns the lines to show, each once."""
+    """Reads the output of a mechanism piece by piece, and returns each different line only once."""
 
     def __init__(self) -> None:
         self._begun = b""
@@ -120,13 +124,15 @@ class Chatter:
         self._others = 0
 
     def heard(self, data: bytes) -> bytes:
-        """Take a piece of the output and return the complete lines that are new."""
+        """Add a piece of output. Return the lines that it completes and that did not occur
+        before."""
         *lines, begun = (self._begun + data).split(b"\n")
         self._begun = begun[: _WIDTH + 1]
         return b"".join(filter(None, map(self._counted, lines)))
 
     def summary(self) -> bytes:
-        """Return the last line, if it lacks its end, and the counts of repeated lines."""
+        """Return the text to print at the end: an unfinished last line, and how often lines were
+        repeated."""
         last = self._counted(self._begun) if self._begun else b""
         self._begun = b""
         if self._others:
@@ -141,7 +147,8 @@ class Chatter:
         return last + b"".join(repeated)
 
     def _counted(self, line: bytes) -> bytes:
-        """Count a line. Return it with its line break if it is to be shown, else b""."""
+        """Count a line. Return it with a line break if it is new and fewer than `_SHOWN` lines were
+        shown, else b""."""
         line = inert(line.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         line = line if len(line) <= _WIDTH else line[:_WIDTH] + "…".encode()
         if line in self._counts:

@@ -1,5 +1,8 @@
-"""Classes of options and commands for click. An option has a single value; a command keeps the
-words of its command line; `--help` is short, and `--help-all` is complete."""
+"""Define classes of options and commands for click.
+
+An option has a single value, a command remembers the words of its command line, `--help` is short,
+and `--help-all` is complete.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,17 @@ from dpaudit.wording import did_you_mean
 
 USUAL = "Usual options"
 SECTIONS = (USUAL, *get_args(Section))
-# Keys of click's context: the words of the command line, and whether the complete help is shown.
-_WORDS, _COMPLETE = "dpaudit.words", "dpaudit.complete_help"
-# Columns for a text in the short help, so that an option takes one line of 80 columns.
+# Key in click's context for the words of the command line.
+_WORDS = "dpaudit.words"
+# Key in click's context for whether the user asked for the complete help.
+_COMPLETE = "dpaudit.complete_help"
+# Width of an option's text in the short help, in columns. With its flag, the option fits in one
+# line of 80 columns.
 _LINE = 52
-# Largest number of options of a command whose short help lists all of them.
+# A command with at most this number of options lists all of them in its short help.
 _FEW = 8
-# Options that the command line for repeating an audit leaves out. They decide where results go, how
-# results are shown, and which audits are left out.
+# Options that do not change an audit: where results go, how they are shown, and which audits run. A
+# command line that repeats an audit omits them.
 _NOT_REPEATED = tuple(one.name for one in owned("run"))
 
 
@@ -46,8 +52,8 @@ class _Number(click.types.FloatParamType):
 
 
 def _percentage(text: str) -> str | None:
-    """Return, in words, the number that a percentage stands for: `0.99, which is 99 %` for `99%`.
-    Return None for a text that is no percentage."""
+    """Return a text that corrects a percentage, such as `0.99, which is 99 %` for `99%`. Return
+    None if `text` is not a percentage."""
     if text.endswith("%"):
         share = text.removesuffix("%").strip()
         with suppress(ArithmeticError):
@@ -61,20 +67,20 @@ NUMBER = _Number()
 
 
 class Choice(click.Choice[str]):
-    """A type of options whose value is one of a few words. The error for any other word suggests
-    the nearest valid word."""
+    """An option type whose value must be a word from a list. For any other word, the error suggests
+    the nearest word of the list."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """Return the reason why a value is refused."""
+        """Return the error message for a word that is not in the list."""
         reason = super().get_invalid_choice_message(value, ctx)
         return f"{reason}{did_you_mean(str(value), self.choices)}"
 
 
 class SingleOption(click.Option):
-    """An option that may be repeated only with the same value. Flags, and options that take
-    several values, are as in click.
+    """An option that accepts one value. If the user repeats it, all values must be equal.
 
-    section: heading in the help.
+    Options without a value, and options declared to take several values, behave as in click.
+    section: heading under which the help shows the option.
     """
 
     def __init__(self, *names: Any, section: str = SECTIONS[-1], **extra: Any) -> None:
@@ -82,7 +88,8 @@ class SingleOption(click.Option):
         self.section = section
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Have the parser keep every value that is given."""
+        """Make click's parser collect the values of all repetitions; by default it keeps the last
+        one."""
         if self.multiple or self.count or self.is_flag:
             super().add_to_parser(parser, ctx)
         else:
@@ -93,7 +100,8 @@ class SingleOption(click.Option):
     def consume_value(
         self, ctx: click.Context, opts: Mapping[str, Any]
     ) -> tuple[Any, ParameterSource]:
-        """Return the value and its source. Raises UsageError for two values that differ."""
+        """Return (value, source of the value). Raises UsageError if the option was given two
+        different values."""
         given = opts.get(self.name or "")
         self._refuse_options(ctx, given)
         if not isinstance(given, list) or self.multiple:
@@ -107,7 +115,8 @@ class SingleOption(click.Option):
         return super().consume_value(ctx, {**opts, self.name or "": given[0]})
 
     def _refuse_options(self, ctx: click.Context, given: Any) -> None:
-        """Raise UsageError if the value is the name of another option."""
+        """Raise UsageError if the given value is the name of another option: a value was
+        forgotten."""
         options = (one for one in ctx.command.params if isinstance(one, click.Option))
         known = {name for one in options for name in one.opts}
         for value in given if isinstance(given, list | tuple) else ():
@@ -123,11 +132,9 @@ option = partial(click.option, cls=SingleOption)
 
 
 class AuditCommand(click.Command):
-    """A command that remembers the words it was given, so that its line can be repeated.
-
-    `--help` lists the usual options, one line each; `--help-all` lists all options, in sections,
-    with their complete texts. A command with few options lists all of them in both.
-    """
+    """A command that remembers the words it was given, so that its command line can be printed
+    again. `--help` lists the usual options, one line each. `--help-all` lists all options in
+    sections, with their complete texts. A command with few options lists all of them in both."""
 
     def __init__(self, *args: Any, **extra: Any) -> None:
         super().__init__(*args, **extra)
@@ -177,8 +184,8 @@ def _show_complete_help(ctx: click.Context, _: click.Parameter, wanted: bool) ->
 
 
 def _in_a_line(text: str) -> str:
-    """Return the first sentence of a help text, with the default if the text states one and both
-    fit in one line."""
+    """Return the first sentence of a help text. Append the default if the help text states one and
+    the result still fits in one line."""
     first, _, rest = text.partition(". ")
     first = f"{first.removesuffix('.')}."
     default = rest.partition("Default: ")[2].partition(". ")[0].partition(", ")[0]
@@ -187,18 +194,16 @@ def _in_a_line(text: str) -> str:
 
 
 def repeating(ctx: click.Context, targets: Sequence[str], seed: int, name: str = "") -> str:
-    """Return the command line that repeats an audit of `targets`: as it was typed, without options
-    that do not change the audit.
-
-    seed: seed of the audit, which is added if it was drawn at random.  name: value of -k.
-    """
+    """Return a command line that repeats the audit of `targets`: as the user typed it, without
+    options that do not change the audit. seed: seed of the audit; it is added if it was drawn at
+    random. name: name of the one audit to run, for the option -k; "" runs all audits."""
     words = [str(ctx.info_name), *targets, *_flags(ctx, seed), *(["-k", name] if name else [])]
     return command_line(words)
 
 
 def command_line(words: Iterable[str]) -> str:
-    """Return the command line of `dpaudit` with these words, and with the hash seed of this process
-    unless it is the one that dpaudit sets."""
+    """Return the command line `dpaudit WORDS`. It begins with PYTHONHASHSEED=… if this process has
+    another hash seed than the one that dpaudit sets by default."""
     from dpaudit.outcomes.set_order import hash_seed  # imports NumPy
 
     seed = hash_seed()
@@ -207,7 +212,8 @@ def command_line(words: Iterable[str]) -> str:
 
 
 def _flags(ctx: click.Context, seed: int) -> Iterator[str]:
-    """Yield the flags of the command line that determine an audit, with their values, as typed."""
+    """Yield the flags and values, as the user typed them, of all options that can change the
+    audit."""
     given, _, order = ctx.command.make_parser(ctx).parse_args(list(ctx.meta[_WORDS]))
     drawn = isinstance(seed, DrawnSeed) or isinstance(ctx.params.get("seed"), DrawnSeed)
     left_out = {*_NOT_REPEATED, *(["seed"] if drawn else [])}

@@ -1,4 +1,5 @@
-"""`dpaudit plan`: the draws, and the time, that an audit needs to catch a leak of a given size."""
+"""`dpaudit plan`: compute how many draws, and how much time, an audit needs to catch a leak of a
+given size."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ from dpaudit.stats.power import POWER
 from dpaudit.targets.target import runs_in_another_process
 from dpaudit.wording import counted
 
-# Options that a plan decides itself or does not need.
+# Options of `dpaudit run` that `dpaudit plan` does not have: the plan sets them itself, or they
+# have no effect on it.
 _LEFT_OUT = (
     *("samples", "time", "require_power", "require_rare", "allow_underpowered", "expect"),
     *("exact", "full"),
@@ -61,19 +63,22 @@ _FLAGS = tuple(
     for one in OPTIONS.values()
     if one.flag and one.of not in ("run", "file") and one.name not in _LEFT_OUT
 )
-# Largest leak, as a multiple of the claim: a few draws show any larger leak.
+# Largest allowed value of --excess (leak divided by claimed ε). A few draws show any larger leak,
+# so no plan is needed.
 _MOST = 100
-# Shares of the draws for which a plan shows the number of draws, in addition to the share of the
-# draws in the event of the trials.
+# Probabilities of an event. For each one below the probability of the trial's event, the plan shows
+# the number of draws that such a rarer event needs.
 _RARER = (0.5, 0.1, 0.01, 0.001)
-# Larger leaks, as multiples of the claimed ε, that a message suggests if a leak of the given size
-# cannot be caught.
+# Values of --excess (leak divided by claimed ε) to try if the leak of the given size cannot be
+# caught. A message suggests the first that can be.
 _LARGER = (1.5, 2, 3, 5, 10)
-# Calls of the shortest trial: its draws, and the calls that probe the mechanism.
+# Number of calls of the mechanism in the shortest trial: its draws, and the calls made before them
+# to examine the mechanism.
 _CALLS = MINIMUM_SAMPLES + FIRST_CALLS + PROBE_CALLS
-# Seconds of drawing in which the speed is measured. If the trial made fewer draws per second than
-# `_SLOW`, the speed of the trial is used instead.
-_TIMED, _SLOW = 1.0, 1_000
+# Seconds of drawing, for each pair, in which the speed is measured.
+_TIMED = 1.0
+# Draws per second. If the last trial was slower, its own speed is used and nothing is measured.
+_SLOW = 1_000
 
 
 @click.command(
@@ -149,8 +154,8 @@ def plan_(
         rate = 0.0 if quiet else _rate(spec, found, requests)
     goals = _Goals(excess, rare, power)
     shown = _Shown(found, goals, spec.tested.points(), rate)
-    # If the user gave only --rare, a plan may lack a number of draws for the leak that is a
-    # multiple of the claimed ε.
+    # If the user gave --rare and not --excess, the command succeeds even if no number of draws
+    # catches a leak of the default --excess.
     is_asked = rare is None or ctx.get_parameter_source("excess") is not ParameterSource.DEFAULT
     is_planned = (found.samples is not None or not is_asked) and shown.samples is not None
     if quiet:
@@ -170,7 +175,8 @@ def plan_(
 
 
 def _check_rare(spec: AuditSpec, rare: float) -> None:
-    """Raise UsageError for a probability that no audit with these settings can require."""
+    """Raise UsageError if an audit with these settings could never catch an output of probability
+    `rare` that only one input gives."""
     try:
         replace(spec, require_rare=rare, allow_underpowered=False)
     except UsageError as error:
@@ -200,7 +206,7 @@ def _check(excess: float, rare: float | None, power: float, trial: int | None) -
 
 
 def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
-    """Return the audit to plan."""
+    """Return the audit for which the plan is made."""
     if target is None and "command" not in settings:
         raise UsageError(
             "the mechanism is missing: dpaudit plan mine.py:mechanism --epsilon 1",
@@ -217,18 +223,21 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     example = f"dpaudit plan {target or '--command …'} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
-    # A plan decides the number of draws, and has its own options for the leak to catch.
+    # Project settings that a plan takes over. The plan sets the number of draws itself and has its
+    # own options for the leak to catch.
     given = here().beneath(settings, ("confidence", "seed", "workers"))
     return build_spec({**named, **given})
 
 
 def _check_speed(spec: AuditSpec) -> None:
-    """Raise UsageError if the shortest trial would take longer than PATIENCE seconds. The faster of
-    two calls counts, since the first may import."""
+    """Raise UsageError if the shortest possible trial would take longer than PATIENCE seconds.
+
+    The speed comes from the faster of two calls, since the first call may import modules.
+    """
     if runs_in_another_process(spec.target):
         return
     taken = []
-    # Errors of the mechanism are ignored here, since the trial will report them.
+    # Ignore errors of the mechanism here: the trial that follows reports them.
     with kept(), kept_from_leaving(), preserved(), suppress(Exception, SystemExit):
         mechanism = load_mechanism(spec.target)
         for _ in range(2):
@@ -248,8 +257,11 @@ def _check_speed(spec: AuditSpec) -> None:
 def _result(
     requests: Requests, quiet: bool, spec: AuditSpec, *, seconds: float = math.inf
 ) -> AuditResult:
-    """Return the result of a trial. Raises MechanismError if the trial ends with an error, and
-    UsageError if it takes longer than `seconds`."""
+    """Run a trial audit and return its result.
+
+    Raises MechanismError if the trial ends with an error, and UsageError if it takes longer than
+    `seconds`.
+    """
     began = time.monotonic()
 
     def check(progress: Progress) -> None:
@@ -272,7 +284,7 @@ def _result(
 
 
 def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
-    """Return the draws per second of an audit in one process."""
+    """Return the speed of the audit in one process, in draws per second."""
     if speed(found.last) < _SLOW:  # if draws are slow, they took nearly all of the trial's time
         return speed(found.last)
     seconds = _TIMED * len(spec.pairs)
@@ -282,7 +294,7 @@ def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
 
 
 def _hopeless(found: AuditPlan) -> str:
-    """Return the reason why no number of draws is enough."""
+    """Return a text that says why no number of draws catches the leak."""
     if not found.differs or any(one.share == 0 for one in found.pairs):
         which = "this pair" if len(found.pairs) == 1 else "a pair"
         return f"{which} showed no difference in {counted(found.draws, 'draw')} of trials"
@@ -295,7 +307,8 @@ def _hopeless(found: AuditPlan) -> str:
 
 
 def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float, rate: float) -> str:
-    """Return a remedy for a missing plan. rate: draws per second."""
+    """Return advice for an audit for which no number of draws suffices. rate: speed in draws per
+    second."""
     if found.last.verdict is Verdict.VIOLATION:
         return "The trial refutes the claim already: audit it without a plan."
     if not found.differs or any(one.share == 0 for one in found.pairs):
@@ -320,7 +333,8 @@ def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float, rate
 
 
 def _command(ctx: click.Context, target: str | None, spec: AuditSpec) -> str:
-    """Return the command of the audit, without the options of a plan."""
+    """Return the command line `dpaudit run …` for the planned audit. It has the options of `dpaudit
+    plan` that `dpaudit run` shares."""
     words = shlex.split(repeating(ctx, [] if target is None else [target], spec.sampling.seed))
     kept, skipped = list[str](), False
     for word in words:
@@ -342,8 +356,9 @@ class _Goals:
     """The leaks that an audit should catch.
 
     excess: size of the leak, as a multiple of the claimed ε.
-    rare: probability of an output of only one input.
-    power: probability of catching them.
+    rare: probability of an output that only one of the two inputs can give; None if the user did
+        not ask for such outputs.
+    power: probability with which the audit should catch each leak.
     """
 
     excess: float
@@ -352,13 +367,13 @@ class _Goals:
 
 
 class _Shown:
-    """A plan in words."""
+    """Describes a plan in lines of text."""
 
     def __init__(
         self, found: AuditPlan, goals: _Goals, points: Sequence[ProfilePoint], rate: float
     ) -> None:
-        """Make the words of a plan. points: points of the claim's profile.  rate: draws per
-        second."""
+        """Compute the numbers of the plan. points: points (ε, δ) of the claim's privacy profile.
+        rate: speed in draws per second."""
         self._found, self._points, self._rate = found, points, rate
         self._excess, self._rare, self._power = goals.excess, goals.rare, goals.power
         self._rare_samples = self._for_rare()
@@ -368,7 +383,8 @@ class _Shown:
             self.samples = None
 
     def _for_rare(self) -> int | None:
-        """Return the draws that catch rare outputs on every pair; None if no number does."""
+        """Return the number of draws that catches the rare output of `_Goals.rare` on every pair.
+        None means that the user did not ask for this, or that no number of draws is enough."""
         if self._rare is None:
             return None
         pairs = self._found.pairs
@@ -379,7 +395,7 @@ class _Shown:
         return None if None in needed else max(one for one in needed if one is not None)
 
     def lines(self, command: str) -> list[str]:
-        """Return the lines of the plan. command: command of the audit, without --samples."""
+        """Return the lines of the plan. command: command line of the audit, without --samples."""
         samples = self._found.samples or 0
         return [
             *wrap(f"{samples:,} draws, about {self._time(samples)}: {self._aim()}"),
@@ -392,7 +408,9 @@ class _Shown:
         ]
 
     def only_rare(self, command: str) -> list[str]:
-        """Return the lines of a plan for rare outputs alone, if the leak cannot be planned for."""
+        """Return lines about the draws that catch a rare output of one input (--rare). Used if no
+        number of draws catches the leak of --excess. Return [] if the user did not give --rare.
+        command: command line of the audit, without --samples."""
         if self._rare is None:
             return []
         lines = ["", *self._lines_rare()]
@@ -411,7 +429,8 @@ class _Shown:
         return wrap(f"{samples:,} draws, about {self._time(samples)}: {caught}")
 
     def _flags(self) -> str:
-        """Return the flags of the audit: number of draws, and the power that this number gives."""
+        """Return the flags to add to the audit's command line: --samples, and --require-power and
+        --require-rare if the planned power is high enough for them."""
         samples = max(self._found.samples or 0, self._rare_samples or 0)
         flags = f" --samples {samples}"
         if self._power < POWER:
@@ -420,8 +439,8 @@ class _Shown:
         return flags + ("" if self._rare_samples is None else f" --require-rare {self._rare:g}")
 
     def pairs(self) -> list[str]:
-        """Return lines about the events of the trial and the draws that rarer events need; no lines
-        if the trial found no difference."""
+        """Return lines that show the event that the trial found for each pair, and the draws that a
+        rarer event needs. Return [] if the trial found no difference."""
         if not self._found.differs:
             return []
         lines = [line for one in self._found.pairs for line in self._of_pair(one)]

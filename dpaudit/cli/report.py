@@ -1,4 +1,5 @@
-"""`dpaudit report`: recheck saved results, show them again, and repeat their audits."""
+"""`dpaudit report`: check the numbers in a file of results, show its reports, and repeat its
+audits."""
 
 from __future__ import annotations
 
@@ -123,7 +124,8 @@ def report(
 
 
 def _without_a_file(ctx: click.Context, badge: str | None) -> Exception:
-    """Return the error of a command line without FILE, which --badge may have taken."""
+    """Return the error for a command line that lacks FILE. If --badge was given, its value may be
+    the file that the user meant as FILE."""
     if badge not in (None, STDOUT):
         return UsageError(
             f"--badge took {badge!r}; put FILE first: dpaudit report {badge} --badge",
@@ -133,7 +135,8 @@ def _without_a_file(ctx: click.Context, badge: str | None) -> Exception:
 
 
 def _check_badge(badge: str, file: Path, *, plain: bool) -> None:
-    """Raise UsageError if the badge cannot be made. plain: whether --badge is the only request."""
+    """Raise UsageError if no badge can be written to `badge`. file: file of results. plain: whether
+    the user asked only for a badge."""
     if not plain:
         raise UsageError(
             "--badge is printed in place of reports; leave out -q, -v and --report",
@@ -151,11 +154,12 @@ def _check_badge(badge: str, file: Path, *, plain: bool) -> None:
 
 
 def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
-    """Print a statement on each result, for others to cite, and a badge. The numbers of the results
-    were found correct before."""
+    """Print a statement on each result that others can cite, and write the badge, an image that
+    shows the verdict. Call this only after the numbers of the results have been checked."""
     from dpaudit.reports import badge as badges
 
-    # Reproducible builds set this variable, which then replaces the clock.
+    # If this variable is set, its time replaces the present time, so that the badge is the same in
+    # every build (https://reproducible-builds.org).
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     seconds = int(epoch) if epoch.isdecimal() else time.time()
     date = time.strftime("%Y-%m-%d", time.gmtime(seconds))
@@ -171,8 +175,9 @@ def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
 
 
 def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
-    """Return sentences on what the command has checked, and on what the file cannot prove.
-    errors: number of audits without a verdict."""
+    """Return sentences that say what the command has checked, and what no check of the file can
+    prove. ended: results with a verdict. errors: number of audits that ended with an error. rerun:
+    whether the audits were repeated."""
     if not ended:
         subject = "the audit" if errors == 1 else "every audit"
         return f"There was nothing to recheck: {subject} ended with an ERROR."
@@ -200,8 +205,11 @@ def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
 
 
 def read_results(file: Path) -> tuple[list[AuditResult], Planned]:
-    """Return the results in a file, and the planned number of results. Raises UsageError for a file
-    that cannot be read, and ContradictoryFile for a file that was changed."""
+    """Return the results in `file`, and how many results its run planned.
+
+    Raises UsageError if the file cannot be read, and ContradictoryFile if its numbers contradict
+    each other, so that it was changed.
+    """
     if file == Path("-") and sys.stdin is None:
         raise UsageError(
             "standard input is closed; name a file of results, or pipe one", code="file-unreadable"
@@ -239,8 +247,8 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
         return recheck(result)
     except DpauditError:
         raise
-    # Damaged beliefs of bettors may raise any exception, since reading the file does not check
-    # them.
+    # A damaged file may raise any exception here: the recorded state of the bettors is first used
+    # when wealth is recomputed, and reading the file does not check it.
     except Exception as error:
         raise UsageError(
             f"{file}: {result.name} cannot be rechecked, so the file is damaged: "
@@ -249,9 +257,9 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
         ) from error
 
 
-# Fields that a rerun need not repeat: times and processes, the request itself, names of files and
-# lines, which depend on the working directory, and a trace, which may take too long. Warnings and
-# versions are compared by themselves.
+# Fields of a result that may differ when its audit is repeated: times, number of processes, the
+# request, paths (they depend on the working directory), and the trace (it may take too long).
+# Warnings and versions are compared separately.
 _ANOTHERS = (
     "seconds", "versions", "request", "resumed", "source", "command", "workers", "notes",
     "warnings", "first_failures", "first_version", "trace", "redrawn",
@@ -259,9 +267,9 @@ _ANOTHERS = (
 
 
 def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
-    """Run an audit again with its seed, and return one sentence for each difference of the results.
-    Raises UsageError for an audit that cannot be repeated, or whose repetition would show nothing.
-    """
+    """Run an audit again with its seed. Return one sentence for each difference between the two
+    results. Raises UsageError if the audit cannot be repeated, or if its repetition would prove
+    nothing."""
     request, reason = recorded.request, _reason(recorded)
     if request is None or reason is not None:
         raise UsageError(f"{recorded.name} cannot be repeated: {reason}", code="rerun-impossible")
@@ -294,8 +302,8 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
 
 
 def _reason(recorded: AuditResult) -> str | None:
-    """Return the reason why an audit cannot be repeated, or why a repetition would show nothing;
-    None if it can be repeated."""
+    """Return the reason why an audit cannot be repeated or why its repetition would prove nothing,
+    or None if it can be repeated."""
     if recorded.request is None:
         return (
             "the file does not hold the request of the audit (the audit was started from Python, "
@@ -312,7 +320,8 @@ def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
     names = [name for name in _names(recorded) if name != "ending"]
     by_pair = () if recorded.certificates else ("by_pair",)
     yield from _differences("", [*names, "verdict", "error", *by_pair], recorded, again)
-    # A resumed run has the warnings of its journal, too.
+    # A resumed run also has warnings from the run that wrote its journal; a repetition without a
+    # journal cannot give them.
     kept = [one for one in recorded.warnings if not recorded.resumed or one in again.warnings]
     yield from _differences("", ("warnings",), replace(recorded, warnings=tuple(kept)), again)
     if len(recorded.certificates) != len(again.certificates):
@@ -330,7 +339,7 @@ def _names(record: AuditResult | Certificate) -> list[str]:
 
 def _differences(where: str, names: Iterable[str], one: Any, other: Any) -> Iterator[str]:
     for name in names:
-        # Values are compared in the encoding of files, where NaN equals NaN and a tuple equals a
+        # Compare values in the form that files have, where NaN equals NaN and a tuple equals a
         # list.
         before, after = encode(getattr(one, name)), encode(getattr(other, name))
         if before != after:

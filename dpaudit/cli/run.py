@@ -1,4 +1,4 @@
-"""`dpaudit run`: audit a mechanism, or the audits of configuration files."""
+"""`dpaudit run`: audit one mechanism, or run all audits that configuration files list."""
 
 from __future__ import annotations
 
@@ -101,8 +101,9 @@ def run(
 
 
 def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
-    """Return the number of failed audits after which the run stops; None if it never stops early.
-    Raises UsageError if -x and --maxfail disagree."""
+    """Return the number of failed audits after which the run stops, or None if it never stops
+    early. maxfail: value of --maxfail. exitfirst: whether -x was given. Raises UsageError if they
+    disagree."""
     OPTIONS["maxfail"].verify(maxfail)
     if exitfirst and maxfail not in (None, 1):
         raise UsageError(
@@ -120,9 +121,9 @@ def finished(
     results: Results,
     most: int | None = None,
 ) -> int:
-    """Print and save each result when its audit has ended; return the exit code of the run.
+    """Print and save each result when its audit has ended. Return the exit code of the run.
 
-    most: number of failed audits after which the other audits are left out; None: no limit.
+    most: number of failed audits after which the remaining audits are left out; None: no limit.
     """
     seen: list[AuditResult] = []
     codes: list[int] = []
@@ -133,8 +134,8 @@ def finished(
             codes.append(code)
             if len(seen) < len(specs):
                 results.keep()
-            # An audit is open if Holm's procedure may still refute its claim, which depends on the
-            # other audits of its family: print it when all of them have ended.
+            # Do not print an open audit yet: Holm's procedure may still refute its claim once all
+            # other audits that share its false-alarm probability have ended.
             if not is_open(result):
                 printer.show(result)
             if most is not None and sum(map(bool, codes)) >= most:
@@ -148,8 +149,8 @@ def finished(
         final = _final(seen, len(specs), results)
         results.finish()
         for before, after in zip(seen, final, strict=True):
-            # Print open audits, too (Holm's procedure may still refute them). Without the missing
-            # audits, each is judged at its own share of the error probability.
+            # The run was interrupted, so audits are still open: Holm's procedure needs the missing
+            # audits. Print each at its own share of the false-alarm probability.
             if is_open(before):
                 printer.show(after)
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
@@ -171,10 +172,10 @@ def finished(
 
 
 def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[AuditResult]:
-    """Return the final results, and put them into `results`.
+    """Return the final results, and store them in `results`.
 
     If all planned audits have ended, Holm's procedure decides the verdicts of audits that share one
-    error probability. Otherwise results stay as they are.
+    false-alarm probability. Otherwise the results do not change. planned: number of planned audits.
     """
     if len(seen) < planned:
         return list(seen)
@@ -193,7 +194,8 @@ def _requested(
     *,
     familywise: bool,
 ) -> list[AuditSpec]:
-    """Return the requested audits. All configuration files are read before the first audit runs."""
+    """Return the audits that the command line asks for. All configuration files are read before the
+    first audit runs."""
     if _are_files(targets):
         paths = [Path(target) for target in targets]
         return _from_files(ctx, paths, settings, project, familywise=familywise)
@@ -219,7 +221,8 @@ def _requested(
             code="arguments-wrong",
         )
     if targets:
-        # Raises TargetError for a target that names no function, before errors about missing flags.
+        # A target without the name of a function gives a TargetError here, before any error about
+        # missing flags.
         split(targets[0])
     target = targets[0] if targets else "--command …"
     example = f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
@@ -234,8 +237,8 @@ def _are_files(targets: Sequence[str]) -> bool:
 
 
 def _check_no_other_file(target: str) -> None:
-    """Raise UsageError if a target is not an import path but a folder, a file of results (.json) or
-    a file of settings (.toml, .ini, .cfg)."""
+    """Raise UsageError if `target` is a folder, a file of results (.json), or a settings file
+    (.toml, .ini, .cfg). A target is an import path or a YAML file."""
     path = Path(target)
     if target and path.is_dir() and not (path / "__init__.py").is_file():  # no package
         inside = [*sorted(path.glob("[!.]*.y*ml")), *sorted(path.glob("[!.]*/[!.]*.y*ml"))]
@@ -272,7 +275,8 @@ def _from_files(
     *,
     familywise: bool,
 ) -> list[AuditSpec]:
-    # Imported here, since an audit of a target on the command line does not need PyYAML.
+    # Imported inside the function, since an audit of a TARGET on the command line does not need
+    # PyYAML.
     from dpaudit.config.loading import load_config
 
     seen: dict[Path, Path] = {}
@@ -286,7 +290,8 @@ def _from_files(
     for path in paths:
         specs = load_config(path, settings, familywise=familywise, project=project)
         for spec in specs:
-            # A command line that runs only this audit.
+            # Store the command line that runs only this audit. -k gets `=NAME` if the plain name
+            # would select other audits, too.
             name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
             command = repeating(ctx, [str(path)], spec.sampling.seed, name)
             loaded.append((path, replace(spec, command=command)))
@@ -305,10 +310,12 @@ def journaled(
     seed: int | None,
     project: Project,
 ) -> list[AuditSpec]:
-    """Return the audits with the settings of their journals. If the command line names no folder
-    for journals, the project's folder is used, if any, and the run resumes from it.
+    """Return the audits, set up to write and resume journals as the command line or the project
+    asks.
 
-    seed: seed of the command line. Raises UsageError for a journal of another audit.
+    A journal is a file that records the draws of an audit, so that an interrupted run can continue.
+    If --journal is missing and the project has a folder for journals, the run uses it and resumes.
+    seed: value of --seed. Raises UsageError if a journal belongs to another audit.
     """
     if journal is None and project.journal is not None:
         journal, resume = project.journal, True
@@ -323,7 +330,7 @@ def journaled(
 
 
 def forget(specs: Sequence[AuditSpec]) -> None:
-    """Remove the journals of a run that has ended, so that the next run makes new draws."""
+    """Remove the journals of a completed run, so that the next run makes new draws."""
     for spec in specs:
         if spec.journaling.journal is not None:
             from dpaudit.auditing.journal_file import remove
@@ -332,8 +339,11 @@ def forget(specs: Sequence[AuditSpec]) -> None:
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:
-    """Return the audits whose name contains the pattern, ignoring case. The pattern `not x` selects
-    names without x, `=x` the audit with exactly this name. None selects all audits."""
+    """Return the audits that the value of -k selects; None selects all of them.
+
+    The pattern `x` selects names that contain x in any case, `not x` all other names, and `=x` the
+    audit that is named exactly x.
+    """
     if pattern is None:
         return list(specs)
     if pattern.startswith("="):
@@ -345,6 +355,6 @@ def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec
 
 
 def _names(spec: AuditSpec) -> tuple[str, ...]:
-    """Return the name of an audit, and the name as a printed command has it: with escapes in place
-    of control characters."""
+    """Return the name of an audit, and the name as printed commands spell it, with control
+    characters written as escapes. -k accepts both."""
     return spec.name, unglued(pasted(f"-k {spec.name}")).removeprefix("-k ")

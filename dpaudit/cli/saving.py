@@ -1,5 +1,8 @@
-"""Write results to the destinations of --report and --json: to files after each audit, or to
-standard output at the end. Files are checked before the first audit, and replaced as a whole."""
+"""Write results to the files of --report and --json, or to standard output.
+
+Files are checked before the first audit. They are written after each audit, always as a whole, so
+that no reader sees half a file. Standard output is written at the end of the run.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,17 @@ from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.registry import FORMATS, Format, parse_report
 
 STDOUT = "-"
-# Environment variable that names the file for the summary of a step of GitHub Actions, and the
-# largest size of this file in bytes.
+# Environment variable in which GitHub Actions names the file for the summary of a step.
 _SUMMARY = "GITHUB_STEP_SUMMARY"
+# Size that GitHub allows for this file, in bytes.
 _LARGEST_SUMMARY = 2**20
 
 
 class Destination(NamedTuple):
-    """A format and a file. is_added: append to the file if possible, without an error if not, since
-    the user did not ask for this file."""
+    """A report format and the file to write it to.
+
+    is_added: append to the file, and ignore errors, since dpaudit and not the user chose this file.
+    """
 
     format: Format
     file: str
@@ -40,18 +45,16 @@ def destinations(
     inputs: Iterable[str | Path],
     formats: Collection[str] = FORMATS,
 ) -> list[Destination]:
-    """Return the destinations of results. Raises UsageError for a file that cannot be written, so
-    that no audit runs in vain.
-
-    inputs: files that must not be replaced.  formats: formats that the command writes.
-    """
+    """Return the destinations of results. Raises UsageError for a file that cannot be written,
+    before any audit runs. inputs: files that must not be replaced. formats: the formats that the
+    command supports."""
     given = [parse_report(text, formats) for text in reports]
     given += [] if json is None else [(FORMATS["json"], json)]
     inputs, found = set(inputs), list[Destination]()
     for form, file in given:
         if file != STDOUT:
             check_writable(file, inputs)
-        # Absolute, since a mechanism may change the working directory.
+        # Make the path absolute now, since a mechanism may change the working directory.
         place = file if file == STDOUT else str(Path(file).absolute())
         if any(_is_same(place, one.file) for one in found):
             if file == STDOUT:
@@ -73,15 +76,15 @@ def destinations(
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Return whether two paths lead to the same place."""
+    """Return whether two paths lead to the same file, for example by a symbolic link."""
     return one == other or (
         STDOUT not in (one, other) and Path(one).resolve() == Path(other).resolve()
     )
 
 
 def _summary() -> list[Destination]:
-    """Return a list with the summary of the step as a destination if GitHub Actions runs this
-    program; else an empty list."""
+    """Return a list with one destination, the step summary of GitHub Actions, or [] if the program
+    does not run in GitHub Actions."""
     file = os.environ.get(_SUMMARY)
     if not file:
         return []
@@ -89,30 +92,31 @@ def _summary() -> list[Destination]:
 
 
 class Results:
-    """Results to be written to files, or to standard output (`-`)."""
+    """The results of a run, and the destinations that they are written to: files, or standard
+    output (`-`)."""
 
     def __init__(self, to: Iterable[Destination], stdout: TextIO, planned: int = 1) -> None:
         """Begin without results. planned: number of results of a complete run."""
         self._entries: dict[Destination, list[Any]] = {one: [] for one in to}
         self._planned = planned
-        # Names of audits that were left out because the run stopped early.
+        # Names of audits that were not run because the run stopped early.
         self.not_run: Sequence[str] = ()
         self._stdout = stdout
         self._kept: Path | None = None
 
     @property
     def beside(self) -> TextIO:
-        """The stream for the text report: standard error if another report goes to standard output,
-        else standard output."""
+        """Return the stream for the text report: standard error if another report goes to standard
+        output, else standard output."""
         return sys.stderr if any(one.file == STDOUT for one in self._entries) else self._stdout
 
     def add(self, result: AuditResult) -> None:
-        """Add a result."""
+        """Add a result to the report of each destination."""
         for to, entries in self._entries.items():
             entries.append(to.format.entry(result))
 
     def replace(self, place: int, result: AuditResult) -> None:
-        """Replace the result with this index."""
+        """Replace the result with the index `place`."""
         for to, entries in self._entries.items():
             entries[place] = to.format.entry(result)
 
@@ -128,14 +132,18 @@ class Results:
                     write_whole(path, _bytes(self._text(to, entries)), lasting=False)
 
     def finish(self) -> None:
-        """Write all results. Without results, files are written too, since a file of an earlier run
-        would look like one of this run. Raises UsageError if a file cannot be written."""
+        """Write all results. Raises UsageError if a file cannot be written.
+
+        Files are written even if there are no results: a file of an earlier run would otherwise
+        look like the file of this run.
+        """
         for to, entries in self._entries.items():
             text = self._text(to, entries)
             if to.is_added:
                 add_at_end(Path(to.file), _bytes(text))
             elif to.file == STDOUT:
-                # Programs read UTF-8, whatever the encoding of the terminal is.
+                # Text for a person is written in the encoding of the terminal. Formats for
+                # programs, such as JSON, are always UTF-8.
                 shown = text if to.format.is_prose else _bytes(text)
                 click.echo(shown, nl=False, file=self._stdout)
                 if self._kept is not None:
@@ -149,8 +157,8 @@ class Results:
         return to.format.document(entries, self._planned, self.not_run)
 
     def _aside(self) -> Path:
-        """Return a temporary file for the results so far. If this process dies, the process that
-        watches it prints this file to standard output."""
+        """Return the path of a temporary file for results that belong on standard output. If this
+        process dies, its parent process prints the file to standard output."""
         if self._kept is None:
             number, path = tempfile.mkstemp(prefix="dpaudit-")
             os.close(number)
@@ -160,23 +168,27 @@ class Results:
 
 
 def add_at_end(path: Path, content: bytes) -> None:
-    """Append to a file, if it can be written and stays below the largest size of a summary."""
+    """Append `content` to the file at `path`. Do nothing if the file cannot be written or would
+    reach `_LARGEST_SUMMARY` bytes, the limit of GitHub Actions."""
     with suppress(OSError):
         before = path.read_bytes() if path.exists() else b""
         if len(before) + len(content) < _LARGEST_SUMMARY:
             with path.open("ab") as file:
-                # The text begins with a heading, which must begin a line.
+                # The new content begins with a Markdown heading, which must be at the beginning of
+                # a line.
                 file.write(b"\n" + content if before[-1:] not in (b"", b"\n") else content)
 
 
 def _bytes(text: str) -> bytes:
-    """Return text as UTF-8, with escapes for characters that have no encoding."""
+    """Return `text` in UTF-8. A character that UTF-8 cannot encode is written as an escape
+    sequence."""
     return text.encode(errors="backslashreplace")
 
 
 def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
-    """Raise UsageError if a file cannot be written at `path`, or would replace an input. path: as
-    the user wrote it; a Path would drop a slash at the end."""
+    """Raise UsageError if no file can be written at `path`, or if it would replace one of the files
+    `inputs`. path: path as the user typed it. A pathlib.Path would drop a slash at the end, which
+    shows that the user meant a folder."""
     if str(path).endswith(("/", os.sep)):
         example = Path(path) / "results.json"
         raise UsageError(
@@ -195,7 +207,8 @@ def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
 
 @contextmanager
 def _writing(path: Path, kind: type[DpauditError] = UsageError) -> Iterator[None]:
-    """Turn errors of the system about a path into an error of the given kind."""
+    """Within the `with` block, turn operating-system errors about `path` into errors of the class
+    `kind`."""
     try:
         yield
     except (OSError, RuntimeError) as error:  # a RuntimeError for links that lead to themselves
@@ -230,10 +243,10 @@ def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
 
 
 def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
-    """Replace a file atomically, so that readers see either the old or the new content.
+    """Replace a file atomically: readers see either the old content or the new content.
 
-    lasting: wait until the content is on the disk.  Raises DpauditError; `check_writable` has
-    raised UsageError before the work.
+    lasting: wait until the content is on the disk. Raises DpauditError if the file cannot be
+    written; a UsageError is not needed here, since `check_writable` has raised it before the run.
     """
     with _writing(path, DpauditError):
         temporary = _beside(path)
@@ -250,8 +263,10 @@ def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
 
 
 def write_together(texts: Mapping[Path, bytes]) -> None:
-    """Write several files, or leave all files as they were. All contents are on the disk before the
-    first file is replaced."""
+    """Write several files, or change none if one cannot be written.
+
+    All contents are on the disk before the first file is replaced. texts: contents by path.
+    """
     made: list[Path] = []
     temporary: dict[Path, Path] = {}
     kept: list[tuple[Path, Path | None]] = []
@@ -294,6 +309,7 @@ def _remove(paths: Iterable[Path]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    # In the same folder, since a rename is atomic only within one file system.
+    # Use the folder of the target for the temporary file, since a rename is atomic only within one
+    # file system.
     target = path.resolve()
     return target.with_name(f".{target.name}.{os.getpid()}.tmp")

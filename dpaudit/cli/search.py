@@ -1,4 +1,4 @@
-"""`dpaudit search`: find the pair of neighbouring inputs that leaks most, then audit it."""
+"""`dpaudit search`: find the pair of neighbouring inputs that leaks most, then audit this pair."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from dpaudit.config.project import Project, here
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 
-# Options that `dpaudit run` has and a search has not: they name the inputs, avoid draws, or concern
-# several audits.
+# Options of `dpaudit run` that `dpaudit search` does not have: those that give the inputs, avoid
+# draws, or concern several audits.
 _LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise", "exitfirst", "maxfail")
 _FLAGS = tuple(one.name for one in OPTIONS.values() if one.flag and one.name not in _LEFT_OUT)
 

@@ -1,4 +1,5 @@
-"""`dpaudit sensitivity`: neighbouring inputs whose answers are further apart than claimed."""
+"""`dpaudit sensitivity`: find two neighbouring inputs whose answers differ by more than the claimed
+sensitivity."""
 
 from __future__ import annotations
 
@@ -112,7 +113,7 @@ def sensitivity(
     split(function)
     settings = given_settings(ctx, flags)
     named = {name: settings[name] for name in _TARGET if name in settings}
-    # Made absolute before the search, since a function may change the working directory.
+    # Make the path absolute now, since the user's function may change the working directory.
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()
     with reported(lambda path: "", OPTIONS):
@@ -137,7 +138,7 @@ def sensitivity(
 
 
 def _claimed(text: str) -> Fraction | float:
-    """Return a number, also where it is written as a fraction."""
+    """Return the claimed sensitivity as a number. The text may be a fraction such as 1/3."""
     try:
         return Fraction(text.replace("_", "")) if "/" in text else float(text)
     except (ValueError, ZeroDivisionError):

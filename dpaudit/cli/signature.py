@@ -1,5 +1,6 @@
-"""Reads a signature and a docstring for init, without calling the mechanism: missing arguments, and
-two neighbouring inputs to begin with."""
+"""Read the signature and docstring of a mechanism for `dpaudit init`, without calling the
+mechanism. They show which arguments are missing, and suggest two neighbouring inputs for a first
+audit."""
 
 from __future__ import annotations
 
@@ -24,16 +25,17 @@ from dpaudit.targets.parameters import BATCH, RNG, calling
 from dpaudit.targets.target import ImportedTarget
 from dpaudit.wording import did_you_mean
 
-# Names of parameters that take a random generator.
+# Names of parameters that receive a random generator.
 _GENERATORS = ("prng", "generator", "random_state", "random_generator")
-# Names of parameters that take a number of the claim or of the noise, not the input.
+# Names of parameters that receive a privacy parameter or a noise scale, and so never the input.
 _NO_DATA = (
     *(one.name for one in claim_parameters() if one.has_flag),
     "eps",
     "scale",
     "sensitivity",
 )
-# Numbers of a claim. A parameter with such a name takes that number, even if it has a default.
+# Names of the numbers in a claim, such as epsilon and delta. A parameter of the mechanism with such
+# a name receives the claimed number, even if it has a default.
 CLAIMED = tuple(one.name for one in claim_parameters() if one.has_flag and one.forms == ("number",))
 _GENERATOR_TYPE = "Generator"
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -47,11 +49,15 @@ Parameters = dict[str, Parameter]
 class Reading:
     """The properties of a mechanism that its signature and docstring show.
 
-    target: the mechanism, with the factory, method and generator that the signature shows; missing
-    arguments are FILL_IN.  parameters: parameters of the call that draws; empty if unknown.
-    dataset: parameter for the input.  init, params: names of missing arguments of the constructor
-    and of the call.  methods: methods that may draw, if there are several.  document: docstring.
-    defaults: defaults of parameters that are named like a number of a claim.
+    target: the mechanism, with the factory, method and random generator that the signature shows.
+        Missing arguments are FILL_IN.
+    parameters: parameters of the function that draws; empty if they are unknown.
+    dataset: parameter that takes the input; None if unknown.
+    init: names of missing arguments of the constructor.
+    params: names of missing arguments of the function that draws.
+    methods: names of the methods that may draw, if there are several.
+    document: docstring of the function that draws.
+    defaults: defaults of parameters that are named like a parameter of a claim, such as epsilon.
     """
 
     target: ImportedTarget
@@ -65,16 +71,16 @@ class Reading:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the mechanism can be made and called."""
+        """Return whether no argument of the constructor or of the call is missing."""
         return not (self.init or self.params or self.methods)
 
 
 def read(target: ImportedTarget, known: Mapping[str, Any]) -> Reading:
-    """Return a mechanism's parameters and missing arguments, from its signature and docstring.
+    """Return the `Reading` of a mechanism: its parameters and missing arguments.
 
-    Raises TargetError for a mechanism that no audit can call.
-    known: numbers of the claim, FILL_IN for a missing number. Parameters with these names get them
-        if no other value is given, even if they have a default.
+    known: values of the claim's parameters, such as {"epsilon": 1.0}, with FILL_IN for a missing
+    value. An argument with such a name gets this value, unless the user gave another one; the
+    argument's default does not count. Raises TargetError for a mechanism that no audit can call.
     """
     found = resolve(target.path)
     is_class = inspect.isclass(found)
@@ -96,7 +102,8 @@ def read(target: ImportedTarget, known: Mapping[str, Any]) -> Reading:
 
 
 def claimed_defaults(found: Any) -> dict[str, Any]:
-    """Return the numeric defaults of parameters that are named like a number of a claim."""
+    """Return {name: default} for parameters of the callable `found` that have a number as default
+    and are named like a parameter of a claim, such as epsilon."""
     return {
         name: one.default
         for name, one in parameters_of(found).items()
@@ -109,8 +116,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _built(target: ImportedTarget, found: Any, *, is_guessed: bool) -> Callable[..., Any]:
-    """Return the function that draws. is_guessed: only the signature shows that the target is a
-    factory."""
+    """Return the function that draws. is_guessed: the user did not say that the target is a
+    factory; its signature suggests it."""
     try:
         return build(target)
     except TargetError as error:
@@ -130,7 +137,7 @@ def _built(target: ImportedTarget, found: Any, *, is_guessed: bool) -> Callable[
 
 
 def parameters_of(function: Any) -> Parameters:
-    """Return the parameters of a function; none if its signature cannot be read."""
+    """Return the parameters of a function by name, or {} if Python cannot read its signature."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -138,7 +145,7 @@ def parameters_of(function: Any) -> Parameters:
 
 
 def annotation_of(parameter: Parameter) -> str:
-    """Return the annotation of a parameter as text; "" if there is none."""
+    """Return the type annotation of a parameter as text, or "" if it has none."""
     kind = parameter.annotation
     if kind is Parameter.empty:
         return ""
@@ -147,7 +154,8 @@ def annotation_of(parameter: Parameter) -> str:
 
 
 def _is_factory(found: Any) -> bool:
-    """Return whether the signature shows that a function returns a mechanism, not an output."""
+    """Return whether the callable `found` is a function that makes a mechanism: it is annotated to
+    return a function, or has no parameters."""
     if not inspect.isfunction(found):
         return False
     returned = found.__annotations__.get("return", "")
@@ -159,8 +167,10 @@ def _is_factory(found: Any) -> bool:
 def _made(
     maker: Any, target: ImportedTarget, known: Mapping[str, Any]
 ) -> tuple[ImportedTarget, tuple[str, ...]]:
-    """Return a target with the arguments of its constructor, and the names of missing ones."""
-    # The constructor itself checks arguments that are given by position.
+    """Return the target with all arguments of its constructor, and the names of the missing
+    arguments."""
+    # Positional arguments are left unchanged; the constructor itself raises an error if one is
+    # missing.
     if isinstance(target.init, list | tuple):
         return target, ()
     given = dict(target.init or {})
@@ -173,11 +183,12 @@ def _made(
 def _filled(
     parameters: Mapping[str, Parameter], given: Iterable[str], known: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return arguments to write down in addition to those given: parameters without a default, and
-    parameters named like a number of the claim.
+    """Return {name: value} for arguments to add to those that the user gave.
 
-    The latter get the claim's number, since their default may differ from it. If the claim has no
-    such number, the default is written down, so that it is visible.
+    An argument without a default gets FILL_IN. An argument that is named like a parameter of the
+    claim, such as epsilon, gets the claimed number, since its default may differ. If the claim
+    lacks this parameter, the argument gets its default, so that the user sees the default in the
+    file.
     """
     filled = {name: known.get(name, FILL_IN) for name in _unfilled(parameters, given)}
     for name, one in parameters.items():
@@ -199,19 +210,22 @@ def _unfilled(parameters: Mapping[str, Parameter], given: Iterable[str]) -> list
 
 
 def _method(found: type, target: ImportedTarget) -> tuple[ImportedTarget, tuple[str, ...]]:
-    """Return a target with the method that draws, and (). If several methods may draw, return the
-    target unchanged and the names of these methods."""
+    """Return (target, ()), with the only public method that can draw set in the target.
+
+    If there are several such methods, return the unchanged target and the names of the methods.
+    """
     if any("__call__" in vars(base) for base in found.__mro__):
         return target, ()
     own = [one for one in public_callables(found) if not inspect.isclass(getattr(found, one))]
     if len(own) > 1:
         return target, tuple(own)
-    # Without any method, `build` raises the error.
+    # If the class has no method, the target keeps `call=None`, and `build` raises the error later.
     return replace(target, call=own[0] if own else None), ()
 
 
 def _unbound(found: Any, target: ImportedTarget) -> Callable[..., Any]:
-    """Return a function with the signature of a method of an object that cannot be made yet."""
+    """Return a stand-in with the signature of a method. Used if the constructor lacks arguments, so
+    that no object exists yet whose method could be read."""
     name = target.call or "__call__"
     method = getattr(found, name, None)
     if method is None:
@@ -239,8 +253,9 @@ def _called(
     known: Mapping[str, Any],
     missing: tuple[str, ...],
 ) -> Reading:
-    """Return the `Reading` of a mechanism: target, parameters and missing arguments of the function
-    that draws. Its arguments are checked as in an audit."""
+    """Return the `Reading` of a mechanism whose drawing function is `function`. The function's
+    arguments are checked as in an audit. known: values of the claim's parameters. missing: names of
+    missing arguments of the constructor."""
     parameters = parameters_of(function)
     document = inspect.getdoc(function) or ""
     if not parameters:
@@ -258,7 +273,8 @@ def _called(
 
 
 def _with_generator(parameters: Parameters, target: ImportedTarget) -> ImportedTarget:
-    """Return a target with the parameter that takes a generator, if it is not called rng."""
+    """Return the target with `rng_arg` set to the parameter that takes a random generator. A
+    parameter named rng needs no `rng_arg`."""
     if target.rng_arg is not None or RNG in parameters:
         return target
     found = next((name for name, one in parameters.items() if _is_generator(one)), None)
@@ -268,8 +284,9 @@ def _with_generator(parameters: Parameters, target: ImportedTarget) -> ImportedT
 
 
 def _with_data(parameters: Parameters, target: ImportedTarget) -> ImportedTarget:
-    """Return a target with the parameter that takes the input, if the first one does not: it is a
-    generator, a number of a claim, or keyword-only."""
+    """Return the target with `data_arg` set to the parameter that takes the input, if that is not
+    the first parameter. The first parameter cannot take the input if it is a random generator, a
+    parameter of the claim, or keyword-only."""
     if target.data_arg is not None:
         return target
     beside = (target.rng_arg or RNG, target.batch_arg or BATCH, *_NO_DATA)
@@ -286,7 +303,9 @@ def _is_generator(parameter: Parameter) -> bool:
 
 
 def _dataset(parameters: Parameters, target: ImportedTarget) -> Parameter | None:
-    """Return the parameter that takes the input: data_arg, else the first without another use."""
+    """Return the parameter that takes the input: `data_arg` of the target, or else the first
+    parameter that takes neither the random generator nor the batch size. None if there is no such
+    parameter."""
     if target.data_arg is not None:
         return parameters.get(target.data_arg)
     beside = (target.rng_arg, target.batch_arg)
@@ -298,10 +317,11 @@ def _dataset(parameters: Parameters, target: ImportedTarget) -> Parameter | None
 class Guess:
     """Two guessed inputs.
 
-    d1, d2: the inputs, if `has_inputs`.
-    form: form of the inputs, as in the option `as`.
-    adjacency: relation of the inputs.
-    why: source of the guess, in words.
+    d1, d2: the inputs; they count only if `has_inputs`.
+    form: value of the key `as`, such as array, to which both inputs are converted; None if they are
+        not converted.
+    adjacency: neighbouring relation of the two inputs.
+    why: reason for the guess, as words for a comment in the configuration file.
     """
 
     d1: Any = None
@@ -313,7 +333,8 @@ class Guess:
 
 
 def _rows(*values: Any, form: str | None = None) -> Guess:
-    """Return a guess: d1 is a list of the values, d2 the same list without its last record."""
+    """Return a guess in which d1 is the list of `values`, and d2 the same list without its last
+    value."""
     return Guess(list(values), list(values[:-1]), True, form, "add-remove")
 
 
@@ -321,18 +342,19 @@ def _single(d1: Any, d2: Any) -> Guess:
     return Guess(d1, d2, True)
 
 
-# The last record is 1, the largest value that most mechanisms take.
+# Example inputs for whole and real numbers. The last record, which d2 lacks, is 1: most mechanisms
+# clip values above 1.
 _WHOLE, _REAL = _rows(0, 1, 1), _rows(0.0, 1.0, 1.0)
 _ARRAY = _rows(0.0, 1.0, 1.0, form="array")
-# (pattern of a type, inputs to propose for it). The first pattern that matches counts. Types of
-# rows come before types of values, since list[int] matches both.
+# Pairs (regular expression for the text of a type, inputs to propose). The first match counts.
+# Types of collections come before types of numbers, since the text `list[int]` matches both.
 _TYPES: tuple[tuple[str, Guess], ...] = (
     (r"pandas|\bpd\.|^(pandas )?data ?frame", Guess(form="pandas")),
     (r"polars|\bpl\.", Guess(form="polars")),
     (r"\b(ndarray|nd_?array|array_?-?like|array)\b.*\bint", _rows(0, 1, 1, form="array")),
     (r"ndarray|\barray|arraylike", _ARRAY),
     (r"\b(dict|mapping|set|frozenset|series)\b", Guess()),
-    # The entries of a tuple of fixed length have different meanings, so no inputs are guessed.
+    # Each entry of a tuple of fixed length has its own meaning, so no inputs can be guessed.
     (r"\btuple\[[^\]]*,(?!\s*\.\.\.)", Guess()),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\b(list|tuple|dict|mapping)\b", Guess()),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\bbool", _rows(True, False, True)),
@@ -352,7 +374,7 @@ _BITS = re.compile(r"(bit|b|secret|truth|answer|is_\w+|has_\w+)$", re.IGNORECASE
 _NUMBERS = re.compile(
     r"(n|count|\w+_count|total|sum|x|y|v|value|number|score|query)$", re.IGNORECASE
 )
-# Types in docstrings in the styles of numpydoc, Google and Sphinx.
+# Matches the type of a parameter in a docstring in the style of numpydoc, Google or Sphinx.
 _STATED = (
     r"^\s*{name}\s*:\s*(?P<type>\S.*)$",
     r"^\s*{name}\s*\((?P<type>[^)]*)\)\s*:",
@@ -362,8 +384,11 @@ _STATED = (
 
 
 def guess(reading: Reading, works: Callable[[Guess], bool] | None) -> Guess:
-    """Return two neighbouring inputs that the mechanism may accept. works: returns whether it
-    accepts them; None if it cannot be called yet."""
+    """Return two neighbouring inputs that the mechanism may accept.
+
+    works: function that returns whether the mechanism accepts a guess; None if the mechanism cannot
+    be called yet.
+    """
     parameter = reading.dataset
     if parameter is None:
         return Guess()
@@ -380,8 +405,11 @@ def guess(reading: Reading, works: Callable[[Guess], bool] | None) -> Guess:
 
 
 def fitting(found: Guess, adjacency: Adjacency | None) -> Guess:
-    """Return inputs that satisfy a relation: the guess, or the guess with another last record in
-    d2, or no inputs."""
+    """Return a guess that satisfies the neighbouring relation `adjacency`.
+
+    It is `found` itself, or `found` with another last record in d2, or a guess without inputs if
+    neither satisfies the relation.
+    """
     if not found.has_inputs or adjacency is None:
         return found
     others = [found]
@@ -404,8 +432,8 @@ def _because(found: Guess, why: str) -> Guess:
 
 
 def _by_type(parameter: Parameter, document: str) -> Iterator[tuple[str, Guess | None]]:
-    """Yield (source in words, inputs that fit the type) for each source of the type of a parameter:
-    annotation, docstring and default."""
+    """Yield (source, guess) for each source that states the type of a parameter: annotation,
+    docstring and default. The guess is None if the type is unknown."""
     annotation = annotation_of(parameter)
     if annotation and annotation not in ("Any", "typing.Any", "object"):
         yield f"its annotation {annotation!r}", _of_type(annotation)
@@ -418,14 +446,15 @@ def _by_type(parameter: Parameter, document: str) -> Iterator[tuple[str, Guess |
 
 
 def _of_type(words: str) -> Guess | None:
-    """Return inputs for a type: no inputs for a type that needs special ones, None for an unknown
-    type."""
+    """Return a guess for the type that `words` describe, such as `list[int]`. Return an empty guess
+    if only the user can make such inputs, and None for an unknown type."""
     found = (one for pattern, one in _TYPES if re.search(pattern, words, re.IGNORECASE))
     return next(found, None)
 
 
 def _by_name(parameter: Parameter) -> Iterator[Guess]:
-    """Yield inputs that fit the name of a parameter, the most likely first."""
+    """Yield guesses that fit the name of a parameter, such as `ages`; the most likely guess comes
+    first."""
     name = parameter.name
     if parameter.kind is Parameter.VAR_POSITIONAL:
         return

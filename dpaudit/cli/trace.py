@@ -1,4 +1,4 @@
-"""`dpaudit trace`: the line of a mechanism that leaks."""
+"""`dpaudit trace`: find the line of a mechanism that leaks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _CALLED = (
 )
 _CLAIM = tuple(one.name for one in owned("claim") if one.flag)
 _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
-# Claim of the audit if the user gives none. The costs of lines are not compared with this claim.
+# Claim used internally if the user gives none. The privacy costs of lines are then listed but not
+# compared with it.
 _ANY_CLAIM = {"epsilon": 1}
 _STDOUT = "-"
 _SECONDS, _GRACE = 60.0, 0.2
@@ -121,11 +122,12 @@ def trace(
         check_writable(json)
     spec = build_spec({"mechanism": target, **settings})
     warn_of_inputs(spec.pairs, spec.group)
-    # Made absolute before the runs, since a mechanism may change the working directory.
+    # Make the path absolute now, since a mechanism may change the working directory.
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()
     seconds = parse_duration(time) if time is not None else _SECONDS
-    # A run ends by itself at its first draw after `seconds`. A run without draws is ended later.
+    # A traced run stops at its first draw of noise after `seconds`. A run that draws no noise is
+    # interrupted `_GRACE` seconds later.
     with heeded(), kept_from_leaving(), over_after(seconds + _GRACE, end_run):
         found = trace_pair(
             spec.target,

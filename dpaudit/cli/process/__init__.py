@@ -1,4 +1,4 @@
-"""The process of a command: its signals, its standard streams, and its end."""
+"""Manage the process of a command: its signals, its standard streams, and its end."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from contextlib import contextmanager
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Switch the garbage collector off while modules are imported or a large file is read.
+    """Within the `with` block, switch the garbage collector off, for imports and for reading a
+    large file.
 
-    All objects made meanwhile are kept, so the collector would find nothing. Its repeated passes
-    would take a tenth of the start of a run, and a third of reading a file.
+    These create many objects that all stay in use, so the collector would find nothing to free. Its
+    repeated passes would take a tenth of a run's start and a third of reading a file.
     """
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        # Move all objects to the oldest generation, or the next collection, which is due, would
-        # visit them. Objects that the surrounding program has frozen would be unfrozen, too, so
-        # nothing is done then. Counting frozen objects takes milliseconds.
+        # If a collection is due, move all objects to the oldest generation (gc.freeze, then
+        # gc.unfreeze), so that this collection does not visit them. Do nothing if the caller has
+        # frozen objects, which would be unfrozen, too. gc.get_freeze_count takes milliseconds, so
+        # it is called only if a collection is due.
         is_due = gc.get_count()[0] > gc.get_threshold()[0]
         if is_due and not gc.get_freeze_count():
             gc.freeze()

@@ -1,4 +1,5 @@
-"""How a command ends: by a signal, at a deadline, or by a mechanism that ends the process."""
+"""Control how a command ends: by a signal, at a deadline, or because the mechanism ends the
+process."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.process.parent import REQUESTS, end_at_once
 from dpaudit.errors import DpauditError, MechanismError
 
-# Seconds after a first signal in which a second one is ignored: a terminal and a parent process may
-# both send it. A later signal ends the program without saving.
+# Seconds after a first signal in which a second one is ignored, since a terminal and a parent
+# process may both send the same Ctrl-C. A later signal ends the program without saving.
 _MOMENT = 1.0
 
 
 class EndRequested(KeyboardInterrupt):
-    """A signal asked the program to end. `code` is the exit code."""
+    """Raised when a signal asks the program to end. `code` is the exit code of the program."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -30,28 +31,30 @@ class EndRequested(KeyboardInterrupt):
 
 
 class Requests:
-    """Turns signals that ask the program to end into exceptions."""
+    """Handles signals that ask the program to end, by raising EndRequested."""
 
     def __init__(self) -> None:
-        # Number of the first signal that asked the program to end; None before.
+        # Number of the first signal that asked the program to end; None if no signal has arrived.
         self.number: int | None = None
         self._since = 0.0
 
     def check(self) -> None:
-        """Raise EndRequested again if a signal came: a bare `except:` of the mechanism, or an
-        import, may have caught it."""
+        """Raise EndRequested if a signal has arrived. The exception may have been raised before and
+        lost: a bare `except:` in the mechanism or an import can catch it."""
         if self.number is not None:
             raise EndRequested(self.number)
 
     def explain(self, error: BaseException) -> bool:
-        """Return whether a signal may have caused an exception, rather than the mechanism. Ctrl-C
-        raises EndRequested, unless the mechanism has replaced the handler of the signal."""
+        """Return whether a signal to the program may have caused the exception `error`; False if
+        the mechanism raised it on its own. Ctrl-C raises EndRequested, or KeyboardInterrupt if the
+        mechanism has replaced the signal's handler."""
         is_heeded = signal.getsignal(signal.SIGINT) in (self.heed, signal.SIG_IGN)
         is_ours = isinstance(error, KeyboardInterrupt) and not is_heeded
         return self.number is not None or isinstance(error, EndRequested) or is_ours
 
     def heed(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: raise EndRequested, or end the program at a second signal."""
+        """Handle a signal: raise EndRequested at the first one, and end the process at a later
+        one."""
         now = time.monotonic()
         if self.number is None:
             self.number, self._since = number, now
@@ -62,9 +65,12 @@ class Requests:
 
 @contextmanager
 def heeded() -> Iterator[Requests]:
-    """Handle signals to end, except those that the process was started to ignore (as by nohup)."""
+    """Within the `with` block, handle signals that ask the program to end.
+
+    A signal that the process was started to ignore, for example by nohup, stays ignored.
+    """
     requests = Requests()
-    # Python handles signals in the main thread only.
+    # Python allows signal handlers only in the main thread.
     if threading.current_thread() is not threading.main_thread():
         yield requests
         return
@@ -80,13 +86,13 @@ def heeded() -> Iterator[Requests]:
                 signal.signal(number, how)
 
 
-# Seconds that threads of the mechanism have to end after the last output.
+# Seconds for which the mechanism's threads may continue after the program's last output.
 _GRACE = 1.0
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with this exit code, even if threads of a mechanism, which Python waits for,
-    never end."""
+    """End the process with this exit code. Do not wait for threads that the mechanism left
+    running."""
     mine = threading.current_thread()
     if any(not one.daemon and one is not mine for one in threading.enumerate()):
         for stream in (sys.stdout, sys.stderr):
@@ -99,13 +105,16 @@ def leave(code: int) -> NoReturn:
 
 
 class _Left(BaseException):
-    """Raised in place of os._exit. A BaseException, so that it does not count as an outcome."""
+    """Raised when the mechanism calls os._exit. It derives from BaseException, so that it does not
+    count as an output of the mechanism."""
 
 
 @contextmanager
 def kept_from_leaving() -> Iterator[None]:
-    """Raise MechanismError if the mechanism calls os._exit. In forked processes and other threads,
-    os._exit keeps its effect."""
+    """Within the `with` block, raise MechanismError if the mechanism calls os._exit.
+
+    In forked processes and in threads other than the main thread, os._exit still ends the process.
+    """
     here = (os.getpid(), threading.get_ident())
     leave, asked = os._exit, list[int]()
 
@@ -131,15 +140,16 @@ def kept_from_leaving() -> Iterator[None]:
         )
 
 
-# Seconds between two calls of `end` after the deadline, since a frame may catch its exception.
+# Seconds between two calls of `end`. It is called repeatedly because the running code may catch the
+# exception that `end` raises.
 _AGAIN = 0.5
 
 
 @contextmanager
 def over_after(seconds: float, end: Callable[[FrameType | None], None]) -> Iterator[None]:
-    """Call `end` with the running frame after `seconds`, and every half second from then on; an
-    exception that it raises ends the frame. Does nothing without SIGALRM or outside the main
-    thread."""
+    """Within the `with` block, call `end(frame)` after `seconds`, and again every half second.
+    frame: the Python frame that is running. If `end` raises an exception, it interrupts that frame.
+    Do nothing without SIGALRM (Windows) or outside the main thread."""
     if not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
         yield
         return

@@ -1,9 +1,9 @@
-"""A process that watches the auditing process, so that an exit code stands for a verdict only if
-dpaudit reached one.
+"""Watch the auditing process from a parent process, so that an exit code means a verdict only if
+dpaudit reached that verdict.
 
-The first process forks before it imports much, which takes a millisecond. The child is the program.
-The parent passes signals on, shows the output of mechanisms, and exits with the code that the child
-has written to shared memory.
+The first process forks before it imports much; this takes a millisecond. The child is the program.
+The parent passes signals on to the child, shows the output of mechanisms, and exits with the code
+that the child has written to shared memory.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ from types import FrameType
 from dpaudit.cli.messages import Chatter
 
 FAILURE = 3
-# Signals that ask the program to end, for which the child saves what it has.
+# Signals that ask the program to end. The child then saves its results before it ends.
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PIECE = 1 << 16
-# Shared memory, after the exit code: the name of the running audit, for the message about a process
-# that ended; and the file of finished results, to be shown and removed if the program dies.
+# Size of a text in shared memory, in bytes.
 _TEXT = 2048
+# Places of the texts in shared memory; byte 0 is the exit code. AUDIT: name of the running audit,
+# for the message if the process dies. FILE: path of the temporary file of results, which the parent
+# then prints and removes.
 AUDIT, FILE = slice(1, 1 + _TEXT), slice(1 + _TEXT, 1 + 2 * _TEXT)
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class _Shared:
-    """Shared memory of child and parent: the exit code, the name of the running audit, and the file
-    with the results that would have gone to standard output.
+    """Memory shared by child and parent: exit code, name of the running audit, and path of a
+    temporary file.
 
-    owner: process number of the child.  parent: process number of the parent.
-    chatter: file descriptor of the child for the output of mechanisms.
+    The temporary file holds the results so far, which would go to standard output at the end.
+    owner: process number of the child. parent: process number of the parent. chatter: file
+    descriptor to which the child sends the output of mechanisms.
     """
 
     def __init__(self, chatter: int) -> None:
@@ -44,7 +47,7 @@ class _Shared:
 
     @property
     def code(self) -> int | None:
-        """The exit code; None while the child runs."""
+        """Return the exit code that the child recorded, or None if it has recorded none."""
         return self._memory[0] - 1 if self._memory[0] else None
 
     @code.setter
@@ -63,12 +66,15 @@ _shared: _Shared | None = None
 
 
 def begin() -> None:
-    """Fork and return in the child, which is the program; the parent never returns. If no process
-    can be started, return in this process."""
+    """Fork. Return in the child, which runs the program; the parent watches it and never returns.
+
+    If no process can be started, return in the only process.
+    """
     global _shared
     reading, writing = os.pipe()
     shared = _Shared(writing)
-    # Signals are blocked until both processes have their handlers.
+    # Block signals until both processes have installed their handlers; otherwise a signal in
+    # between would be lost.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     try:
         child = os.fork()
@@ -86,11 +92,11 @@ def begin() -> None:
 
 
 def end_with_parent() -> None:
-    """Have the system (Linux) kill this process when its parent is killed."""
+    """Ask the operating system (Linux only) to kill this process when its parent is killed."""
     shared = _own()
     if shared is None or sys.platform != "linux":
         return
-    # ctypes is imported here, at no cost, since NumPy has imported it by now.
+    # Imported inside the function; NumPy has already imported ctypes by then, so it costs no time.
     import ctypes
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -99,44 +105,49 @@ def end_with_parent() -> None:
 
 
 def leave(code: int) -> None:
-    """Tell the parent the exit code of the program, whatever happens to this process later."""
+    """Record the program's exit code for the parent. The code then holds even if this process
+    crashes."""
     shared = _own()
     if shared is not None:
         shared.code = code
 
 
 def say(place: slice, text: str) -> None:
-    """Tell the parent the running audit (`AUDIT`) or the file of results (`FILE`)."""
+    """Send a text to the parent. place: `AUDIT` for the name of the running audit, or `FILE` for
+    the path of the temporary file of results."""
     shared = _own()
     if shared is not None:
         shared.put(place, text)
 
 
 def is_watched() -> bool:
-    """Return whether a parent watches this process."""
+    """Return whether a parent process of dpaudit watches this process."""
     return _own() is not None
 
 
 def chatter() -> int:
-    """Return the file descriptor for the output of mechanisms: the parent's, or standard error."""
+    """Return the file descriptor for the output of mechanisms: the pipe to the parent, or standard
+    error (2) without a parent."""
     shared = _own()
     return 2 if shared is None else shared.chatter
 
 
 def end_at_once(number: int, _: FrameType | None) -> None:
-    """End this process without saving anything."""
+    """End this process without saving anything. number: number of the signal that asked for it."""
     _show(b"interrupted\n")
     leave(128 + number)
     os._exit(128 + number)
 
 
 def _own() -> _Shared | None:
-    """Return the shared memory; None in processes that a mechanism has forked."""
+    """Return the shared memory, or None if this process is not the watched child, for example if a
+    mechanism forked it."""
     return _shared if _shared is not None and _shared.owner == os.getpid() else None
 
 
 class _Watch:
-    """The parent process: waits for the child, passes signals on and shows output of mechanisms."""
+    """The work of the parent process: wait for the child, pass signals on, and show the output of
+    mechanisms."""
 
     def __init__(self, child: int, reading: int, shared: _Shared) -> None:
         self._child, self._reading, self._shared = child, reading, shared
@@ -144,7 +155,8 @@ class _Watch:
         self._chatter = Chatter()
 
     def until_the_end(self, mask: set[signal.Signals] | set[int]) -> int:
-        """Wait for the child; return the exit code of the program."""
+        """Wait until the child ends, then return the exit code of the program. mask: signals that
+        were blocked before the fork."""
         awake, waking = os.pipe()
         os.set_blocking(waking, False)
         signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
@@ -161,8 +173,8 @@ class _Watch:
         return self._code(os.waitstatus_to_exitcode(status))
 
     def _pass_on(self, number: int, _: FrameType | None) -> None:
-        # The child may have received the signal already, from a terminal that sends it to both
-        # processes; it counts the repeated signal once.
+        # A terminal sends Ctrl-C to both processes, so the child may receive the signal twice. It
+        # ignores the repetition.
         self._asked = number
         with suppress(ProcessLookupError):
             os.kill(self._child, number)
@@ -182,7 +194,7 @@ class _Watch:
                     poll.unregister(self._reading)
 
     def _relay(self) -> bool:
-        """Show the output of the mechanism that has arrived; return whether more may come."""
+        """Show the mechanism's output that has arrived. Return False if none is left to read."""
         try:
             data = os.read(self._reading, _PIECE)
         except BlockingIOError:
@@ -200,7 +212,7 @@ class _Watch:
         self._show_what_was_kept()
         if os.isatty(2):
             _show(_SHOW_CURSOR)  # the progress display hides the cursor
-        # Imported here, so that the parent stays small.
+        # Imported only when needed, to keep the memory of the parent process small.
         from dpaudit.cli.messages import folded
 
         _show(f"{folded(f'error: {self._words(status)}')}\n".encode())

@@ -1,5 +1,5 @@
-"""The standard streams: standard output has only results, standard error has messages and the
-output of mechanisms. Errors of writing become messages or exit codes."""
+"""Manage the standard streams: results go to standard output, messages and the output of mechanisms
+to standard error. An error of writing becomes a message or an exit code."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ _SPELT_OUT, _ASCII = "dpaudit.spelt_out", "dpaudit_ascii"
 
 
 class OutputError(DpauditError):
-    """Standard output cannot be written, so the results were not shown."""
+    """Raised if standard output cannot be written, so that the user has not seen the results."""
 
     code = "cannot-write"
 
 
 class _Output(io.FileIO):
-    """Standard output; raises OutputError for errors of writing, except BrokenPipeError."""
+    """Standard output. An error of writing becomes OutputError; a broken pipe stays
+    BrokenPipeError."""
 
     def write(self, data: Any) -> int:
         try:
@@ -39,16 +40,18 @@ class _Output(io.FileIO):
 
 
 class _Messages(io.FileIO):
-    """Standard error; drops text that cannot be written, which must not change the verdict."""
+    """Standard error. Text that cannot be written is dropped, since a lost message must not change
+    the verdict."""
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
-            # `write` returns None if the stream would block.
+            # `write` returns None if the stream cannot take data now; the text is then dropped and
+            # counts as written.
             return super().write(data) or len(data)
         return len(data)
 
 
-# File descriptor of standard error that only this program uses.
+# File descriptor of standard error; `prepare` replaces it by a copy that only this program uses.
 _messages = 2
 
 
@@ -57,16 +60,17 @@ def _reason(error: OSError) -> str:
 
 
 def prepare() -> None:
-    """Replace the standard streams of Python by those of this module."""
+    """Replace sys.stdout and sys.stderr by the streams of this module."""
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, line_buffering=False)
     global _messages
-    # A copy: a mechanism may close descriptor 2, and the next file that it opens gets the number 2.
+    # Use a copy of file descriptor 2: if a mechanism closes 2, the next file that it opens gets the
+    # number 2, and messages would go into that file.
     _messages = os.dup(2)
     sys.stderr = _to_messages(sys.stderr)
 
 
 def check_open() -> None:
-    """Raise UsageError if standard output is closed, before the work begins."""
+    """Raise UsageError if standard output is closed. Called before an audit begins."""
     try:
         os.write(sys.stdout.fileno(), b"")
     except BrokenPipeError:
@@ -80,14 +84,16 @@ def check_open() -> None:
 
 
 def abandon_output() -> None:
-    """Drop unwritten output, so that Python does not report an error again when it exits."""
+    """Drop output that could not be written. Python would otherwise try again when it exits, and
+    report the same error."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Restore the standard streams at the end: a mechanism may have replaced or closed them."""
+    """At the end of the `with` block, restore the standard streams, which a mechanism may have
+    replaced or closed."""
     stdout, stderr = sys.stdout, sys.stderr
     try:
         yield
@@ -97,8 +103,11 @@ def kept() -> Iterator[None]:
 
 @contextmanager
 def set_apart() -> Iterator[TextIO]:
-    """Yield a stream to standard output for results. Meanwhile everything else that this process or
-    its children print to standard output goes to standard error."""
+    """Yield a stream that writes results to standard output.
+
+    Within the `with` block, everything else that this process or its children print to standard
+    output goes to standard error.
+    """
     own = sys.stdout
     try:
         number = own.fileno()
@@ -133,8 +142,8 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning like other output of the mechanism, since its text may differ each time.
-    Replaces `warnings.showwarning` in this process and its workers."""
+    """Show a Python warning together with the output of the mechanism, where repeated lines appear
+    once. Replaces `warnings.showwarning` in this process and in its workers."""
     text = warnings.formatwarning(message, category, filename, lineno, line)
     with suppress(OSError):
         if file is None:
@@ -148,7 +157,7 @@ def _to_messages(like: TextIO | None) -> TextIO:
 
 
 def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextIO:
-    # A terminal without ε shows eps; otherwise an error would hide the verdict.
+    # If the terminal's encoding lacks ε, write `eps`. An encoding error would hide the verdict.
     codecs.register_error(_SPELT_OUT, _spelt_out)
     codecs.register(_named_ascii)
     encoding = getattr(like, "encoding", None) or "utf-8"
@@ -160,8 +169,8 @@ def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextI
 
 
 def _named_ascii(name: str) -> codecs.CodecInfo | None:
-    """Return the ASCII codec under another name: to a stream with the usual name, click writes
-    UTF-8."""
+    """Return the ASCII codec under another name. click would replace a stream that is named `ascii`
+    by a UTF-8 stream."""
     if name != _ASCII:
         return None
     ascii_ = codecs.lookup("ascii")
