@@ -60,7 +60,7 @@ class Tracing(worker.Service):
             number of outputs; None for a parameter that it does not have.
         primitives: The functions of the user that add noise, pickled.
         follow: Packages or files that count as the user's code.
-        claim: The points (ε, δ) of the privacy claim.
+        claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
         """
         try:
             if _RUNS not in sys.modules:
@@ -93,9 +93,9 @@ class Tracing(worker.Service):
         return {}
 
     def _run_begins(self, recorder: Any) -> Any:
-        """Count the runs that have begun, which the parent process reads. This function is listed
-        with the functions that yield replacements of primitives, since all of them are called when
-        a run begins. It yields none."""
+        """Count a run that begins, in memory shared with the parent process. Return an empty
+        iterator. (This function is in the list of functions that yield replacements of random
+        functions, since these are called when a run begins.)"""
         done = self._layout.counters[0]
         self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
         return iter(())

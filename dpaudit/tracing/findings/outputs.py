@@ -47,8 +47,8 @@ def of_choices(case: Case) -> Iterator[Finding]:
                 means_the_same = not any(
                     each.comparison.differing or each.comparison.ranges for each in runs.coupled
                 )
-                # A coin may decide about an item that was picked at random before (permute and
-                # flip).
+                # Permute and flip tosses a coin for an item that was picked at random before. The
+                # coin's probabilities on the two inputs may then belong to different items.
                 is_picked = any(map(_is_picked_from_data, one.parameters)) or (
                     one.is_coin and pair.comparison.picks_items
                 )
@@ -139,8 +139,9 @@ def of_outputs(case: Case) -> Iterator[Finding]:
     runs, claim = case.runs, case.claim
     if runs.laws is not None:
         yield from of_laws(runs.laws, claim)
-    # Maps each line with a coin to its lowest cost in all pairs of runs. Several combinations of
-    # coins may lead to the same output, as in rejection sampling; the cheapest combination counts.
+    # Maps each line with a coin (a comparison of a uniform number with a threshold) to its lowest
+    # cost in all pairs of runs. Several combinations of coins may lead to the same output, as in
+    # rejection sampling; the cheapest combination counts.
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
         if pair.absorbed is not None:

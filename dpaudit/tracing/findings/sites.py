@@ -326,7 +326,8 @@ def choice_site(
     """Return a discrete random choice as a row of the table in a report.
 
     place: The line of the choice.
-    primitive: The name of the function that makes the choice, or `coin`.
+    primitive: The name of the function that makes the choice; `coin` for a comparison of a uniform
+        number with a threshold.
     callers: The lines from which the choice was reached, innermost first.
     cost: The ε of the choice in nats; None if it is unknown.
     varies: Whether the cost differs between pairs of runs.

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     Outcomes = dict[Entry, Any]
     # (random choice, another outcome for it, name of the function that makes it). The choice is
-    # identified by its moment and index; the name is `coin` for a comparison of a uniform number
-    # with a threshold.
+    # given as (moment, index in an array of choices); a moment is (kind, instruction, number of
+    # earlier executions). The name is `coin` for a comparison of a uniform number with a threshold.
     Flip = tuple[Entry, Any, str]
 
 
@@ -143,13 +143,14 @@ _RARE = 1e-15
 
 
 class Laws(NamedTuple):
-    """The exact probability of each output on both inputs, for a mechanism that only makes random
-    choices.
+    """The exact probability of each output on both inputs, for a mechanism that makes random
+    choices and draws no other noise.
 
     first: The probability of each output on the first input.
     second: The probability of each output on the second input, in the same order.
     place: The line of the random choice with the most unequal odds.
-    primitive: The name of the function that makes the choice on this line, or `coin`.
+    primitive: The name of the function that makes the choice on this line; `coin` for a comparison
+        of a uniform number with a threshold.
     callers: The lines from which this line was reached, innermost first.
     others: The lines of all other random choices.
     """
@@ -452,8 +453,9 @@ def _other(one: Decision) -> Any:
 
 def _alternatives(second: Run) -> Iterator[Flip]:
     """Yield (choice, outcome, function) for each possible outcome of a random choice that did not
-    occur in a run. The choice is given by its moment and index; the function by its name, or
-    `coin`."""
+    occur in a run. The choice is given as (moment, index in an array of choices); a moment is
+    (kind, instruction, number of earlier executions). The function is given by its name; it is
+    `coin` for a comparison of a uniform number with a threshold."""
     for choice in second.recorder.choices:
         for place, value in enumerate(np.ravel(choice.values).tolist()):
             yield (choice.moment, place), not value, "coin"

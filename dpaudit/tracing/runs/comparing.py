@@ -236,8 +236,8 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
     root = _root(recorder, one)
-    # The sum of noise and operand may have been multiplied after the addition. Division by `unit`
-    # gives the operands and scales before the multiplication.
+    # The sum of noise and a number may have been multiplied after the addition. Division by `unit`
+    # gives the numbers and the scales of the noise before the multiplication.
     unit = _unit(one, root)
     first_scales, second_scales = (
         np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
@@ -274,8 +274,9 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:
-    """Return the addition of noise that precedes a comparison; its operand does not include the
-    threshold. Return `use` itself if it is an addition, or if no addition precedes it.
+    """Return the addition of noise that precedes a comparison of the sum with a threshold. Its
+    operand (the number to which the noise is added) does not include the threshold. Return `use`
+    itself if it is an addition, or if no addition precedes it.
 
     recorder: The records of the run.
     """
@@ -464,7 +465,8 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
             continue
         before = first.uses[one.previous], second.uses[other.previous]
         if not any(np.any(each.operand) for each in before):
-            # the earlier operand is 0, so the noise is combined with data for the first time
+            # the number to which the noise was added is 0: the noise is combined with data for the
+            # first time
             continue
         steps = [_steps(one, other), _steps(*before)]
         if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):
@@ -478,8 +480,9 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 def _steps(one: Use, other: Use) -> Any:
     """Return by how much the noise of the second run must differ from the noise of the first run,
-    so that both runs have the same noisy value: (operand of `one` - operand of `other`) / factor.
-    It is 0 where this is not finite. Return None if the operands have different shapes."""
+    so that both runs have the same sum of noise and operand: (operand of `one` - operand of
+    `other`) / factor of the noise. The operand is the number to which the noise is added. The
+    result is 0 where this is not finite. Return None if the operands have different shapes."""
     if np.shape(one.operand) != np.shape(other.operand):
         return None
     with np.errstate(all="ignore"):

@@ -324,10 +324,11 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield settings of the noise for further runs, as mappings from (moment of the draw, index in
-    the draw) to a value. Only drawn numbers that the run compares with another number are set to
-    rare values: to their quantiles for the probability 10⁻⁴ or 1 - 10⁻⁴, each one alone, then all
-    of them together."""
+    """Yield settings of the noise for further runs, as mappings from drawn numbers to values. The
+    key of a drawn number is (moment of the draw, index in the draw); a moment is (kind,
+    instruction, number of earlier draws there). Only drawn numbers that the run compares with
+    another number are set to rare values: to their quantiles for the probability 10⁻⁴ or 1 - 10⁻⁴,
+    each one alone, then all of them together."""
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -337,7 +338,8 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
     """Yield (key, quantiles) for each drawn number that a run compares with another number. The key
-    is (moment of the draw, index in the draw). The quantiles are those of its distribution for the
+    identifies the drawn number: the moment of its draw (kind, instruction, number of earlier draws
+    there), and its index in the draw. The quantiles are those of its distribution for the
     probabilities 10⁻⁴ and 1 - 10⁻⁴."""
     compared = {
         piece

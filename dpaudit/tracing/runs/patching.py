@@ -70,8 +70,9 @@ class Primitives:
         self._made: list[Replacements] = []
 
     def replacements(self, recorder: Recorder) -> list[Replacements]:
-        """Return the new attributes of modules and classes that make the recorder see each draw:
-        for the loaded libraries, and for the primitives that the user declared."""
+        """Return the new attributes of modules and classes with which a recorder sees each draw: in
+        the loaded libraries, and in the functions that the user declared as functions that add
+        noise."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             made = (one for library in _LIBRARIES for one in library.replacements(self._now))

@@ -25,7 +25,7 @@ _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 
-# Offset in a `Spot` for which the spot stands for a whole function, not for an instruction.
+# Stands for a whole function, in place of the offset of one of its instructions, in a `Spot`.
 _WHOLE = -1
 # Largest number of calling lines that are recorded for an event, innermost first.
 _DEEPEST = 5

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class Moments:
-    """Identifies the events of a run (draws, uses of noise, and coins), so that they can be found
-    again in a second run. The identifier, called a moment, is (kind, instruction, count): the kind
-    of event, the instruction of the user's code, and the number of earlier events of this kind
-    there.
+    """Identifies the events of a run: draws of noise, additions and comparisons of noise, and
+    random choices. An event can thus be found again in a second run. The identifier, called a
+    moment, is (kind, instruction, count): the kind of event, the instruction of the user's code,
+    and the number of earlier events of this kind there.
 
     followed: Decides which files are the user's code.
     check: A function that is called at each event, and raises TooLong to end the run; or None.
@@ -104,7 +104,8 @@ class Recorder:
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
-        # Maps the name of each primitive that the user declared to the number of its calls.
+        # Maps the name of each function that the user declared as one that adds noise to the number
+        # of its calls.
         self.calls: dict[str, int] = {}
         self.by_moment: dict[Moment, Any] = {}
         self._severed = severed

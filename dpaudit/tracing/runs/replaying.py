@@ -121,15 +121,17 @@ _MISSING = object()
 
 
 class Repetition:
-    """Replaces values of a run by the values of an earlier run, called the reference.
+    """Replaces values of a run by the values of an earlier run. Events (draws, additions and
+    comparisons of noise) are matched by their moment: (kind of event, instruction, number of
+    earlier events of this kind there).
 
-    before: The records of the reference, by moment. A moment is (kind of event, instruction, number
-        of earlier events of this kind there).
-    overrides: Values that replace single draws or coins. The keys are (moment, index in the array).
+    before: The records of the earlier run, by moment.
+    overrides: Values that the caller forces, for single draws or random comparisons. The keys are
+        (moment, index in the array); None for no forced values.
     alignment: Only for instructions that add or compare noise more often in one of the runs than in
         the other. It maps (kind, instruction) to a list with one item for each addition or
-        comparison of this run: the index of its counterpart in the reference, or None without a
-        counterpart.
+        comparison of this run: the index of its counterpart in the earlier run, or None without a
+        counterpart. None for no alignment.
     """
 
     def __init__(
@@ -140,15 +142,16 @@ class Repetition:
     ) -> None:
         self._before, self._overrides = before, overrides or {}
         self._alignment = alignment or {}
-        # Ids of the drawn numbers of this run that an override replaces. Sums that contain such a
-        # drawn number are not repeated.
+        # Ids of the drawn numbers of this run for which the caller forces a value. Sums that
+        # contain such a drawn number are not repeated from the earlier run.
         self._freed: set[int] = set()
-        # Ids, in the reference run, of the drawn numbers that an override replaces.
+        # Ids, in the records of the earlier run, of the drawn numbers for which the caller forces a
+        # value.
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
-        """Return the values of a draw for this run: overrides if there are any, else the values
-        that the reference drew, else the values that this run drew.
+        """Return the values of a draw for this run: values that the caller forces if there are any,
+        else the values that the earlier run drew, else the values that this run drew.
 
         moment: Identifies the draw.
         values: The values that this run drew.
@@ -166,10 +169,10 @@ class Repetition:
         return values
 
     def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
-        """Return the outcome of a coin or choice for this run: an override if there is one, else
-        the outcome in the reference, else the outcome in this run.
+        """Return the outcome of a random choice for this run: an outcome that the caller forces if
+        there is one, else the outcome in the earlier run, else the outcome in this run.
 
-        moment: Identifies the coin or choice.
+        moment: Identifies the choice.
         values: The outcome in this run.
         ids: The ids, in the records of this run, of the drawn numbers that decide the outcome.
         """
@@ -178,8 +181,8 @@ class Repetition:
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
-        """Return the sum of noise and operand that the reference has at a moment. If the reference
-        has no such sum, or an override replaces its noise, return the sum of this run.
+        """Return the sum of noise and a number that the earlier run has at a moment. Return the sum
+        of this run if the earlier run has none, or if the caller forces another value of the noise.
 
         moment: Identifies the addition or comparison.
         noise: The noise in this run.
@@ -211,10 +214,10 @@ class Repetition:
         return natural
 
     def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether an override replaces some of the noise in a sum or coin. The value of the
-        reference must then not be repeated.
+        """Return whether the caller forces another value of some of the noise in a sum or random
+        choice. The value of the earlier run must then not be repeated.
 
-        before: The record of the sum or coin in the reference; None if there is none.
+        before: The record of the sum or choice in the earlier run; None if there is none.
         ids: The ids of the drawn numbers in the records of this run.
         """
         if not self._freed:
@@ -224,10 +227,10 @@ class Repetition:
         return is_other or not self._replaced.isdisjoint(known)
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
-        """Return the output that replaces the output of a library function which draws its noise in
-        compiled code. It is the output in the reference if both outputs are plain values, such as
-        numbers or lists of texts; with `is_whole`, whatever its type. Otherwise it is `value`, the
-        output in this run."""
+        """Return the output of a library function whose draws of noise cannot be recorded, for this
+        run. It is the output in the earlier run if both outputs are plain values, such as numbers
+        or lists of texts; with `is_whole`, whatever its type. Otherwise it is `value`, the output
+        in this run."""
         before = self._before.get(moment)
         if isinstance(before, Draw) and before.law == OPAQUE:
             if is_whole:
@@ -237,9 +240,9 @@ class Repetition:
         return value
 
     def _again(self, moment: Moment, values: Any) -> Any:
-        """Return the values that the reference has at a moment. If the reference has fewer values,
-        the last values of this run are appended. If the reference has none, return `values`, the
-        values of this run."""
+        """Return the values that the earlier run has at a moment (an identifier of a draw or random
+        choice). If it has fewer values than this run, the last values of this run are appended. If
+        it has none, return `values`, the values of this run."""
         before = self._before.get(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values

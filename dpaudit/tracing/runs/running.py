@@ -105,9 +105,9 @@ class Coupler(NamedTuple):
         """Run the mechanism on one of the two inputs, and return the records of the run.
 
         which: The index of the input: 0 or 1.
-        overrides: Values that replace single draws or coins; None for no changes. The keys are
-            (moment, index in the array); a moment is (kind, instruction, number of its earlier
-            executions).
+        overrides: Values that are forced, for single draws or random comparisons; None for no
+            forced values. The keys are (moment, index in the array); a moment is (kind,
+            instruction, number of its earlier executions).
         seed: The seed of the noise; None for the seed of the coupler.
         reference: A run whose noisy values this run repeats; None for new noise.
         has_lines: Whether to record the executed lines.

@@ -329,7 +329,7 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     yield from _of_scipy(recorder)
 
 
-# Maps the name of a distribution of scipy.stats to the name of the distribution here.
+# Maps the name of a distribution in scipy.stats to its name in a trace.
 _LAWS = {
     "laplace": "laplace",
     "norm": "normal",
