@@ -1,1 +1,2 @@
-"""Configuration: YAML files and command-line flags become `AuditSpec`s, through the same keys."""
+"""Configuration: convert YAML files and command-line flags, which have the same keys, to
+`AuditSpec` objects."""

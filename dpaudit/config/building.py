@@ -1,4 +1,4 @@
-"""From the settings of one audit, in a file or in flags, to an `AuditSpec`."""
+"""Convert the settings of one audit, from a file or from flags, to an `AuditSpec`."""
 
 from __future__ import annotations
 
@@ -54,18 +54,19 @@ from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.inputs.values import IMPORT, LIBRARIES, with_tuples, written
 from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
-# A result stores the settings of its audit without these: they do not affect the result, or the
-# result has another field for them.
+# Keys that are left out when a result stores the settings of its audit: they do not affect the
+# result, or the result stores their values elsewhere.
 _NOT_REPEATED = ("seed", "workers", "executor")
-# Longest text that may name a file, in characters.
+# Longest text that may be the name of a file, in characters.
 _LONGEST = 4096
 
 
 def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> AuditSpec:
-    """Return the audit for settings from the command line. Missing settings get the defaults of the
-    project.
+    """Return the audit for settings from the command line. If a setting is missing, the default of
+    the project is used.
 
-    settings: values by key of a configuration file.
+    settings: maps keys of a configuration file, such as "samples", to values.
+    project: table `[tool.dpaudit]` of pyproject.toml, with the defaults.
 
     Raises UsageError.
     """
@@ -75,12 +76,16 @@ def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> Au
 
 
 def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return (claim, grouped) for the mapping at the key `claim`.
+    """Return (claim, grouped) for the settings of a claim.
 
-    claim: the claim to audit. If the inputs differ in several records, it follows from `grouped`.
-    grouped: the claim for one record, if the inputs differ in several records; else None.
+    claim: the claim to audit. If the two inputs may differ in several records, it is derived from
+    the claim for one record.
+    grouped: the claim for one record and the number of records. None if the inputs differ in one
+    record.
 
-    Raises the errors of claims.
+    parameters: mapping at the key `claim` of a configuration file, such as `{"epsilon": 1}`.
+
+    Raises the exceptions of the claims' constructors.
     """
     with reported(lambda path: "", OPTIONS):
         return _claims({"claim": dict(parameters)}, None)
@@ -89,19 +94,29 @@ def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped |
 def located_spec(
     settings: Settings, locate: Locate, base: Folder = None, flags: Collection[str] = ()
 ) -> AuditSpec:
-    """Return the audit for its settings, in which all defaults are filled in.
+    """Return the audit for its settings. The defaults of the file and of the project are already
+    filled in.
 
-    locate: function that returns the place of a path, for messages.
-    base: folder in which relative files are looked for after the working directory.
-    flags: keys that the command line gave.
+    locate: function that takes the path of a setting, such as ("claim", "epsilon"), and returns its
+    place for messages, such as `audits.yaml:12: `.
+    base: folder in which relative files are looked for, after the working directory. None for the
+    working directory alone.
+    flags: keys that were given as command-line flags; messages then name the flag.
     """
     with reported(locate, flags):
         return placed_spec(settings, base)
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
-    """Return the audit for its settings, in which all defaults are filled in. Raises PlacedError,
-    which has the path of the wrong setting in place of file and line."""
+    """Return the audit for its settings. The defaults of the file and of the project are already
+    filled in.
+
+    base: folder in which relative files are looked for, after the working directory. None for the
+    working directory alone.
+
+    Raises PlacedError, which contains the path of the wrong setting, such as ("claim", "epsilon"),
+    instead of a file and a line.
+    """
     check_audit_keys(settings)
     given = _given(settings)
     if not str(given.get("name", "audit")).strip():
@@ -114,8 +129,8 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:
-    """Return settings in the form in which a result stores them; None if JSON cannot hold them
-    exactly."""
+    """Return the settings of an audit as its result stores them, together with the folder of their
+    file. Return None if JSON cannot hold them without loss."""
     plain = {key: value for key, value in _given(settings).items() if key not in _NOT_REPEATED}
     request = {"folder": None if base is None else str(base), "settings": plain}
     try:
@@ -125,7 +140,7 @@ def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the keys whose value is null, except the keys of datasets, since a
+    """Return the settings without the keys whose value is null. The keys d1 and d2 stay, since a
     dataset may be null."""
     return {
         key: value for key, value in settings.items() if value is not None or key in ("d1", "d2")
@@ -168,7 +183,6 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
 
 
 def _name(target: AnyTarget) -> str:
-    """Return the name of an audit: the names of its mechanisms."""
     return " + ".join(
         part.name if isinstance(part, CommandTarget) else part.name.rpartition(":")[2]
         for part in single_targets(target)
@@ -176,7 +190,8 @@ def _name(target: AnyTarget) -> str:
 
 
 def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return (claim, grouped) for the settings of an audit, as `build_claims` does."""
+    """Return (claim to audit, grouped) for the settings of an audit. grouped: the claim for one
+    record and the number of records; None if the inputs differ in one record."""
     if "claim" not in given:
         raise missing((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
     parameters = dict(given["claim"])
@@ -191,15 +206,16 @@ def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None
 
 
 def _is_asked(given: Settings) -> bool:
-    """Return whether the settings ask the library of the mechanism for its claim."""
+    """Return whether the claim is not stated in the settings: the library of the mechanism is asked
+    for it (`claim: {from: library}`)."""
     return "from" in given.get("claim", {})
 
 
 def _library_claim(
     given: Settings, target: AnyTarget, pairs: Sequence[NeighbouringPair], base: Folder
 ) -> tuple[PrivacyClaim, ClaimSource]:
-    """Return (claim, source): the claim that the library of the mechanism makes for it, and the
-    call or attribute that gave the claim."""
+    """Ask the library of the mechanism for the claim that it makes. Return (claim, name of the call
+    or attribute from which the claim was read)."""
     parameters = dict(given["claim"])
     source = parameters.pop("from")
     with about("claim"):
@@ -211,7 +227,7 @@ def _library_claim(
         if delta is not None:
             delta = checked_delta("delta", delta)
         adjacency = parse_adjacency(given.get("adjacency"), base)
-        # Imported here, since most claims are the user's own.
+        # Imported here to save time, since most users state the claim themselves.
         from dpaudit.adapters.asking import library_claim
 
         try:
@@ -221,15 +237,15 @@ def _library_claim(
 
 
 def _group(given: Settings) -> Any:
-    """Return the number of records in which the inputs differ, as the user wrote it."""
+    """Return the number of records in which the two inputs may differ, as the user wrote it."""
     return given["claim"].get("group", DEFAULTS["group"])
 
 
 def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
-    """Return the parameters of a claim with its import paths of functions replaced.
+    """Return the parameters of a claim, in which texts that name functions or files are replaced.
 
-    An adversary becomes the path of its file, which every worker loads itself. A trade-off function
-    becomes a Python function.
+    The import path of an adversary is completed with the folder of its file; every worker imports
+    it itself. The import path of a trade-off function is replaced by the function.
     """
     found = dict(given)
     for one in parameters():
@@ -251,7 +267,8 @@ def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
 
 
 def _search(given: Settings, base: Folder) -> PairSearch | None:
-    """Return the search for the pairs of an audit; None if its settings give the pairs."""
+    """Return the search that chooses the pairs of an audit; None if the settings state the
+    pairs."""
     if "search" not in given:
         return None
     for key in ("d1", "d2", "pairs"):
@@ -267,7 +284,7 @@ def _search(given: Settings, base: Folder) -> PairSearch | None:
         raise missing(("search",), "search has no space; give e.g. space: list of number in [0, 1]")
     with about("adjacency"):
         adjacency = parse_adjacency(given.get("adjacency"), base)
-    # Imported here, since most audits are given their pair.
+    # Imported here to save time, since most settings state the pairs.
     from dpaudit.searching.search import neighbour_search
 
     with about("search"):
@@ -300,8 +317,11 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
 def _with_unique_labels(
     pairs: Sequence[NeighbouringPair], named: Sequence[bool]
 ) -> Iterator[NeighbouringPair]:
-    """Yield the pairs with labels that differ: equal labels of pairs without a name get a number.
-    named: whether the user named each pair."""
+    """Yield the pairs with a different label each. If pairs without a name have equal labels, `pair
+    1: `, `pair 2: ` and so on is put in front of them.
+
+    named: for each pair, whether the user gave it a name.
+    """
     often = Counter(one.label for one in pairs)
     for number, (one, has_name) in enumerate(zip(pairs, named, strict=True), 1):
         is_alone = has_name or often[one.label] == 1
@@ -313,7 +333,8 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
     if form in LIBRARIES and "command" in given:
         why = f"={form!r} is for a mechanism under Python; a command reads JSON"
         raise conflict(("as",), Name("as"), why)
-    # With another Python, data frames are made in its process, by its library.
+    # If another Python interpreter runs the mechanism, its process makes the data frames with its
+    # own libraries.
     load = partial(load_dataset, form=form, base=base, elsewhere="python" in given)
     with about(*path, "d1"):
         d1 = load(one["d1"])
@@ -330,8 +351,8 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
 
 
 def _read(option: Option, value: Any, base: Folder) -> Any:
-    """Return the value of an option, converted from the type in a file or flag, such as the text
-    `30s`, to the type that AuditSpec takes."""
+    """Convert the value of an option from a file or flag to the type that AuditSpec takes, such as
+    the text `30s` to 30.0 seconds. Return the converted value."""
     name = option.name
     with about(name):
         if name == "range":
@@ -354,17 +375,18 @@ def _read(option: Option, value: Any, base: Folder) -> Any:
 
 
 def _whole(key: str, value: Any) -> Any:
-    """Return the value of an option as an integer, also for a float without decimals: YAML and JSON
-    read 1e6 as a float. key: name of the option, for messages."""
+    """Return the value of an option as an integer. A float such as 1e6 is allowed, since YAML and
+    JSON read 1e6 as a float. key: name of the option, for messages."""
     if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
         raise refusal((key,), f"={value!r} must be a whole number")
     return int(value)
 
 
 def named_files(settings: Any, base: pathlib.Path | None = None) -> tuple[pathlib.Path, ...]:
-    """Return the existing files that settings name, so that results do not overwrite them.
+    """Return the existing files that are named in settings. Callers use them to avoid overwriting a
+    file of the user with a result.
 
-    Files are named by import paths, `@file`, programs and arguments of programs.
+    Files are named by import paths, by `@file`, and by programs with their arguments.
 
     base: folder in which relative files are looked for, in addition to the working directory.
     """
@@ -404,7 +426,7 @@ def _files(name: str, base: pathlib.Path | None) -> Iterator[pathlib.Path]:
 
 
 def _of_module(name: str) -> Iterator[pathlib.Path]:
-    """Yield the paths at which the file of a module may be, without importing the module."""
+    """Yield the paths at which the source file of a module may be. The module is not imported."""
     first, *rest = name.split(".")
     make_importable(os.getcwd())
     spec = None

@@ -1,7 +1,7 @@
-"""All errors of a configuration file, not only the first.
+"""Find all errors of a configuration file, not only the first.
 
-An error stops the building of an audit. The wrong setting is then removed, or replaced by a valid
-one, and the audit is built again, until there are no more errors.
+An audit is built from its settings. If that fails, the wrong setting is removed, or replaced by a
+valid value, and the audit is built again, until there are no more errors.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from dpaudit.config.settings import (
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.adjacency import parse_adjacency
 
-# Valid settings that replace a wrong claim, a wrong mechanism and a wrong input.
+# Valid values that replace a wrong claim, a wrong mechanism and a wrong input, so that the search
+# for further errors can go on.
 _CLAIM, _MECHANISM, _INPUT = {"epsilon": 1.0}, "builtins:abs", 0
 _TARGET = {one.name for one in owned("mechanism")} | {"compose"}
-# Largest number of attempts to build an audit: more than an audit has keys.
+# Largest number of attempts to build an audit. Each attempt corrects a key, and no audit has as
+# many keys.
 _MOST = 60
 
 
@@ -42,8 +44,9 @@ _MOST = 60
 class Found:
     """The audits and errors of a configuration file.
 
-    specs: audits whose mechanisms can be loaded, each with the function that locates its keys.
-    problems: all errors.
+    specs: (locate, audit) for each audit whose mechanism is the one in the file. `locate` is a
+    function that takes the path of a setting and returns its place, such as `audits.yaml:12: `.
+    problems: all errors of the file.
     audits: number of audits in the file.
     """
 
@@ -56,9 +59,9 @@ class Found:
 class _Mending:
     """The settings of one audit, which `build` corrects until the audit can be built.
 
-    problems: errors so far.
-    spec: audit, once it is built.
-    mended: keys whose values were corrected.
+    problems: errors found so far.
+    spec: the audit; None until it is built.
+    mended: keys whose values were removed or replaced.
     """
 
     settings: dict[str, Any]
@@ -67,8 +70,11 @@ class _Mending:
     mended: set[str] = field(default_factory=set)
 
     def build(self, base: pathlib.Path) -> None:
-        """Build the audit: correct each error and try again until there is none. The errors are
-        added to `problems`. base: folder in which relative files are looked for."""
+        """Build the audit. After each error, correct the wrong setting and try again. Add the
+        errors to `problems`.
+
+        base: folder in which relative files are looked for.
+        """
         self._fill_in()
         for _ in range(_MOST):
             try:
@@ -81,8 +87,8 @@ class _Mending:
                     return
 
     def _fill_in(self) -> None:
-        """Replace each FILL_IN (a value that is left to the user) by a valid value, and add one
-        error that names all places of FILL_IN."""
+        """Replace each text FILL_IN, which `dpaudit init` writes where the user must choose a
+        value, by a valid value. Add one error to `problems` that names all of these places."""
         try:
             check_filled_in(self.settings)
         except PlacedError as error:
@@ -92,18 +98,18 @@ class _Mending:
 
     @property
     def can_be_loaded(self) -> bool:
-        """Whether the audit is built with the mechanism that the file names."""
+        """Whether the audit could be built, and its mechanism is the one that the file names."""
         return self.spec is not None and not self.mended & _TARGET
 
     def _follows(self, error: PlacedError) -> bool:
-        """Return whether an earlier correction may have caused an error, such as a missing
-        parameter of a claim from which a wrong parameter was removed."""
+        """Return whether an error may be the result of an earlier correction: for example, a wrong
+        parameter of a claim was removed, and now this parameter is missing."""
         is_general = error.path in ((), ("claim",)) and self._named(error) is None
         return is_general and "claim" in self.mended
 
     def _named(self, error: PlacedError) -> str | None:
-        """Return the key of the claim, such as `epsilon`, that an error is about; None if the error
-        is not about a single key of the claim."""
+        """Return the key of the claim, such as `epsilon`, in which an error lies; None if the error
+        does not lie in a single key of the claim."""
         claim = self.settings.get("claim")
         keys = claim if isinstance(claim, dict) and error.path[:1] == ("claim",) else {}
         if len(error.path) > 1:
@@ -112,7 +118,8 @@ class _Mending:
         return next(named, None)
 
     def _mend(self, error: PlacedError) -> bool:
-        """Remove or replace the setting that an error is about. Return whether anything changed."""
+        """Remove or replace the setting in which an error lies. Return whether any setting was
+        changed."""
         path, given = error.path, self.settings
         if not path:
             return self._complete()
@@ -146,7 +153,8 @@ class _Mending:
         return True
 
     def _complete(self) -> bool:
-        """Add required settings that are missing. Return whether any were missing."""
+        """Add the required settings that are missing, with valid values. Return whether any were
+        missing."""
         given, added = self.settings, list[str]()
         if not {"pairs", "search"} & given.keys():
             added += [key for key in ("d1", "d2") if key not in given]
@@ -171,11 +179,10 @@ class _Mending:
         return True
 
     def _replace_entry(self, path: Path, by: Any) -> None:
-        """Correct the entry of a list: remove its wrong key, or replace the entry. If the whole
-        list is wrong, replace the list.
+        """Correct a wrong entry of the list `pairs` or `compose`: remove its wrong key, or replace
+        the entry. If the whole list is wrong, replace the list.
 
-        path: key of the list, index of the entry, and wrong key of the entry, as far as they are
-            known.
+        path: key of the list, then the index of the entry and its wrong key, if these are known.
         by: valid entry.
         """
         key, *places = path
@@ -193,8 +200,9 @@ class _Mending:
             entries[place] = by
 
     def _set_aside_adjacency(self) -> None:
-        """Remove the adjacency, since inputs that were replaced by valid values would contradict
-        it. An error in the adjacency is added to `problems`."""
+        """Remove the setting `adjacency`. Otherwise, after wrong inputs are replaced by valid
+        values, the inputs could violate it. If the adjacency itself has an error, add the error to
+        `problems`."""
         relation = self.settings.pop("adjacency", None)
         try:
             with about("adjacency"):
@@ -204,11 +212,11 @@ class _Mending:
 
 
 def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
-    """Return the audits of a configuration file and all of its errors.
+    """Return all audits and all errors of a configuration file.
 
-    No audit is built if the file has another version or no list of audits.
+    If the file has another version, or no list of audits, return its errors only.
 
-    project: defaults for settings that the file does not give.
+    project: defaults for settings that the file does not state.
     """
     try:
         document = Document(path)
@@ -238,15 +246,15 @@ def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     problems += document.strict_problems(spec for _, spec in specs)
     if content.get("familywise") is True:
         problems += _together([spec for _, spec in specs], document)
-    # Each error counts once: an error in the defaults occurs in every audit, and an error in an
-    # entry occurs in all audits of its matrix.
+    # Each error is reported once: an error in the defaults occurs in every audit, and an error in
+    # an entry occurs in all audits of its matrix.
     each = {str(error): error for error in problems}
     return Found(tuple(specs), tuple(each.values()), len(names))
 
 
 def _mendings(document: Document, index: int, problems: list[DpauditError]) -> Iterator[_Mending]:
-    """Yield a `_Mending` (settings to correct) for each audit of an entry of the file. If the entry
-    has no valid settings, add the error to `problems`.
+    """Yield, for each audit of an entry of the file, its settings as a `_Mending` object, which can
+    be corrected. If the entry cannot be expanded to audits, add the error to `problems`.
 
     index: index of the entry.
     """

@@ -1,4 +1,4 @@
-"""From a YAML file to audits, with messages that name file, line, key and remedy."""
+"""Read audits from a YAML file. Error messages name the file, the line, the key and the remedy."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 from dpaudit.wording import shown
 
-# Keys of inputs.
+# Keys of the two inputs.
 _INPUTS = ("d1", "d2")
-# Keys of values that a mechanism gets.
+# Keys of values that are passed to a mechanism.
 _GIVEN = (*_INPUTS, "params", "init")
-# Keys of values that a mechanism gets or returns.
+# Keys of values that are passed to a mechanism or returned by it.
 _VALUES = (*_GIVEN, "range", "matrix")
-# Keys of the lists and mappings in which such keys may occur.
+# Keys whose lists or mappings may contain the keys of `_VALUES`.
 _AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
 
 _log = logging.getLogger(__name__)
 
-# Longest path whose line is recorded, in steps, such as (audits, 0, pairs, 0, adjacency).
+# Line numbers are recorded for keys up to this depth: a path such as (audits, 0, pairs, 0,
+# adjacency) has depth 5. Deeper keys get the line of the key around them.
 _DEPTH = 6
-# Last keys of the paths of lists whose entries are searched for keys.
+# Lists whose entries contain keys of audits, each named by the key of the list.
 _LISTS = (("audits",), ("pairs",), ("compose",))
 
 
@@ -54,14 +55,14 @@ def load_config(
     familywise: bool = False,
     project: Project = NO_PROJECT,
 ) -> list[AuditSpec]:
-    """Return the audits of a configuration file in order, with matrices expanded.
+    """Return the audits of a configuration file, in order. A matrix gives several audits.
 
-    overrides: settings from flags, which replace the settings of the file.
+    overrides: settings from flags, which replace the settings of the file. None for no flags.
     familywise: whether all audits share one false-alarm probability (the flag --familywise).
-    project: defaults for settings that neither flags nor file give.
+    project: defaults for settings that neither the flags nor the file state.
 
-    Raises ConfigurationError and the errors of claims, datasets and audits, with `file.yaml:12: `
-    in front.
+    Raises ConfigurationError, and the errors of claims, datasets and audits. All messages start
+    with the place, such as `file.yaml:12: `.
     """
     document = Document(path)
     for error in document.misread_problems():
@@ -86,7 +87,7 @@ def load_config(
 
 
 def audit_names(path: pathlib.Path) -> list[str]:
-    """Return the names of the audits of a file, without building the audits.
+    """Return the names of all audits in a configuration file. The audits are not built.
 
     Raises ConfigurationError for a file that cannot be read.
     """
@@ -100,9 +101,10 @@ def audit_names(path: pathlib.Path) -> list[str]:
 
 
 class Document:
-    """A parsed configuration file with the lines of its keys.
+    """The content of a configuration file, and the line of each of its keys.
 
-    Raises ConfigurationError for a file that is not YAML. Logs warnings about ambiguous values.
+    The constructor raises ConfigurationError for a file that is not YAML, and logs warnings about
+    ambiguous values such as `yes`.
     """
 
     def __init__(self, path: pathlib.Path) -> None:
@@ -132,16 +134,16 @@ class Document:
             _log.warning("%s:%d: %s", path, number, warning)
 
     def misread_problems(self) -> list[ConfigurationError]:
-        """Return an error for each string that looks like another Python value, such as `None` or
-        `nan`."""
+        """Return an error for each unquoted text in the file that YAML reads as a string, although
+        it looks like another Python value, such as `None` or `nan`."""
         return [
             ConfigurationError(f"{self.path}:{line}: {why}", code="value-misread")
             for line, why in self.misread
         ]
 
     def strict_problems(self, specs: Iterable[AuditSpec]) -> list[ConfigurationError]:
-        """Return an error for each ambiguous value, such as `yes`, if one of the audits is strict;
-        else an empty list."""
+        """If one of the audits is strict, return an error for each ambiguous value in the file,
+        such as `yes`; else return an empty list."""
         if not any(spec.requirements.strict for spec in specs):
             return []
         failing = "(strict: this warning fails the run)"
@@ -151,24 +153,28 @@ class Document:
         ]
 
     def line(self, path: Path) -> int | None:
-        """Return the number of the line of a key. path: keys and list indices that lead to it. If
-        its line is unknown, return the line of the nearest key around it; None without any."""
+        """Return the number of the line of a key, from 1. path: keys and list indices that lead to
+        the key. If its line is not recorded, return the line of the nearest key around it; None if
+        there is none."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
 
     def locate(self, path: Path) -> str:
-        """Return the name of the file and the line of a key, such as `file.yaml:12: `. path: keys
-        and list indices that lead from the top of the file to the key."""
+        """Return the name of the file and the line of a key, such as `file.yaml:12: `.
+
+        path: keys and list indices that lead from the top of the file to the key.
+        """
         line = self.line(path)
         return f"{self.path}: " if line is None else f"{self.path}:{line}: "
 
     def locate_in(self, index: int, path: Path, flags: Collection[str] = ()) -> str:
-        """Return the place of a value in the file, as `file.yaml:12: `.
+        """Return the place of a setting of an audit in the file, such as `file.yaml:12: `. If only
+        the defaults of the file state the setting, return its place there.
 
-        index, path: number of the entry, and keys and list indices that lead from the entry to the
-            value. If the defaults have the value, and the entry does not, the place is there.
-        flags: keys whose values flags of the command line set. Their place is `file.yaml: `.
+        index: index of the audit's entry in the file.
+        path: keys and list indices that lead from the entry to the setting.
+        flags: keys that were given as command-line flags. For them, the place is `file.yaml: `.
         """
         if path and path[0] in flags:
             return self.locate(())
@@ -184,12 +190,12 @@ class Document:
         overrides: Mapping[str, Any],
         project: Project,
     ) -> list[AuditSpec]:
-        """Return a list with the audit for some settings and, if its claim has a curve, with the
-        audit of the curve.
+        """Return the list of audits for some settings: one audit and, if its claim has a curve, a
+        second audit for the curve.
 
-        index: index of the entry of the file.
+        index: index of the entry in the file from which the settings come.
         overrides: settings from flags, which replace settings of the file.
-        project: defaults for settings that neither flags nor file give.
+        project: defaults for settings that neither the flags nor the file state.
         """
         locate = partial(self.locate_in, index, flags=overrides)
         with reported(locate):
@@ -232,9 +238,10 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
 
 
 def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, message) for each string that looks like another Python value, such as `None`.
+    """Yield (line, message) for each unquoted text that YAML reads as a string, although it looks
+    like another Python value, such as `None`.
 
-    node: root of the YAML document.
+    node: root of the parsed YAML document.
     text: text of the document.
     """
     for key, value in _values(node):
@@ -246,8 +253,8 @@ def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _doubted(node: Any) -> Iterator[tuple[int, str]]:
-    """Yield (line, warning) for each string that a mechanism gets and that is a Boolean in YAML
-    1.1, such as `yes`. node: root of the YAML document."""
+    """Yield (line, warning) for each string that is passed to a mechanism and that YAML 1.1 would
+    read as a Boolean, such as `yes`. node: root of the parsed YAML document."""
     for key, value in _values(node):
         if key.value in _GIVEN:
             yield from (
@@ -256,8 +263,11 @@ def _doubted(node: Any) -> Iterator[tuple[int, str]]:
 
 
 def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
-    """Yield (node of the key, node of the value) for the values in a YAML document that a mechanism
-    gets or returns. path: keys that lead to `node`."""
+    """Yield (key, value), both as YAML nodes, for the values in a document that are passed to a
+    mechanism or returned by it, such as the value of `d1`.
+
+    path: keys that lead from the top of the document to `node`.
+    """
     if node is None:
         return
     if node.id == "mapping":
@@ -273,7 +283,7 @@ def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
 
 
 def is_of_results(text: str) -> bool:
-    """Return whether a text has the keys of the output of `dpaudit run --json`."""
+    """Return whether a text has the keys of a file that `dpaudit run --json` writes."""
     if not text.lstrip().startswith("{"):
         return False
     with suppress(ValueError, RecursionError):
@@ -285,8 +295,8 @@ def is_of_results(text: str) -> bool:
 
 
 def file_problems(content: Any) -> Iterator[PlacedError]:
-    """Yield the errors of a file as a whole, such as a wrong version; not the errors of single
-    audits. content: value of the YAML document."""
+    """Yield the errors that concern a file as a whole, such as a wrong version. Errors of single
+    audits are not included. content: value of the YAML document."""
     if content is None:
         yield problem((), "the file is empty; it needs version: 1 and audits:", code="file-empty")
         return
@@ -324,7 +334,8 @@ def file_problems(content: Any) -> Iterator[PlacedError]:
 
 
 def has_shape(content: Any) -> bool:
-    """Return whether the content of a file has the right version and a list of audits."""
+    """Return whether a file has the right version and a list of audits. content: value of the YAML
+    document."""
     if not isinstance(content, Mapping) or not isinstance(content.get("audits"), list):
         return False
     version, defaults = content.get("version"), content.get("defaults")
@@ -342,7 +353,8 @@ def _check_file(content: Any) -> None:
 
 
 def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (index of the entry, settings) for each audit of a file, with matrices expanded."""
+    """Yield (index of the entry in the file, settings) for each audit of a file. An entry with a
+    matrix gives several audits."""
     for index in range(len(document.content["audits"])):
         with reported(partial(document.locate_in, index)):
             for expanded in expanded_settings(document.content, index):
@@ -350,8 +362,8 @@ def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def name_problems(names: Iterable[tuple[int, str]], document: Document) -> Iterator[PlacedError]:
-    """Yield an error for each audit whose name an earlier audit has. names: (index of the entry,
-    name) for each audit."""
+    """Yield an error for each audit with the same name as an earlier audit. names: (index of the
+    entry in the file, name) for each audit."""
     first: dict[str, int] = {}
     for index, name in names:
         if name in first:

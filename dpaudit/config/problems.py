@@ -1,4 +1,5 @@
-"""Errors with a path in a configuration file, and their conversion to errors with file and line."""
+"""Errors that contain the path of a wrong setting in a configuration file, and their conversion to
+errors with a file and a line."""
 
 from __future__ import annotations
 
@@ -7,15 +8,18 @@ from contextlib import contextmanager
 
 from dpaudit.errors import ConfigurationError, DpauditError, Name
 
-# Keys and list indices that lead from an audit to a value, such as ("claim", "epsilon").
+# Type of the path of a value: the keys and list indices that lead from the settings of an audit to
+# the value, such as ("claim", "epsilon").
 Path = tuple[str | int, ...]
-# Function from a path to the start of a message about its value, such as `audits.yaml:12: `.
+# Type of a function that takes the path of a value, such as ("claim", "epsilon"), and returns the
+# file and line of the value, such as `audits.yaml:12: `. Messages start with this text.
 Locate = Callable[[Path], str]
 
 
 class PlacedError(Exception):
-    """An error of the user with the path (keys and indices) of the wrong value. `reported` converts
-    it into the contained error with file and line."""
+    """A user's error together with the path of the wrong value: the keys and list indices that lead
+    to it. `reported` replaces it by the contained error, with file and line in front of the
+    message."""
 
     def __init__(self, path: Path, error: DpauditError) -> None:
         super().__init__(str(error))
@@ -24,30 +28,33 @@ class PlacedError(Exception):
 
 
 def problem(path: Path, *parts: str, code: str) -> PlacedError:
-    """Return a ConfigurationError, with the path of the wrong value, as a PlacedError. parts: the
-    pieces of its message."""
+    """Return a PlacedError that contains a ConfigurationError. path: keys and list indices that
+    lead to the wrong value. parts: the message, in pieces."""
     return PlacedError(path, ConfigurationError(*parts, code=code))
 
 
 def conflict(path: Path, *parts: str) -> PlacedError:
-    """Return the error for an option that another option excludes. path: path of the option."""
+    """Return the error for an option that may not be given together with another option. path: keys
+    and list indices that lead to the option. parts: the message, in pieces."""
     return problem(path, *parts, code="options-conflict")
 
 
 def missing(path: Path, why: str) -> PlacedError:
-    """Return the error for a required option that is missing. path: path that it would have."""
+    """Return the error for a required option that is missing. path: keys and list indices that lead
+    to the mapping in which it is missing. why: the message."""
     return problem(path, why, code="option-missing")
 
 
 def refusal(path: Path, why: str, code: str = "option-invalid") -> PlacedError:
-    """Return a ConfigurationError as a PlacedError. The message starts with the last key of the
-    path, and goes on with `why`."""
+    """Return a PlacedError that contains a ConfigurationError. Its message is the last key of
+    `path` followed by `why`, such as `samples=-1 must be above 0`."""
     return problem(path, Name(path[-1]), why, code=code)
 
 
 @contextmanager
 def about(*path: str | int) -> Iterator[None]:
-    """Inside the context, convert a DpauditError into a PlacedError with this path."""
+    """Inside the context, replace a DpauditError by a PlacedError that contains it and this path
+    (the keys and list indices that lead to the wrong value)."""
     try:
         yield
     except DpauditError as error:
@@ -56,12 +63,13 @@ def about(*path: str | int) -> Iterator[None]:
 
 @contextmanager
 def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
-    """Inside the context, convert a PlacedError into the error that it contains, with its place in
+    """Inside the context, replace a PlacedError by the error that it contains, with its place in
     front of the message.
 
-    locate: function from a path to the place, such as `audits.yaml:12: `.
-
-    flags: options from the command line, which the message writes as flags.
+    locate: function that takes the path of the wrong value and returns its place, such as
+    `audits.yaml:12: `.
+    flags: names of options that were given as command-line flags. The message writes them as flags,
+    such as --samples.
     """
     try:
         yield

@@ -1,6 +1,7 @@
-"""`[tool.dpaudit]` in pyproject.toml: defaults for all audits of a project.
+"""The table `[tool.dpaudit]` in pyproject.toml, with defaults for all audits of a project.
 
-pytest imports this module at every start, so it imports only the standard library and errors.
+pytest imports this module at every start. So, to save time, it imports only the standard library
+and `dpaudit.errors`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import Any
 
 from dpaudit.errors import ConfigurationError, UsageError
 
-# File that `dpaudit run` reads if neither the command line nor the project names a file.
+# Configuration file that `dpaudit run` reads if neither the command line nor pyproject.toml names a
+# file.
 DEFAULT_FILE = "audits.yaml"
-# Defaults in pytest: an audit takes a second or less, and its false-alarm probability is 1/10,000.
+# Defaults of audits in pytest. Such an audit takes a second or less, and its false-alarm
+# probability is 1/10,000.
 TEST_DEFAULTS: Mapping[str, Any] = {
     "samples": 100_000,
     "confidence": 0.9999,
     "seed": 0,
     "workers": 1,
 }
-# Keys that an audit with `allow_underpowered` does not take from the project.
+# Keys that an audit with `allow_underpowered` does not inherit from the project's table.
 REQUIRED = ("require_power", "require_rare")
 
 
@@ -45,7 +48,8 @@ def _are_texts(value: Any) -> bool:
     )
 
 
-# For each key: a function that returns whether a value is valid, and a description of valid values.
+# Maps each key of the table to (function that returns whether a value is valid, description of
+# valid values).
 _RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "samples": (
         lambda value: _is_number(value) and value > 0 and value == value // 1,
@@ -79,10 +83,10 @@ SETTINGS = tuple(_RIGHT)
 class Project:
     """The table `[tool.dpaudit]` of a project.
 
-    file: pyproject.toml with the table; None if no file has the table.
-    settings: default settings of audits.
-    journal: folder of journals.
-    audits: files that `dpaudit run` runs by default.
+    file: path of pyproject.toml; None if no such file has the table.
+    settings: defaults of audits.
+    journal: folder for journals; None if the table names none.
+    audits: configuration files that `dpaudit run` runs if the command line names none.
     """
 
     file: Path | None = None
@@ -91,9 +95,9 @@ class Project:
     audits: tuple[Path, ...] = ()
 
     def inherited(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
-        """Return the keys among `keys` whose values an audit takes from the project.
+        """Return those of `keys` for which an audit gets its value from the project's table.
 
-        given: settings of the audit, which take precedence.
+        given: settings of the audit. A key with a value here is not inherited.
         """
         found = {key for key in self.settings if key in keys and given.get(key) is None}
         if given.get("time") is not None:
@@ -101,29 +105,30 @@ class Project:
         return found - set(REQUIRED) if given.get("allow_underpowered") else found
 
     def beneath(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> dict[str, Any]:
-        """Return the settings of an audit, in which missing settings have the defaults of the
-        project.
+        """Return the settings of an audit, with the project's defaults for missing settings.
 
-        given: settings of the audit, which take precedence.
-        keys: keys that may get a default.
+        given: settings of the audit, which take precedence over the defaults.
+        keys: keys for which defaults are filled in.
         """
         return {**given, **{key: self.settings[key] for key in self.inherited(given, keys)}}
 
     def locating(
         self, given: Mapping[str, Any], locate: Callable[[Any], str]
     ) -> Callable[[Any], str]:
-        """Return a function from the path of a key to its file and line, such as
-        `audits.yaml:12: `.
+        """Return a function that takes the path of a setting, such as ("claim", "epsilon"), and
+        returns its place, such as `audits.yaml:12: `.
 
-        The place is pyproject.toml for keys that the audit takes from the project, else the result
-        of `locate`.
+        For a setting that the audit inherits from the project's table, the place is pyproject.toml.
+        For other settings, it is the result of `locate`.
+
+        given: settings of the audit.
         """
         inherited = self.inherited(given)
         return lambda path: f"{self.file}: " if {*path[:1]} & inherited else locate(path)
 
     def files(self) -> list[str]:
-        """Return the files that `dpaudit run` runs by default. Raises UsageError if there are
-        none."""
+        """Return the configuration files that `dpaudit run` runs if the command line names none.
+        Raises UsageError if there are none."""
         for one in self.audits:
             if not one.is_file():
                 from dpaudit.inputs.files import near_file
@@ -150,9 +155,10 @@ NO_PROJECT = Project()
 
 
 def project_of(folder: Path) -> Project:
-    """Return the table of the nearest pyproject.toml with such a table, in `folder` or above it.
+    """Return the table `[tool.dpaudit]` of the nearest pyproject.toml that has one, in `folder` or
+    in the folders above it. If there is none, return `NO_PROJECT`.
 
-    Raises ConfigurationError, which names the key.
+    Raises ConfigurationError, which names the wrong key.
     """
     for one in (folder, *folder.parents):
         file = one / "pyproject.toml"
@@ -163,12 +169,13 @@ def project_of(folder: Path) -> Project:
 
 
 def here() -> Project:
-    """Return the project of the working directory."""
+    """Return the table `[tool.dpaudit]` that holds in the working directory."""
     return project_of(Path.cwd())
 
 
 def _table(file: Path) -> Any:
-    """Return the table `[tool.dpaudit]` of a file; None if the file or the table is missing."""
+    """Return the table `[tool.dpaudit]` of a pyproject.toml file; None if there is no file or no
+    table."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

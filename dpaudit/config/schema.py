@@ -1,4 +1,4 @@
-"""The keys and types of a configuration file, made from the table of options."""
+"""The keys and types of a configuration file, derived from the table of options."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SEARCH_KEYS = ("space", "inside", "outside", "keep")
 PAIR_KEYS = ("d1", "d2", "adjacency", "name")
 OF_THE_FILE = tuple(one.name for one in owned("file"))
 FILE_KEYS = ("version", "audits", "defaults", *OF_THE_FILE)
-# Parameters of claims for which the command line has no flag. `name` is left out, since it is also
-# a key of an audit.
+# Parameters of claims that can be set in a file but by no command-line flag. `name` is left out,
+# since an audit also has a key `name`.
 _UNFLAGGED = tuple(one.name for one in parameters() if not one.has_flag and one.name != "name")
 CLAIM_KEYS = (*(one.name for one in owned("claim")), *_UNFLAGGED, "curve")
 _OF_THE_RUN = tuple(one.name for one in owned("run"))
@@ -37,8 +37,11 @@ _defined = partial(
 
 
 def _optional(option: Option, kind: Any) -> tuple[str, Any, Any]:
-    """Return (name, type, default) of the optional field for an option, as `msgspec.defstruct`
-    takes it. kind: type of the value."""
+    """Return (name, type, default) of the field of a msgspec struct that holds an optional setting.
+
+    option: the setting, from the table of options.
+    kind: type of its value.
+    """
     name = f"{option.name}_" if iskeyword(option.name) else option.name
     return name, Annotated[kind | UnsetType, Meta(description=option.must)], UNSET
 
@@ -54,7 +57,8 @@ _PAIR: Any = _defined(
     + [_optional(OPTIONS[name], OPTIONS[name].kind.type) for name in ("adjacency", "name")],
     namespace={"__doc__": "One pair of neighbouring datasets."},
 )
-# Keys whose values are lists of mappings, each with (type, name, description) of an entry.
+# Maps a key whose value is a list to (type, name, description) of one entry of the list. The name
+# and the description are for messages.
 _ENTRIES: Mapping[str, tuple[Any, str, str]] = {
     "pairs": (_PAIR, "pair", "a mapping with d1 and d2"),
     "compose": (_TARGET | Words, "entry", "an import path, or a mapping with mechanism"),
@@ -67,7 +71,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON schema (2020-12) of a configuration file, for editors and validators."""
+    """Return the JSON schema (2020-12) of configuration files, for editors and validators."""
     audit: Any = _defined(
         "AuditSettings",
         [_optional(OPTIONS[name], _TYPES[name]) for name in AUDIT_KEYS],
@@ -91,7 +95,10 @@ def schema() -> dict[str, Any]:
 
 
 def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
-    """Raise a PlacedError for the first unknown or misplaced key of an audit."""
+    """Raise a PlacedError for the first unknown or misplaced key in the settings of an audit.
+
+    path: keys and list indices that lead from the top of the file to the settings.
+    """
     for key, value in settings.items():
         place = _proper_place(key, value)
         if place:
@@ -109,8 +116,8 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
 
 
 def _proper_place(key: str, value: Any) -> str:
-    """Return, in words, the place in the file where a misplaced key of an audit belongs, such as
-    `in claim: {epsilon: 1}`; "" if no place has this key."""
+    """Return the place where a misplaced key belongs, in words for a message, such as `in claim:
+    {epsilon: 1}`; "" if the key is known nowhere in a file."""
     if key in CLAIM_KEYS:
         written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
         return f"in claim: {{{key}: {written}}}"
@@ -126,8 +133,10 @@ def _misplaced(path: Path, why: str) -> PlacedError:
 
 
 def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
-    """Raise a PlacedError for the first key that is not known. path: path of the mapping with these
-    keys."""
+    """Raise a PlacedError for the first key that is not among the known keys.
+
+    path: keys and list indices that lead to the mapping with the given keys.
+    """
     for one in unknown_keys(given, known, path):
         raise one
 
@@ -135,7 +144,10 @@ def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> N
 def unknown_keys(
     given: Iterable[Any], known: Iterable[str], path: Path = ()
 ) -> Iterator[PlacedError]:
-    """Yield an error for each key that is not known. path: path of the mapping with these keys."""
+    """Yield an error for each given key that is not among the known keys.
+
+    path: keys and list indices that lead to the mapping with the given keys.
+    """
     known = list(known)
     for key in given:
         if key not in known:
@@ -147,7 +159,7 @@ def unknown_keys(
 
 
 def check_types(settings: Mapping[str, Any]) -> None:
-    """Raise a PlacedError for the first value of an audit that has a wrong type."""
+    """Raise a PlacedError for the first setting of an audit whose value has a wrong type."""
     for key, value in settings.items():
         try:
             msgspec.convert(value, _TYPES[key])
@@ -170,8 +182,11 @@ def _wrong(key: str, value: Any) -> PlacedError:
 
 
 def _what_is_wrong(key: str, entry: Any) -> str:
-    """Return a description of the error in an entry of a list of mappings, such as `pairs`; "" if
-    the entry is not a mapping. key: key of the list."""
+    """Return a text for a message that says what is wrong in an entry of a list, such as `; it has
+    no d1`; "" if the entry is not a mapping, or if no key of it is wrong.
+
+    key: key of the list, such as "pairs".
+    """
     if not isinstance(entry, Mapping):
         return ""
     for needed in ("d1", "d2") if key == "pairs" else ():

@@ -1,8 +1,8 @@
-"""From the entries of a file to the settings of each audit: defaults, `matrix`, curves, FILL_IN.
+"""Expand the entries of a configuration file to the settings of each audit.
 
-`matrix` expands one entry into several audits. In the settings of the entry, `${name}` stands for a
-value of the axis `name`. A claim with a curve becomes two audits. FILL_IN stands for values that
-`dpaudit init` leaves to the user.
+Defaults are filled in. The key `matrix` expands one entry into several audits: `${name}` in the
+other settings stands for a value in the list `name` of the matrix. A claim with a curve becomes two
+audits. The text FILL_IN stands where `dpaudit init` leaves a value to the user.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dpaudit.config.problems import Path, PlacedError, problem
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.wording import did_you_mean, shortened
 
-# Largest number of combinations of a matrix. Each combination is an audit.
+# Largest number of combinations of values in a matrix. Each combination is an audit.
 _MOST = 5_000
-# Stands for a value that the user has to fill in.
+# Text that `dpaudit init` writes in place of a value that the user must fill in.
 FILL_IN = "FILL_IN"
-# Limits of the search for FILL_IN, since datasets may be large: number of levels, and the last keys
-# of the paths of lists that are searched.
+# Limits of the search for FILL_IN in the settings of an audit, since datasets may be large: number
+# of nested levels, and keys of the lists whose entries are searched.
 _DEPTH, _LISTS = 4, (("pairs",), ("init",), ("compose",))
-# Keys whose mappings are extended by flags, in place of being replaced: `--epsilon 2` keeps the δ
-# of the file.
+# Keys with a mapping as value. A flag adds to the mapping of the file, instead of replacing it:
+# `--epsilon 2` keeps the δ of the file.
 _MERGED = ("claim", "params")
 _CURVE = "curve"
-# Keys that exclude each other. If an audit has a key on the left, the keys on the right are dropped
-# from the defaults.
+# Keys that exclude each other. If an audit has one of the keys on the left, it does not inherit the
+# keys on the right from the defaults.
 _ALTERNATIVES = (
     (("pairs",), ("d1", "d2")),
     (("d1", "d2"), ("pairs",)),
@@ -47,13 +47,13 @@ Values = Mapping[str, Any]
 
 
 def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[str, Any]]:
-    """Yield the settings of each audit of an entry of a file. Defaults are filled in, and a matrix
-    gives one audit for each combination of its values.
+    """Yield the settings of each audit that an entry of a file describes, with defaults filled in.
+    A matrix gives one audit for each combination of its values.
 
     content: value of the YAML document.
     index: index of the entry.
 
-    Raises a PlacedError.
+    Raises PlacedError.
     """
     audit = content["audits"][index]
     settings = {**_without_displaced(content.get("defaults") or {}, audit), **audit}
@@ -77,7 +77,7 @@ def overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dic
 
 
 def default_name(settings: Mapping[str, Any]) -> str:
-    """Return the name of an audit: the name in its settings, else the name of its mechanism."""
+    """Return the name of an audit: its setting `name`, or else the name of its mechanism."""
     composed = settings.get("compose")
     entries = composed if isinstance(composed, list) else [settings]
     name = settings.get("name")
@@ -93,11 +93,11 @@ def _entry_name(entry: Any) -> str:
 
 
 def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the settings of the audit of a claim and, if the claim has a curve, of the audit of the
-    curve.
+    """Yield the settings of one audit or, if its claim has a curve, of two audits: the first for
+    the claim without the curve, the second for the curve.
 
-    There are two audits because a wrong curve often leaves the point (ε, δ) unrefuted, and vice
-    versa.
+    They are separate since many data that refute a wrong curve do not refute the point (ε, δ), and
+    vice versa.
     """
     claim = settings.get("claim")
     if not isinstance(claim, Mapping) or _CURVE not in claim:
@@ -111,8 +111,8 @@ def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
-    """Return (claim, expect) for the key `curve` of a claim: the claim of the curve as a mapping,
-    and the verdict at the key `expect`, or None."""
+    """Return (claim, expect) for the value of the key `curve`. claim: the claim that the curve
+    makes, as a mapping. expect: the expected verdict; None if the user states none."""
     given = dict(curve) if isinstance(curve, Mapping) else {}
     expect = given.pop("expect", None)
     definition = next(iter(given), None)
@@ -137,7 +137,8 @@ def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     """Yield the settings of one audit for each combination of the values in the key `matrix`, in
     order. The audits have names such as `name[epsilon=0.1]`.
 
-    Raises a PlacedError for an invalid matrix, an unknown reference or an unused axis.
+    Raises PlacedError for an invalid matrix, for a `${name}` that the matrix does not have, and for
+    a list of the matrix that no setting refers to.
     """
     matrix = settings.get("matrix") or {}
     plain = {key: value for key, value in settings.items() if key != "matrix"}
@@ -153,10 +154,12 @@ def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def substitute(value: Any, values: Values, path: Path = ()) -> Any:
-    """Return `value` with every `${name}` replaced by the value of the axis `name`.
+    """Return a copy of `value` in which every `${name}` is replaced by `values[name]`.
 
-    A string that consists of one reference becomes the value itself, with its type. `$${name}`
-    stands for the text `${name}`.
+    If a string consists only of `${name}`, it is replaced by the value itself, with its type.
+    `$${name}` stands for the text `${name}`.
+
+    path: keys and list indices that lead to `value`, for messages.
     """
     if isinstance(value, str):
         return _substitute_text(value, values, path)
@@ -168,7 +171,8 @@ def substitute(value: Any, values: Values, path: Path = ()) -> Any:
 
 
 def escaped(value: Any) -> Any:
-    """Return the value from which `substitute` makes `value`.
+    """Return a value that `substitute` turns into the given value: each `${name}` gets a second
+    `$`.
 
     >>> escaped(["a", "${b}"])
     ['a', '$${b}']
@@ -243,15 +247,18 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def check_filled_in(settings: Mapping[str, Any]) -> None:
-    """Raise a PlacedError that names all places of FILL_IN, if there are any."""
+    """Raise a PlacedError if settings contain the text FILL_IN, which stands for a value that the
+    user must fill in. The message names all places."""
     found = list(holes(settings))
     if found:
         raise unfilled(found)
 
 
 def unfilled(found: list[Path]) -> PlacedError:
-    """Return the error that names all places of FILL_IN. found: their paths, at least one. The path
-    of the error is the first one."""
+    """Return the error for values that the user must fill in. The message names all places.
+
+    found: for each place, the keys and list indices that lead to it; at least one.
+    """
     names = [".".join(map(str, path)) for path in found]
     last = f" and {names[-1]}" if len(names) > 1 else names[-1]
     them = "it" if len(names) == 1 else "them"
@@ -264,9 +271,11 @@ def unfilled(found: list[Path]) -> PlacedError:
 
 
 def holes(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the path (keys and indices) of each FILL_IN in the settings of an audit.
+    """Yield the path (keys and list indices) of each text FILL_IN, which stands for a value that
+    the user must fill in.
 
-    path: path of `value`.
+    value: settings of an audit, or a part of them.
+    path: keys and list indices that lead to `value`.
     """
     if isinstance(value, str):
         if value == FILL_IN:

@@ -1,4 +1,5 @@
-"""From the keys of a mechanism, a command or a process to a target; durations and sizes."""
+"""Convert the settings of a mechanism (import path, command, process) to a target, and texts such
+as `30s` and `2GiB` to numbers."""
 
 from __future__ import annotations
 
@@ -28,18 +29,19 @@ from dpaudit.targets.target import (
 Folder = pathlib.Path | None
 Settings = Mapping[str, Any]
 
-# Keys that limit the separate process of a mechanism.
+# Keys that limit the separate process in which a mechanism runs.
 _LIMITS = ("timeout", "memory_limit")
-# Keys that run a mechanism in a separate process.
+# Keys that make a mechanism run in a separate process.
 PROCESS = ("python", "isolate")
-# Keys of a mechanism that is a Python object. A mechanism that is a command does not have them.
+# Keys of a mechanism that is a Python object. A mechanism that is a command may not have them.
 PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_arg")
-# Keys of a single mechanism. In an audit with `compose`, they belong to the entries of `compose`.
+# Keys of one mechanism. In an audit that composes several mechanisms, they belong into the entries
+# of the list `compose`.
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
 
-# Units of durations, in seconds.
+# Maps the unit of a duration to its length in seconds.
 _TIMES = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-# Units of sizes, in bytes.
+# Maps the unit of a size to its number of bytes.
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -72,9 +74,11 @@ def _parsed(value: float | str, key: str, units: Mapping[str, float], must: str)
 
 
 def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
-    """Return the target of an audit. Raises a PlacedError.
+    """Return the target of an audit: a mechanism, or a composition of several. Raises PlacedError.
 
-    base: folder in which files are looked for after the working directory.
+    given: settings of the audit.
+    base: folder in which files are looked for, after the working directory. None for the working
+    directory alone.
     """
     if "compose" not in given:
         return _single(given, base, ())
@@ -91,10 +95,11 @@ def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
 
 
 def _entry(entry: Settings | str, audit: Settings) -> Settings:
-    """Return the settings of one mechanism in the list `compose`. Keys that concern its process,
-    such as `timeout`, are taken from the audit if the entry lacks them.
+    """Return the settings of one mechanism in the list `compose`. If an entry lacks keys that
+    concern its process, such as `timeout`, the values of the audit are used.
 
-    entry: mapping, or the import path of the mechanism.
+    entry: mapping with the settings, or the import path of the mechanism.
+    audit: settings of the audit.
     """
     settings = {"mechanism": entry} if isinstance(entry, str) else entry
     inherited = _LIMITS if "command" in settings else (*PROCESS, *_LIMITS)
@@ -160,14 +165,18 @@ def _words(command: list[str] | str, base: Folder, path: Path) -> tuple[str, ...
 
 def _python(name: str, base: Folder, path: Path) -> str:
     with about(*path, "python"):
-        # pathlib would drop a leading `./`, which prevents a search for the name on PATH.
+        # pathlib would remove a leading `./`, and the program would then be looked for on PATH.
         found = str(pathlib.Path(name).expanduser()) if name.startswith("~") else name
         return _program(found, base, "python")
 
 
 def _program(name: str, base: Folder, key: str) -> str:
-    """Return the path of a program: of the file if `name` contains a folder, else of the program
-    that is found by this name on PATH. key: key of the setting, for messages."""
+    """Return a program as a path, or as a name that is found on PATH. Raises ConfigurationError if
+    there is no such program.
+
+    name: path of the program if it contains `/`, else its name on PATH.
+    key: key of the setting, for messages.
+    """
     if os.sep not in name:
         if shutil.which(name) is None:
             raise ConfigurationError(
@@ -208,13 +217,14 @@ def _imported(given: Settings, base: Folder, path: Path) -> ImportedTarget:
 
 
 def _arguments(key: str, given: Any, base: Folder, path: Path) -> Any:
-    """Return the arguments of a mechanism with their tuples, arrays and imports made.
+    """Return the arguments of a mechanism, in which notations such as `{tuple: [0, 1]}` and
+    `import:module:name` are replaced by the values that they stand for.
 
-    A mapping from names to arguments stays a mapping, even if its only name is the name of a form,
-    as in {tuple: ...}.
+    A mapping from names to arguments stays a mapping, even if its only key is such a notation, as
+    in `{tuple: ...}`.
 
-    key: key of the arguments, such as `params`.
-    path: path of the mapping that contains this key.
+    key: key of the arguments, `params` or `init`.
+    path: keys and list indices that lead to the mapping with this key.
     """
     with about(*path, key):
         if isinstance(given, dict):

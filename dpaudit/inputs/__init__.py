@@ -1,1 +1,1 @@
-"""Users' values and the contents of their files, as Python values."""
+"""Convert values in the notation of users, and the contents of their files, to Python values."""

@@ -1,4 +1,5 @@
-"""Adjacency: the relation between inputs that a claim protects, and how users write it."""
+"""Adjacency: which pairs of inputs are neighbours, so that a claim protects them, and the notation
+in which users state it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from dpaudit.inputs.values import IMPORT
 from dpaudit.wording import did_you_mean
 
 DISTANCES: Mapping[str, float] = {"l1": 1, "l2": 2, "linf": math.inf}
-# All relations, each with its definition.
+# All neighbouring relations: maps the name of a relation to its description in the documentation.
 ADJACENCIES: Mapping[str, str] = {
     "add-remove": "One record more or less.",
     "replace": "One record changed for another one.",
@@ -27,8 +28,8 @@ ADJACENCIES: Mapping[str, str] = {
     "user": "All records of one user more or less: user:COLUMN.",
     "import": "A relation of your own, relation(d1, d2) -> bool: import:my.module:relation.",
 }
-# Description of the argument of each relation that has one. A user writes it after the name of the
-# relation and a colon.
+# Relations that need an argument: maps the name of the relation to an example of the argument. A
+# user writes it after the name and a colon, such as `l1:1`.
 ARGUMENTS: Mapping[str, str] = {
     **dict.fromkeys((*DISTANCES, "coordinate", "hamming"), "1"),
     "user": "COLUMN",
@@ -44,11 +45,11 @@ class Users:
     """The columns and limits of the relation `user`, in which all records of one user are added or
     removed.
 
-    column: column that names the user.
-    groups: largest number of groups in which one user has records (None: no limit).
-    per_group: largest number of records of one user in one group, or in all if `group` is None
-    (None: no limit).
-    group: column that names the group of a record.
+    column: name of the column that identifies the user of a record.
+    groups: largest number of groups in which one user may have records. None for no limit.
+    per_group: largest number of records that one user may have in one group; in the whole dataset
+    if `group` is None. None for no limit.
+    group: name of the column that identifies the group of a record. None if records have no groups.
     """
 
     column: str
@@ -69,7 +70,8 @@ class Users:
             )
 
     def describe(self) -> str:
-        """Return the text that stands after `user:`, such as `id,group=city,groups=2`."""
+        """Return the relation in the notation of users, without `user:` in front, such as
+        `id,group=city,groups=2`."""
         bounds = {"group": self.group, "groups": self.groups, "per_group": self.per_group}
         given = [f"{name}={value}" for name, value in bounds.items() if value is not None]
         return ",".join([self.column, *given])
@@ -77,19 +79,19 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
-    """The neighbouring relation that a claim protects.
+    """The neighbouring relation between the inputs that a claim protects.
 
-    kind: one of
-    `add-remove` (one row more or less),
-    `replace` (one row changed),
-    `l1`, `l2`, `linf` (numeric vectors with at most this distance),
-    `coordinate` (one entry changed by at most `distance`),
-    `hamming` (at most `distance` rows changed, each in its place),
-    `user` (all rows of one user more or less),
-    `import` (a function of the user's own).
+    kind: name of the relation:
+        `add-remove` (one record is added or removed),
+        `replace` (one record is changed),
+        `l1`, `l2`, `linf` (numeric vectors have at most this distance),
+        `coordinate` (one entry of a vector changes by at most `distance`),
+        `hamming` (at most `distance` records are changed, each in its place),
+        `user` (all records of one user are added or removed),
+        `import` (a function of the user decides).
     distance: allowed distance; finite, above 0.
-    users: users, for the kind `user`.
-    path: import path of the function, for the kind `import`.
+    users: columns and limits, for the kind `user`. None for other kinds.
+    path: import path of the function, for the kind `import`; "" for other kinds.
     """
 
     kind: str
@@ -123,15 +125,15 @@ class Adjacency:
 
 
 def parse_adjacency(value: Any, base: Path | None = None) -> Adjacency | None:
-    """Return the relation that a user wrote, or None if no relation is declared.
+    """Return the neighbouring relation that a user states; None if the user states none.
 
-    value: relation as text or as a mapping, such as `add-remove`, `l1:1`, `{l1: 1}`, `user:id`,
-    `{user: id, groups: 2, group: city}` or `import:my.module:relation`; None if no relation is
-    declared.
-    base: second folder, after the working directory, in which the relative file of an import path
-        is looked for.
+    value: relation as a text or as a mapping, such as `add-remove`, `l1:1`, `{l1: 1}`, `user:id`,
+    `{user: id, groups: 2, group: city}` or `import:my.module:relation`. None if the user states
+    none.
+    base: folder in which the relative file of an import path is looked for, after the working
+    directory. None for the working directory alone.
 
-    Raises DatasetError, and TargetError for an invalid import path.
+    Raises DatasetError for an invalid relation, and TargetError for an invalid import path.
     """
     if value is None or isinstance(value, Adjacency):
         return value
@@ -174,8 +176,8 @@ def _adjacency(kind: Any, distance: Any, base: Path | None = None) -> Adjacency:
 
 
 def _of_line(text: str) -> dict[str, Any]:
-    """Return the text after `user:`, such as `id,groups=2`, as a mapping such as {user: id, groups:
-    2}."""
+    """Convert the part of a text after `user:`, such as `id,groups=2`, to a mapping such as
+    {"user": "id", "groups": 2}. Return the mapping."""
     column, *bounds = (part.strip() for part in text.split(","))
     parts = [bound.partition("=") for bound in bounds]
     found = {name.strip(): value.strip() for name, _, value in parts}

@@ -1,4 +1,5 @@
-"""Canaries of a training run: the coins that include them, and files with their scores.
+"""Canaries of a training run: the coins that decide which canaries are included, and files with
+their scores.
 
 A canary is a record, or a gradient, that a fair coin includes in the run or leaves out. `Canaries`
 tosses the coins before the training. `read_scores` reads a file with a coin and a score for each
@@ -23,10 +24,10 @@ from dpaudit.inputs.recordings import INCLUDED, column_of, in_or_out, plain_valu
 from dpaudit.wording import shown
 
 SCORE, CANARY, RUN = "score", "canary", "run"
-# Maximum number of canaries, since all coins are kept in memory.
+# Largest number of canaries. All coins are kept in memory.
 _MOST = 10**8
-# Numbers of the random streams of a seed: for the coins; for the directions of gradients; and for
-# the split of the canaries and the order of equal scores.
+# A seed gives several independent random streams, each with a number: for the coins (1), for the
+# directions of gradients (2), and for the split of the canaries and the order of equal scores (3).
 _COINS, _DIRECTIONS, SPLIT = 1, 2, 3
 
 
@@ -134,7 +135,8 @@ class Canaries:
         if not _is_whole(dim) or dim < 1:
             raise _refused("dim", dim, "a whole number above 0")
         rows = self._generator(_DIRECTIONS).standard_normal((self.n, dim), dtype=np.float32)
-        # Rounded down, so that no row exceeds the clipping norm.
+        # The factor is slightly smaller than exact, so that rounding makes no row exceed the
+        # clipping norm.
         rows *= np.float32(clip * (1 - 1e-6)) / np.linalg.norm(rows, axis=1, keepdims=True)
         return rows
 
@@ -169,17 +171,20 @@ class Canaries:
 
 
 def coins_digest(included: NDArray[np.bool_]) -> str:
-    """Return the SHA-256, in hexadecimal, of the coins written as a text of `1` and `0`."""
+    """Return the SHA-256 of the coins, in hexadecimal. It is computed from the text with `1` for
+    each included canary and `0` for each other canary."""
     return hashlib.sha256((included + ord("0")).astype(np.uint8).tobytes()).hexdigest()
 
 
 def read_scores(file: Path) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the coins (n,) and the scores (n,) of a file with one canary per row.
+    """Return (coins, scores), both of shape (n,), from a file with one canary per row.
 
-    The column `included` holds 1 or 0, the column `score` a number. A column `run` must hold one
-    value. A column `canary` must not repeat a value; if it numbers the n rows from 0 to n - 1, the
-    canaries are returned in this order, so that the digest of the coins does not depend on the
-    order of the rows. Raises DatasetError.
+    The column `included` contains the coin, 1 or 0, and the column `score` a number. If there is a
+    column `run`, all of its values must be equal. If there is a column `canary`, its values must
+    differ. If they number the rows from 0 to n - 1, the canaries are returned in this order, so
+    that the digest of the coins does not depend on the order of the rows.
+
+    Raises DatasetError for other files.
     """
     table = read_columns(file)
     included = [

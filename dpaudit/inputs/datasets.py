@@ -1,4 +1,5 @@
-"""Datasets: values, files (`@rows.csv`) and objects (`import:my.data:frame`)."""
+"""Datasets that users state as values, as files (`@rows.csv`) or as imported objects
+(`import:my.data:frame`)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ FILE = "@"
 def parse_dataset(text: str) -> Any:
     """Return the value of a command-line argument in JSON or YAML. Raises DatasetError.
 
-    `@file` and `import:path` stay text, for `load_dataset`.
+    A text such as `@file` or `import:path` is returned unchanged; `load_dataset` reads it later.
     """
     if text.startswith((FILE, IMPORT)):
         return text
@@ -43,8 +44,8 @@ def parse_dataset(text: str) -> Any:
 
 
 def check_no_file(text: str) -> None:
-    """Raise DatasetError if a text is the name of an existing data file: the user forgot the `@` in
-    front of it."""
+    """Raise DatasetError if a text is the name of an existing data file. The user probably forgot
+    to write `@` in front of the name."""
     if Path(text).suffix.lower() in READERS and Path(text).is_file():
         raise DatasetError(
             f"{_shown(text)!r} is the name of a file; did you mean @{text}? (For the text itself, "
@@ -56,17 +57,20 @@ def check_no_file(text: str) -> None:
 def load_dataset(
     value: Any, *, form: str | None = None, base: Path | None = None, elsewhere: bool = False
 ) -> Any:
-    """Return the dataset that a decoded value stands for.
+    """Return the dataset that a user states, converted to the data type in which the mechanism
+    takes it.
 
-    value: `@file` stands for the contents of a file (.json, .yaml, .csv, .npy), which is looked for
-    in the working directory, then in `base`. `@@text` stands for the string `@text`. Any other
-    value is the dataset itself, with the forms of `values.written`; imported functions are called.
-    form: `array` (or `numpy`), `pandas` or `polars`; None leaves the dataset as it is.
-    base: folder in which relative files are looked for after the working directory.
-    elsewhere: whether data frames become `Rows`, from which the process of the mechanism makes
-    them.
+    value: `@file` stands for the contents of a file (.json, .yaml, .csv, .npy). `@@text` stands for
+    the string `@text`. Any other value is the dataset itself, in which `values.written` replaces
+    notations such as `{tuple: [0, 1]}` and `import:module:name`. Imported functions are called.
+    form: data type of the result: `array` (or `numpy`), `pandas` or `polars`. None to leave the
+    dataset as it is.
+    base: folder in which relative files are looked for, after the working directory. None for the
+    working directory alone.
+    elsewhere: whether data frames are made in the process of the mechanism. If so, return `Rows`,
+    from which that process makes them.
 
-    Raises DatasetError, and TargetError for an invalid import.
+    Raises DatasetError, and TargetError for an invalid import path.
     """
     if form is not None and form in LIBRARIES:
         found = _dereferenced(value, base, {".csv": read_columns}, elsewhere=elsewhere)
@@ -91,7 +95,8 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
             f"dataset @{name} is a folder; name a file in it", code="file-unreadable"
         )
     reader = reader_for(name, readers, f"dataset @{name}")
-    # A file that is neither regular nor a folder is left to the readers, which refuse it.
+    # Files that are neither regular files nor folders, such as devices, are passed on: the reader
+    # refuses them with a message.
     file = next((one for one in places if one.exists() and not one.is_dir()), None)
     if file is None:
         where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))

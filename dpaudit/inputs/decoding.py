@@ -1,7 +1,8 @@
-"""From texts of users to values: JSON, else YAML; and texts that look like other values.
+"""Convert texts of users, in JSON or YAML, to values; find texts that users probably meant as other
+values.
 
-A command line and YAML read everything they do not know as text, for example `None`, `(1, 2)` or
-`1,000`. `check_read` and `refused` find such texts and explain how to write the value.
+YAML reads everything that it does not recognize as a string, for example `None`, `(1, 2)` or
+`1,000`. `check_read` and `refused` find such strings, and explain how to write the value.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from dpaudit.errors import DatasetError
 from dpaudit.wording import shortened, shown
 
 _IMPORT = "import:module:name"
-# Longest text that is checked, in characters. A command line has at most 131,072.
+# Longest text that is checked for mistaken strings, in characters. Longer texts take too long. An
+# argument of a command has at most 131,072 characters.
 LONGEST = 200_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:[\s;|]+{_NUMBER})+")
@@ -39,14 +41,14 @@ _WORDS = {
     **dict.fromkeys(("pd.na", "<na>"), "null"),
     **{word: word for word in ("true", "false")},
 }
-# Words that are Booleans in YAML 1.1, and the Booleans. In YAML 1.2 these words are text, as they
-# should be in the answers of a survey.
+# Maps words that are Booleans in YAML 1.1 to the Boolean, in the notation of YAML 1.2. In YAML 1.2
+# these words are strings, as they should be where they are answers of a survey.
 _ANSWERS = {**dict.fromkeys(("yes", "on"), "true"), **dict.fromkeys(("no", "off"), "false")}
 
 
 class MisleadingJson(ValueError):
-    """A JSON text that Python would misread: a key with two values, or a number that becomes
-    infinite.
+    """Raised for a JSON text that Python would read wrongly: a key occurs twice, or a number is so
+    large that it becomes infinite.
 
     code: error code, as for a DpauditError.
     """
@@ -57,7 +59,8 @@ class MisleadingJson(ValueError):
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text. Raises MisleadingJson, and ValueError for invalid JSON."""
+    """Return the value of a JSON text. Raises MisleadingJson for a repeated key or a number above
+    all floats, and ValueError for invalid JSON."""
     return _DECODER.decode(text)
 
 
@@ -81,10 +84,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "either") -> Any:
-    """Return the value of a text in JSON or YAML. Raises DatasetError.
+    """Return the value of a text in JSON or YAML. Raises DatasetError if it is invalid.
 
     name: description of the text, for messages.
-    form: format of the text; "either" tries JSON first.
+    form: format of the text. "either" means JSON if the text is valid JSON, else YAML.
     """
     if form != "yaml":
         try:
@@ -114,16 +117,17 @@ def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "eit
 def check_read(
     text: str, value: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Return a warning for each string of a decoded text that is a Boolean in YAML 1.1, such as
+    """Raise DatasetError if a text contains a string or a mapping that the user probably meant as
+    another value, such as `None` or `nan`. The message explains how to write that value.
+
+    Otherwise, return a warning for each string in the text that is a Boolean in YAML 1.1, such as
     `yes`.
 
     text: text in the notation of the user.
-    value: decoded value of the text.
-    in_file: whether the text comes from a file. A shell may have removed quotes from other texts.
-    is_dataset: whether `@file` stands for a file.
-
-    Raises DatasetError for a string or a mapping that looks like another Python value, such as
-    `None` or `nan`. The message explains how to write that value.
+    value: value that was read from the text.
+    in_file: whether the text comes from a file. Texts from a command line may have lost quotes in
+    the shell.
+    is_dataset: whether the text states a dataset, so that `@name` may stand for a file.
     """
     if len(text) > LONGEST or text.startswith(("@", "import:")) or _is_json(text):
         return []
@@ -143,10 +147,10 @@ def check_read(
 def refused(
     text: str, value: Any, node: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Return a message for each string or mapping that looks like another Python value, such as
-    `None` or `nan`.
+    """Return a message for each string or mapping that the user probably meant as another value,
+    such as `None` or `nan`.
 
-    node: YAML node of the value.
+    node: the value as a YAML node.
     The other parameters are the parameters of `check_read`.
     """
     said = _in_python(text.strip(), value, in_file=in_file)
@@ -166,7 +170,12 @@ def refused(
 
 
 def doubted(node: Any, *, in_file: bool = False) -> list[str]:
-    """Return a warning for each string of a YAML node that is a Boolean in YAML 1.1."""
+    """Return a warning for each string in a YAML node that YAML 1.1 would read as a Boolean, such
+    as `yes`.
+
+    in_file: whether the text comes from a file, and not from a command line; the two need different
+    quotes.
+    """
     from dpaudit.inputs.yaml_values import plain_texts
 
     quoted = in_file or getattr(node, "id", "") != "scalar"
@@ -187,8 +196,13 @@ def _is_json(text: str) -> bool:
 
 
 def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
-    """Return a message if Python reads a text as another value than YAML, such as `(1, 2)`; else
-    None."""
+    """Return a message if Python would read a text as another value than YAML does, such as `(1,
+    2)`; else None.
+
+    value: value that YAML reads.
+    in_file: whether the text comes from a file, and not from a command line; the two need different
+    quotes.
+    """
     # Imported here, since most values are JSON.
     import ast
 
@@ -222,8 +236,12 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
 
 
 def _are_alike(meant: Any, value: Any) -> bool:
-    """Return whether a text has the same value in Python (`meant`) and in YAML (`value`). Two
-    strings count as equal, since only their quotes differ."""
+    """Return whether Python and YAML read the same value from a text. Two strings count as the
+    same, since only their quotes differ.
+
+    meant: value that Python reads.
+    value: value that YAML reads.
+    """
     if isinstance(meant, list) and isinstance(value, list):
         return len(meant) == len(value) and all(map(_are_alike, meant, value))
     if isinstance(meant, Mapping) and isinstance(value, Mapping):
@@ -235,8 +253,8 @@ def _are_alike(meant: Any, value: Any) -> bool:
 
 
 def _in_yaml(value: Any) -> str | None:
-    """Return the text that stands for a Python value in YAML, such as `{tuple: [1, 2]}`; None if
-    there is none."""
+    """Return a Python value in the notation of a YAML file, such as `{tuple: [1, 2]}` for (1, 2);
+    None if there is no notation for it."""
     if value is None or isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | float):
@@ -260,8 +278,8 @@ def _quoted(text: str, *, in_file: bool) -> str:
 
 
 def _constant(text: str, *, in_file: bool) -> str | None:
-    """Return a message for a string that looks like a constant, such as `None` or `nan`; else
-    None."""
+    """Return a message for a string that the user probably meant as a constant, such as `None` or
+    `nan`; None for any other string."""
     form = "null" if text == "None" else _WORDS.get(_LIBRARY.sub("", text).lower())
     if form is None:
         return None
@@ -269,8 +287,8 @@ def _constant(text: str, *, in_file: bool) -> str | None:
 
 
 def _in_words(text: str, *, in_file: bool) -> str | None:
-    """Return a message for a string that looks like a number or an expression, such as `1/3`; else
-    None."""
+    """Return a message for a string that the user probably meant as a number or as an expression,
+    such as `1/3`; None for any other string."""
     name, quoted = shortened(text), _quoted(text, in_file=in_file)
     said = _constant(text, in_file=in_file)
     if said is not None:
@@ -298,7 +316,8 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
 
 
 def _key_alone(key: str) -> str:
-    """Return a message for a key without a value, such as `a` in `{a}` or `a:1` in `{a:1}`."""
+    """Return a message for a key without a value in braces. Examples are the key `a` in `{a}`, and
+    the key `a:1` in `{a:1}`, where the space after the colon is missing."""
     name, colon, value = key.partition(":")
     if colon:
         return f"{key} is one key here; write a space after the colon: {{{name}: {value}}}"
@@ -306,7 +325,8 @@ def _key_alone(key: str) -> str:
 
 
 def _in_quotes(text: str, value: Any) -> str | None:
-    """Return a message for JSON in single quotes, which some shells do not remove; else None."""
+    """Return a message for a text that is JSON in single quotes, which some shells do not remove;
+    None for any other text."""
     if not (isinstance(value, str) and text[:1] == text[-1:] == "'"):
         return None
     with suppress(ValueError, RecursionError):
@@ -319,8 +339,8 @@ def _in_quotes(text: str, value: Any) -> str | None:
 
 
 def _named(text: str, *, is_dataset: bool) -> str | None:
-    """Return a message for a string that looks like the name of a file or of an object; else
-    None."""
+    """Return a message for a string that looks like the name of a file or of an importable object;
+    None for any other string."""
     name, quoted = shortened(text), _quoted(text, in_file=False)
     if is_dataset and _FILE.fullmatch(text):
         return f"{name} is text here; write @{name} for what is in that file, or {quoted}"

@@ -1,6 +1,7 @@
-"""Files of users: opening them, CSV and .npy, and errors about missing or damaged files.
+"""Files of users: open them, read CSV and .npy, and explain why a file is missing or cannot be
+read.
 
-Files without an end, such as /dev/zero, are refused before reading.
+Files without an end, such as /dev/zero, are refused before they are read.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from dpaudit.wording import counted, did_you_mean, did_you_mean_file
 
 Reader = Callable[[Path], Any]
 CsvRows = list[list[str]]
-# Largest number of bytes that are read from a pipe, since a pipe may never end.
+# Largest number of bytes that are read from a pipe. A pipe may never end.
 MOST_PIPED = 1 << 28
-# Missing values in the notation of other programs.
+# Texts by which other programs mark missing values in CSV files.
 _MISSING = frozenset({"None", "NA", "N/A", "n/a", "<NA>", "null", "NULL", "NaT"})
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
-# Appended as the last line of a CSV file: a quotation mark that is never closed makes this line
-# part of a cell, which shows the error.
+# This line is appended to a CSV file while it is read. If a quotation mark is never closed, the
+# line becomes part of a cell, by which the error is found.
 _END = "\ufdd0"
 
 
@@ -41,9 +42,10 @@ def malformed(why: str) -> DatasetError:
 
 
 def reader_for(name: str, readers: Mapping[str, Reader], file: str) -> Reader:
-    """Return the function that reads files with the suffix of `name`. Raises DatasetError.
+    """Return the function that reads files with the suffix of `name`, such as `.csv`. Raises
+    DatasetError if there is none.
 
-    readers: functions by suffix.
+    readers: maps a suffix to the function that reads such files.
     file: description of the file, for messages.
     """
     suffix = Path(name).suffix
@@ -58,18 +60,18 @@ def reader_for(name: str, readers: Mapping[str, Reader], file: str) -> Reader:
 
 
 def opened(file: Path) -> BinaryIO:
-    """Return a binary stream of a regular file, or of the contents of a pipe, such as `<(...)` of a
-    shell.
+    """Open a file and return a binary stream of it. The file may be a pipe, such as `<(...)` in a
+    shell; then the stream contains everything that was read from the pipe.
 
-    Raises DatasetError for another kind of file, and for a pipe without a writer or an end; OSError
-    for a file that cannot be opened.
+    Raises DatasetError for another kind of file, for an empty pipe, and for a pipe with more than
+    2²⁸ bytes. Raises OSError if the file cannot be opened.
     """
     mode = file.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
         raise DatasetError(
             f"it is {describe_mode(mode)}, not a file; name a file", code="file-unreadable"
         )
-    # Opening a pipe without a writer would block.
+    # Without O_NONBLOCK, opening a pipe to which no program writes would wait forever.
     number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(number, True)
     stream = os.fdopen(number, "rb")
@@ -80,7 +82,8 @@ def opened(file: Path) -> BinaryIO:
 
 
 def piped(stream: BinaryIO) -> bytes:
-    """Return the contents of a pipe. Raises DatasetError if they are empty or too long."""
+    """Read everything from a pipe and return it. Raises DatasetError if the pipe is empty or has
+    more than 2²⁸ bytes."""
     content = stream.read(MOST_PIPED + 1)
     if not content:
         raise DatasetError(
@@ -96,23 +99,25 @@ def piped(stream: BinaryIO) -> bytes:
 
 
 def read_text(file: Path) -> str:
-    """Return the text of a file. Raises the errors of `opened`, and UnicodeDecodeError."""
+    """Return the text of a file in UTF-8. Raises the exceptions of `opened`, and
+    UnicodeDecodeError."""
     with opened(file) as stream, io.TextIOWrapper(stream, "utf-8-sig") as text:
         return text.read()
 
 
 def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
-    """Return the reason why a file cannot be read, without the name of the file."""
+    """Return the reason why a file cannot be read, for a message that names the file elsewhere."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not text in UTF-8; save it as UTF-8"
     return error.strerror or str(error)
 
 
 def near_file(missing: Path) -> str:
-    """Return `" Did you mean 'x'?"` with the most similar file name in the folder, or `""`.
+    """Return ` Did you mean 'x'?`, where x is the most similar file name in the folder of a missing
+    file. Return "" if no name is similar.
 
-    If the folder is missing, the most similar name of a folder is used. If `missing` exists and is
-    not a file, return a sentence that says so.
+    If the folder is missing as well, x is the most similar name of a folder. If `missing` exists
+    but is not a file, return a sentence that says so.
     """
     there = describe_non_file(missing)
     if there:
@@ -128,8 +133,8 @@ def near_file(missing: Path) -> str:
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """Inside the context, convert errors of reading a file into DatasetError. The message names the
-    file and, if it is missing, a file with a similar name."""
+    """Inside the context, replace the exceptions of reading a file by DatasetError. The message
+    names the file. If the file is missing, the message also names a file with a similar name."""
     try:
         yield
     except FileNotFoundError:
@@ -145,7 +150,8 @@ def reading(file: Path) -> Iterator[None]:
 
 
 def read_npy(file: Path) -> NDArray[Any]:
-    """Return the array of a `.npy` file. Pickled objects are never loaded.
+    """Return the array of a `.npy` file. Pickled objects are refused, since loading them could run
+    code.
 
     Raises DatasetError and FileNotFoundError.
     """
@@ -160,9 +166,11 @@ def read_npy(file: Path) -> NDArray[Any]:
 
 
 def read_rows(file: Path) -> list[Any]:
-    """Return the rows of a CSV file as mappings, or as lists if the first row consists of numbers.
+    """Return the rows of a CSV file as mappings from column name to value. If the first row
+    consists of numbers, there are no names, and each row is a list.
 
-    Each cell becomes a number, None or text, independently of the other cells. Raises DatasetError.
+    Each cell becomes a number, None (if it is empty) or text. Its type does not depend on other
+    cells. Raises DatasetError.
     """
     rows = _rows(file)
     cells = [[_cell(text) for text in row] for row in rows]
@@ -173,10 +181,11 @@ def read_rows(file: Path) -> list[Any]:
 
 
 def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
-    """Return the columns of a CSV file by name, or its rows if the first row consists of numbers.
+    """Return a CSV file as a mapping from column name to the list of its values. If the first row
+    consists of numbers, there are no names; return the list of rows instead.
 
-    All cells of a column get one type: integer, float, Boolean or text. Empty cells become None.
-    Raises DatasetError.
+    All cells of a column get the same type: integer, float, Boolean or text. Empty cells become
+    None. Raises DatasetError.
     """
     rows = _rows(file)
     names = header(rows[0]) if _has_header(rows) else None
@@ -189,9 +198,9 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
 
 
 def lines(file: Path, delimiter: str = ",") -> Iterator[list[str]]:
-    """Yield each row of a CSV file as a list of cells (texts).
+    """Yield each row of a CSV file as a list of cells, which are texts.
 
-    Raises DatasetError for invalid CSV, and for a quotation mark that is never closed: it would
+    Raises DatasetError for invalid CSV, and for a quotation mark that is never closed, which would
     turn the rest of the file into one cell.
     """
     with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig", newline="") as stream:
@@ -225,8 +234,8 @@ def _rows(file: Path) -> CsvRows:
 
 
 def _check_missing(rows: CsvRows) -> None:
-    """Raise DatasetError for a word such as NA in a column of numbers: it would turn the column
-    into text."""
+    """Raise DatasetError if a column of numbers contains a word for missing values, such as NA.
+    Otherwise, the whole column would be read as text."""
     first = 1 if _has_header(rows) else 0
     for place, column in enumerate(zip(*rows[first:], strict=True)):
         words = {text.strip() for text in column} - {""}
@@ -248,8 +257,8 @@ def _has_header(rows: CsvRows) -> bool:
 
 
 def header(cells: list[str]) -> list[str]:
-    """Return the names of the columns from the cells of the first row. Raises DatasetError for
-    equal names."""
+    """Return the names of the columns of a CSV file. Raises DatasetError if two names are equal.
+    cells: the first row of the file."""
     names = [cell.strip() for cell in cells]
     for name in names:
         if names.count(name) > 1:
@@ -258,8 +267,11 @@ def header(cells: list[str]) -> list[str]:
 
 
 def number(text: str, kind: Callable[[str], float] = float) -> float:
-    """Return the number in a cell. Raises ValueError if the cell has no number, and DatasetError
-    for a number above all floats. kind: the type of the result, int or float."""
+    """Return the number in a cell. Raises ValueError if the cell contains no number, and
+    DatasetError if the number is above all floats.
+
+    kind: type of the result, int or float.
+    """
     if "_" in text:  # 1_000 may be an identifier; Python reads a number
         raise ValueError(text)
     found = kind(text)
@@ -275,13 +287,14 @@ _NUMBERS: tuple[Callable[[str], Any], ...] = (partial(number, kind=int), number)
 
 
 def _typed(texts: Sequence[str]) -> list[Any]:
-    """Return the cells of a column as values of the first type that fits all cells: integer, float,
-    Boolean, text. Empty cells become None."""
+    """Convert all cells of a column to the first of these types that fits all of them: integer,
+    float, Boolean, text. Return the list of values. Empty cells become None."""
     return _read(texts, (*_NUMBERS, lambda text: _TRUTH[text.lower()]))
 
 
 def _cell(text: str) -> Any:
-    """Return a cell as an integer, a float, None if it is empty, or text."""
+    """Return the value of a cell: an integer or a float if it is a number, None if it is empty,
+    else text."""
     return _read([text], _NUMBERS)[0]
 
 

@@ -1,4 +1,4 @@
-"""Checks of two inputs against the declared neighbouring relation."""
+"""Check whether two inputs are neighbours under the relation that the user states."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dpaudit.inputs.records import (
 )
 from dpaudit.wording import counted, did_you_mean, shortened
 
-# Reason why an audit of equal inputs has no power (EQUAL_INPUTS), and the warning about such a pair
-# (EQUAL).
+# Messages about a pair of equal inputs. EQUAL_INPUTS: reason why its audit has no power. EQUAL:
+# warning about the pair.
 EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
 EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"
 _IF_REPLACED = (
@@ -32,7 +32,7 @@ _IF_REPLACED = (
     *(Given("group=2", "--group 2 (claim: {group: 2})"), ")"),
 )
 _OTHER_ORDER = "d1 and d2 hold the same rows in another order"
-# Relative rounding error by which a computed distance may exceed the allowed distance.
+# A computed distance may exceed the allowed distance by this fraction, because of rounding errors.
 _ROUNDING = 1e-9
 
 Records = Sequence[Hashable]
@@ -41,12 +41,12 @@ Records = Sequence[Hashable]
 def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
     """Return warnings about a pair of inputs.
 
-    There is a warning if the inputs are equal or of unlike types, if one input has several records
-    more, and if the adjacency cannot be checked.
+    There is a warning if the inputs are equal, if their types differ, if one input has several
+    records more than the other, and if it cannot be checked whether they are neighbours.
 
-    group: number of records in which the inputs may differ. Distances are multiplied by it.
+    group: number of records in which the inputs may differ. Allowed distances are multiplied by it.
 
-    Raises DatasetError if the inputs contradict the declared adjacency.
+    Raises DatasetError if the inputs are not neighbours under the relation that the user states.
     """
     if are_equal(pair.d1, pair.d2):
         return (EQUAL,)
@@ -60,9 +60,9 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 
 def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
-    """Return whether two inputs are neighbours. False if the relation cannot be checked.
+    """Return whether two inputs are neighbours; False if that cannot be checked.
 
-    Raises DatasetError if a user's own relation fails.
+    Raises DatasetError if the relation is a user's function and this function fails.
     """
     if adjacency.path:
         return related(adjacency, d1, d2)
@@ -72,9 +72,10 @@ def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
 
 
 def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
-    """Return the result of a user's own relation for two inputs.
+    """Call a user's function that defines a relation, for two inputs. Return its result.
 
-    Raises DatasetError if the relation fails, does not return a bool, or is not symmetric.
+    Raises DatasetError if the function fails, does not return a bool, or returns another result
+    after the inputs are swapped.
     """
     relation, words = resolve(adjacency.path), adjacency.describe()
     if not callable(relation):
@@ -107,11 +108,10 @@ def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
 
 
 def _doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
-    """Return the reason why the adjacency of two inputs cannot be checked; None if it holds.
+    """Return None if two inputs are neighbours. Return the reason, in words, if that cannot be
+    checked. Raise DatasetError if they are not neighbours.
 
     group: number of records in which the inputs may differ.
-
-    Raises DatasetError if the adjacency does not hold.
     """
     words = adjacency.describe()
     if adjacency.path:
@@ -153,11 +153,12 @@ def _check_add_remove(first: Records, second: Records, group: int) -> str | None
 
 
 def _check_changed(first: Records, second: Records, adjacency: Adjacency, group: int) -> str | None:
-    """Return None if at most the allowed number of records is replaced; raise DatasetError
-    otherwise. The relation is `replace`, under which records may also change places, or `hamming`,
-    under which each record keeps its place.
+    """Return None if at most the allowed number of records is changed between two datasets; raise
+    DatasetError otherwise.
 
-    group: factor of the allowed number.
+    adjacency: relation `replace`, under which records may also change places, or `hamming`, under
+    which each record keeps its place.
+    group: factor by which the allowed number is multiplied.
     """
     words = adjacency.describe()
     if len(first) != len(second):
@@ -206,8 +207,11 @@ def _check_users(d1: Any, d2: Any, users: Users, group: int) -> str | None:
 
 
 def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Users) -> None:
-    """Raise DatasetError if a column is missing, or if a user contributes more records than
-    allowed."""
+    """Raise DatasetError if a dataset lacks the column of the users or of the groups, or if a user
+    has more records or more groups than the relation allows.
+
+    name: name of the dataset, d1 or d2, for messages.
+    """
     for column in filter(None, (users.column, users.group)):
         row = next((row for row in rows if column not in row), None)
         if row is not None:
@@ -260,7 +264,8 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
         raise _no_neighbours(
             f"d1 and d2 differ in {changed} entries; adjacency coordinate means {most}"
         )
-    # A group of k records changes up to k coordinates, and their changes add up.
+    # In a group of k records, up to k coordinates change. Each changes by at most the allowed
+    # distance, so the sum of the changes is at most k times this distance.
     order = DISTANCES.get(adjacency.kind, 1)
     with np.errstate(over="ignore"):  # an infinite distance exceeds every allowed distance
         distance = float(np.linalg.norm(differences, ord=order)) if differences.size else 0.0
@@ -274,8 +279,8 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
 
 
 def _differences(first: Any, second: Any) -> Any:
-    """Return the differences between the entries of two arrays: 0 for equal entries and for two
-    NaNs, ∞ if only one entry is NaN."""
+    """Return the differences between the entries of two arrays. The difference is 0 for equal
+    entries and for two NaNs, and ∞ if only one of the two entries is NaN."""
     equal = (first == second) | (np.isnan(first) & np.isnan(second))
     with np.errstate(invalid="ignore", over="ignore"):
         differences = np.where(equal, 0.0, first - second)
@@ -293,15 +298,17 @@ def _numeric(value: Any) -> Any:
 def _without(
     first: Any, second: Any, d1: Any, d2: Any, parts: str, adjacency: str, what: str
 ) -> str:
-    """Return the reason why two inputs cannot be compared: one of them lacks rows or numbers.
+    """Return the reason why two inputs cannot be compared: at least one of them has no rows, or no
+    numbers.
 
-    first, second: rows or numbers of d1 and d2, or None.
-    parts: name of these parts in messages.
-    what: reason, in words.
+    Raises DatasetError if only one input has none, and that input is a single value or a mapping:
+    then no change of records makes the two equal. An object of another type may have records that
+    this module cannot find.
 
-    Raises DatasetError if the other input has the parts and this input is a single value or a
-    mapping: no change of records turns one into the other. Objects of other types may have records
-    that this module does not know.
+    first, second: rows or numbers of d1 and of d2. None for an input without them.
+    parts: "rows" or "numbers", for messages.
+    adjacency: name of the relation, for messages.
+    what: reason in words, such as "has no rows to compare".
     """
     name, other, without = ("d1", "d2", d1) if first is None else ("d2", "d1", d2)
     both_lack = first is None and second is None

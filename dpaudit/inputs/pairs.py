@@ -1,4 +1,5 @@
-"""Pairs of neighbouring inputs: descriptions, and warnings about inputs that look like mistakes."""
+"""Pairs of neighbouring inputs: their descriptions, and warnings about inputs that look like
+mistakes."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.records import as_pandas, difference, exchanged, is_set, records_of
 from dpaudit.wording import nearest, shortened
 
-# Results store notes, and are read in files, on the command line and in Python. So these texts name
-# options in words, not as flags or keyword arguments.
+# Results store these texts, and users read them on the command line, in files and in Python. So the
+# texts name options in words, not as flags or keyword arguments.
 REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs group 2, "
     "or state adjacency replace"
@@ -25,20 +26,20 @@ SEVERAL = (
 )
 
 _ARRAY = "array of shape"
-# Place of the records of a dataset. The place of a column of the records is this tuple and the name
-# of the column.
+# A place names a part of a dataset. This place names its records. The place of a column of the
+# records is this tuple with the name of the column appended.
 _RECORD = ("[]",)
-# Type, in words, of the entries of an array, by the `kind` of its dtype.
+# Maps the `kind` of a NumPy dtype, such as "f", to the type of the entries in words.
 _KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("US", "text")}
-# Datasets with more than this number of values are not searched for warnings.
+# Datasets with more than this number of values are not checked for mistakes, to save time.
 _MOST_VALUES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbouringPair:
-    """Two inputs of the mechanism, which dpaudit never changes.
+    """Two inputs of the mechanism. dpaudit never changes them.
 
-    adjacency: declared neighbouring relation, or None.
+    adjacency: neighbouring relation that the user states. None if the user states none.
     label: description of the pair in reports, such as `d1 = 0, d2 = 1`.
     """
 
@@ -49,8 +50,8 @@ class NeighbouringPair:
 
 
 def describe_pair(d1: Any, d2: Any) -> str:
-    """Return a short description of a pair: `d1 = 0, d2 = 1`, or the difference of two long
-    lists."""
+    """Return a short description of a pair, such as `d1 = 0, d2 = 1`. If the inputs are long lists
+    that differ in one record, describe only the difference."""
     first, second = short(d1), short(d2)
     is_cut = any(one.endswith("…") or one.startswith(_ARRAY) for one in (first, second))
     found = difference(d1, d2) if is_cut else None
@@ -58,7 +59,7 @@ def describe_pair(d1: Any, d2: Any) -> str:
 
 
 def short(value: Any) -> str:
-    """Return a dataset as text of at most 30 characters."""
+    """Return a dataset as a text of at most 30 characters."""
     text = value if isinstance(value, str) and value.startswith(("@", "import:")) else repr(value)
     if isinstance(value, np.ndarray) and value.size > 6:
         text = f"{_ARRAY} {value.shape}"
@@ -66,15 +67,17 @@ def short(value: Any) -> str:
 
 
 def stated(pair: NeighbouringPair) -> str:
-    """Return the adjacency of a pair in words: `not stated` if none was declared."""
+    """Return the neighbouring relation of a pair in words; `not stated` if the user states none."""
     return "not stated" if pair.adjacency is None else pair.adjacency.describe()
 
 
 def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
-    """Yield warnings about two inputs whose types or columns differ, which may be a mistake.
+    """Yield warnings about two inputs whose types or column names differ, since that may be a
+    mistake.
 
-    There is a warning if the inputs differ in type and neither is null, and a warning if one input
-    has a column whose name is similar to a column of the other input.
+    There is a warning if the inputs differ in type and neither is null. There is a warning if a
+    column of one input is missing in the other input, which has a column with a similar name
+    instead.
     """
     if d1 is not None and d2 is not None and differ_in_type(d1, d2):
         yield (
@@ -93,8 +96,8 @@ def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
 def differ_in_type(d1: Any, d2: Any) -> bool:
     """Return whether two inputs, their records or their columns differ in type.
 
-    The types are null, text, number, list, array and table. Missing records and cells fit every
-    type.
+    Types are, for example, null, text, number, list, array and table. Missing records and missing
+    cells fit every type.
     """
     if _type_name(d1) != _type_name(d2):
         return True
@@ -103,7 +106,7 @@ def differ_in_type(d1: Any, d2: Any) -> bool:
 
 
 def with_type(dataset: Any) -> str:
-    """Return an input with its type in words, such as `a list of numbers, [1, 2]`."""
+    """Return a description of an input with its type, such as `a list of numbers, [1, 2]`."""
     if dataset is None:
         return "null"
     name, records = _type_name(dataset), dict(_types(dataset)).get(_RECORD, set())
@@ -125,9 +128,11 @@ def _type_name(value: Any) -> str:
 
 
 def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
-    """Yield (place, set of the types of its values) for a dataset, its records and each column of
-    its records. Null has no type. A place is a tuple, such as `("[]", "age")` for the column `age`
-    of the records."""
+    """Yield (place, types of the values at this place) for a dataset, its records, and each column
+    of its records. The types are a set of words. Null has no type.
+
+    A place is a tuple. For example, `("[]", "age")` is the column `age` of the records.
+    """
     found: dict[tuple[Any, ...], set[str]] = {}
     stack: list[tuple[tuple[Any, ...], Any]] = [((), dataset)]
     seen = 0
@@ -151,8 +156,8 @@ def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
 
 
 def _column_types(column: Any) -> set[str]:
-    """Return the types of the cells of a pandas column, without missing cells. A missing cell may
-    turn the whole column into floats or objects."""
+    """Return the set of the types of the cells in a pandas column. Missing cells are ignored, since
+    one missing cell may turn a column of integers into a column of floats."""
     cells, kind = column.dropna(), column.dtype.kind
     if kind == "O":
         return set(map(_type_name, cells.head(_MOST_VALUES)))
@@ -160,7 +165,8 @@ def _column_types(column: Any) -> set[str]:
 
 
 def _columns(dataset: Any) -> set[str]:
-    """Return the names of the columns that every record of a table has."""
+    """Return the names of the columns that every record of a dataset has; an empty set if it is not
+    a table."""
     frame = as_pandas(dataset)
     if frame is not None and frame.ndim == 2:
         return {name for name in frame.columns if isinstance(name, str)}
@@ -174,18 +180,24 @@ def _columns(dataset: Any) -> set[str]:
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return a tuple of one note if no adjacency is declared and the inputs differ by a replaced
-    record, else an empty tuple. group: number of records in which the inputs may differ."""
+    """If no neighbouring relation is stated, and one record of d1 is replaced in d2, return a tuple
+    of one note about it; else an empty tuple.
+
+    group: number of records in which the inputs may differ.
+    """
     if pair.adjacency is not None or group > 1:
         return ()
     return (REPLACED,) if _is_replacement(pair.d1, pair.d2) else ()
 
 
 def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return a tuple of one warning if one dataset has at least two records more than the other,
+    """If one dataset has at least two records more than the other, return a tuple of one warning;
     else an empty tuple.
 
-    There is no warning if an adjacency is declared, or if the claim is for a group of records.
+    There is no warning if the user states a neighbouring relation, or if the claim is for a group
+    of several records.
+
+    group: number of records in which the inputs may differ.
     """
     d1, d2 = pair.d1, pair.d2
     if pair.adjacency is not None or group > 1 or not (_has_records(d1) and _has_records(d2)):
@@ -196,7 +208,8 @@ def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 
 def _is_replacement(d1: Any, d2: Any) -> bool:
-    """Return whether two datasets differ by one replaced record."""
+    """Return whether d2 equals d1 after one record is replaced. The order of the records does not
+    matter."""
     if not (_has_records(d1) and _has_records(d2)) or len(d1) != len(d2):
         return False
     first, second = (records_of(sorted(one, key=repr) if is_set(one) else one) for one in (d1, d2))
@@ -207,7 +220,8 @@ def _is_replacement(d1: Any, d2: Any) -> bool:
 
 
 def _has_records(dataset: Any) -> bool:
-    """Return whether a dataset is a collection of records. A mapping may be a single record."""
+    """Return whether a dataset is a collection of records, and not too large to be checked. A
+    mapping is not one, since it may be a single record."""
     if isinstance(dataset, np.ndarray) or as_pandas(dataset) is not None:
         return bool(dataset.ndim > 0 and dataset.size <= _MOST_VALUES)
     return (isinstance(dataset, list | tuple) or is_set(dataset)) and len(dataset) <= _MOST_VALUES

@@ -1,4 +1,5 @@
-"""Files of recorded outputs: NumPy arrays, CSV, JSON lines and Parquet, one output per row."""
+"""Read files of recorded outputs (NumPy arrays, CSV, JSON lines, Parquet) with one output per
+row."""
 
 from __future__ import annotations
 
@@ -20,19 +21,18 @@ from dpaudit.stats.one_run import Guesses
 from dpaudit.wording import counted, did_you_mean, install_command, shortened, shown
 
 Raw = list[Any] | NDArray[Any]
-# Columns of equal length, by name.
+# Type of a table: maps the name of a column to its values. All columns have the same length.
 Columns = dict[str, Raw]
 
 _ARMS: Mapping[Any, bool] = {1: True, 2: False, "1": True, "2": False, "d1": True, "d2": False}
 _IN, _OUT, _ABSTAINED = (1, "1", True), (0, -1, "0", "-1", False), (None, "")
 INCLUDED, GUESS = "included", "guess"
-# Longest value in a message, in characters.
+# Length to which a value is shortened in a message, in characters.
 _SHOWN = 60
 
 
 def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
-    """Return the outputs for d1 and the outputs for d2, each from a file of its own. Raises
-    DatasetError."""
+    """Return (outputs for d1, outputs for d2), read from one file each. Raises DatasetError."""
     one, other = _read(first), _read(second)
     if _shape(one) != _shape(other):
         raise _invalid(
@@ -46,9 +46,10 @@ def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
 
 
 def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
-    """Return the outputs in a file, and a Boolean array (outputs,): whether each output is for d1.
+    """Return (outputs, is_d1) from a file. is_d1: Boolean array of shape (outputs,); True where the
+    output is for d1.
 
-    column: name of the column that holds 1 for d1 and 2 for d2.
+    column: name of the column that contains 1 for outputs for d1, and 2 for outputs for d2.
 
     Raises DatasetError.
     """
@@ -63,10 +64,11 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
 
 
 def read_guesses(file: Path) -> Guesses:
-    """Return the numbers of canaries, guesses and right guesses in a file with one canary per row.
+    """Return the numbers of canaries, of guesses and of right guesses from a file with one canary
+    per row.
 
-    The column `included` holds 1 or 0. The column `guess` holds 1, 0, or nothing if no guess was
-    made. Raises DatasetError.
+    The column `included` contains 1 or 0. The column `guess` contains 1, 0, or nothing if no guess
+    was made for the canary. Raises DatasetError.
     """
     table = read_columns(file)
     included = [
@@ -81,7 +83,8 @@ def read_guesses(file: Path) -> Guesses:
 
 
 def read_columns(file: Path) -> Columns:
-    """Return the columns of a file by name. Raises DatasetError for a file without names."""
+    """Return a file as a mapping from column name to values. Raises DatasetError for a file without
+    column names."""
     return _named(file, _read(file))
 
 
@@ -146,8 +149,8 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
 
 
 def _values(column: Sequence[str]) -> Raw:
-    """Return cells as an array if all are numbers, else as a list of numbers, texts, and None for
-    empty cells."""
+    """Return the cells of a column as an array if all are numbers. Otherwise, return a list of
+    numbers, texts, and None for empty cells."""
     with suppress(ValueError):
         if not any("_" in cell for cell in column):  # Python would read 1_000 as a number
             return np.array(column, dtype=np.float64)
@@ -188,7 +191,8 @@ def _read_parquet(file: Path) -> Columns:
 
 
 def _arrow(column: Any) -> Raw:
-    """Return a column of numbers as an array, any other column as a list."""
+    """Return a column of an Arrow table: as an array if all of its cells are numbers or Booleans,
+    else as a list."""
     if column.null_count == 0 and str(column.type) in _ARROW_NUMBERS:
         return np.asarray(column.to_numpy())
     return list(column.to_pylist())
@@ -216,7 +220,8 @@ def _shape(found: Raw | Columns) -> str:
 
 
 def _check_names(file: Path, table: Columns) -> None:
-    """Raise DatasetError for a column without a name, such as the index that pandas writes."""
+    """Raise DatasetError if a column has no name, such as the index that pandas writes to CSV
+    files."""
     if len(table) > 1 and "" in table:
         place = list(table).index("") + 1
         raise _invalid(
@@ -226,8 +231,8 @@ def _check_names(file: Path, table: Columns) -> None:
 
 
 def _named(file: Path, found: Raw | Columns) -> Columns:
-    """Return the content of a file as columns by name. Raises DatasetError for a file without
-    column names."""
+    """Return the content of a file as a mapping from column name to values. Raises DatasetError if
+    the content has no column names."""
     if isinstance(found, dict):
         return found
     if isinstance(found, list) and all(isinstance(row, dict) for row in found):
@@ -240,9 +245,9 @@ def _named(file: Path, found: Raw | Columns) -> Columns:
 
 
 def column_of(file: Path, table: Columns, name: str, *, is_fixed: bool = True) -> Raw:
-    """Return a column of a file. Raises DatasetError if there is none.
+    """Return a column of a file. Raises DatasetError if the file does not have it.
 
-    is_fixed: whether every such file must have a column of this name; otherwise the user named it.
+    is_fixed: whether dpaudit prescribes the name of the column. If False, the user chose the name.
     """
     if name not in table:
         near = did_you_mean(name, table)
@@ -255,8 +260,8 @@ def column_of(file: Path, table: Columns, name: str, *, is_fixed: bool = True) -
 
 
 def _rows(found: Raw | Columns) -> Raw:
-    """Return the rows of a file: the values of its only column, or, for several columns, a
-    structured array with one field per column."""
+    """Return the outputs in a file. If the file has one column, these are its values. If it has
+    several columns, they are the rows of a structured array with one field per column."""
     if not isinstance(found, dict):
         return found
     if len(found) == 1:
@@ -293,7 +298,8 @@ def _arm(file: Path, column: str, value: Any) -> bool:
 
 
 def in_or_out(file: Path, column: str, value: Any, row: int = 0) -> bool:
-    """Return whether a cell says that a canary was included. Raises DatasetError otherwise.
+    """Return whether a cell says that a canary is included: True for 1, False for 0 or -1. Raises
+    DatasetError for other cells.
 
     row: number of the row for the message, from 1; 0 if unknown.
     """

@@ -1,7 +1,8 @@
-"""Records of datasets as comparable values: equality, digests, and the difference of two lists.
+"""Convert records of datasets to values that can be compared; equality, digests, and the difference
+of two datasets.
 
 A record is a row of a dataset: an item of a list, or a row of an array or a data frame. Two records
-become equal comparable values only if no mechanism can distinguish them.
+get equal values only if no mechanism can distinguish them.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ import numpy as np
 from dpaudit.outcomes.frames import content
 from dpaudit.wording import counted, on_one_line, shortened, shown
 
-# Types whose values need no conversion to be compared. Most values have one of these types, and
-# other checks take longer.
+# The most common types of values. They need no conversion, so they are tested first, to save time.
 _PLAIN = frozenset({int, str, bool, type(None)})
-# The difference of two datasets with more than this number of values is not described.
+# The difference of two datasets is described only if neither has more than this number of values,
+# to save time.
 _MOST_VALUES = 100_000
-# Limits of a message about two records: number of parts of a record that it names, characters of
-# each value, and characters before the place where two values begin to differ.
+# Limits of a message about two different records: number of parts (such as columns) that it names,
+# characters of each value, and characters that are shown before the first difference of two values.
 _PARTS, _WIDTH, _BEFORE = 2, 20, 5
 _SIZED = (list, tuple, dict)
 
 
 def records_of(dataset: Any) -> list[Hashable] | None:
-    """Return the records of a dataset as hashable values that are equal for equal records; None if
-    it has no records."""
+    """Return the records of a dataset as a list of hashable values, which are equal if and only if
+    the records are equal; None if the dataset has no records."""
     if isinstance(dataset, np.ndarray):
         return [comparable(row) for row in dataset.tolist()] if dataset.ndim else None
     if isinstance(dataset, list | tuple):
@@ -49,8 +50,8 @@ def records_of(dataset: Any) -> list[Hashable] | None:
 
 
 def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
-    """Return each record of a dataset as a mapping from column name to value; None if its columns
-    have no names."""
+    """Return the records of a dataset as a list of mappings from column name to value; None if its
+    columns have no names."""
     frame = as_pandas(dataset)
     if frame is not None:
         return frame.to_dict("records") if frame.ndim == 2 else None
@@ -64,15 +65,15 @@ def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
 
 
 def exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:
-    """Return the number of records that only the first list has, and the number that only the
-    second list has. The order of records does not matter."""
+    """Return (number of records that only the first list has, number of records that only the
+    second list has). The order of records does not matter."""
     ours, theirs = Counter(first), Counter(second)
     return (ours - theirs).total(), (theirs - ours).total()
 
 
 def comparable(value: Any) -> Hashable:
-    """Return a hashable value by which records are compared: two values have equal results if and
-    only if they are equal. NaN equals NaN; 0.0 differs from −0.0."""
+    """Convert a value to a hashable value for comparisons: the results are equal if and only if the
+    values are equal. Here NaN equals NaN, and 0.0 differs from −0.0."""
     kind = type(value)
     if kind in _PLAIN or (kind is float and value and value == value):  # neither zero nor NaN
         return cast(Hashable, value)
@@ -94,7 +95,7 @@ def comparable(value: Any) -> Hashable:
 
 
 def is_scalar(value: Any) -> bool:
-    """Return whether a dataset is a single value."""
+    """Return whether a dataset is a single value, such as a number, a text or None."""
     return value is None or isinstance(value, int | float | complex | str | bytes | np.generic)
 
 
@@ -104,8 +105,8 @@ def is_set(dataset: Any) -> bool:
 
 
 def as_pandas(value: Any) -> Any:
-    """Return the value if it is a DataFrame or Series; None for anything else. Never imports
-    pandas."""
+    """Return the value itself if it is a pandas DataFrame or Series; None for anything else. pandas
+    is never imported."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(value, (pandas.DataFrame, pandas.Series)):
         return None
@@ -113,7 +114,7 @@ def as_pandas(value: Any) -> Any:
 
 
 def are_equal(d1: Any, d2: Any) -> bool:
-    """Return whether two datasets are equal. As in Python, 1 equals True; unlike in Python, NaN
+    """Return whether two datasets are equal. As in Python, 1 equals True. Unlike in Python, NaN
     equals NaN, and −0.0 differs from 0.0."""
     if isinstance(d1, np.ndarray) and isinstance(d2, np.ndarray):
         floats = d1.dtype.kind in "fc" and d2.dtype.kind in "fc"
@@ -130,10 +131,11 @@ def are_equal(d1: Any, d2: Any) -> bool:
 
 
 def fingerprint(dataset: Any) -> str | None:
-    """Return a digest that changes if a mechanism changes its input; None if there is no digest.
+    """Return a digest of a dataset, by which a change of the dataset is noticed; None if no digest
+    can be computed.
 
-    For an array, it is a digest of the type, shape and bytes; for a pandas object, of the hash of
-    every row; for any other value, of its pickle.
+    The digest of an array covers its type, shape and bytes. The digest of a pandas object covers
+    the hash of every row. The digest of any other value covers its pickle.
     """
     with suppress(Exception):  # a value that cannot be pickled or hashed has no digest
         digest = hashlib.blake2b(digest_size=16)
@@ -147,7 +149,7 @@ def fingerprint(dataset: Any) -> str | None:
 
 
 def difference(d1: Any, d2: Any) -> str | None:
-    """Return a description of the only record in which two lists or arrays differ; None if they do
+    """Return a description of the one record in which two lists or arrays differ; None if they do
     not differ in exactly one record."""
     if not (_is_list(d1) and _is_list(d2)):
         return None
@@ -173,7 +175,7 @@ def _difference(d1: Any, d2: Any) -> str | None:
 
 
 def _is_list(dataset: Any) -> bool:
-    """Return whether a dataset is a list or an array of at most `_MOST_VALUES` values."""
+    """Return whether a dataset is a list or an array, and has at most 100,000 values."""
     if isinstance(dataset, np.ndarray):
         return dataset.ndim > 0 and dataset.size <= _MOST_VALUES
     if not isinstance(dataset, list | tuple) or len(dataset) > _MOST_VALUES:
@@ -184,14 +186,15 @@ def _is_list(dataset: Any) -> bool:
 
 
 def _alike(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """Return the number of equal records, or characters, at the start of two sequences."""
+    """Return the number of items that two sequences share at their start. Items are records, or
+    characters of texts."""
     both = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
 
 
 def _changed(one: Any, other: Any) -> str:
-    """Return a description of the difference of two records, such as `: age is 36 in d1, 41 in d2`.
-    It lists the parts (such as columns) that differ if both records have the same parts."""
+    """Return a description of how two records differ, such as `: age is 36 in d1, 41 in d2`. It
+    names the parts (such as columns) that differ, if both records have the same parts."""
     parts = _parts(one, other)
     if not parts:
         return _is(one, other)
@@ -201,8 +204,8 @@ def _changed(one: Any, other: Any) -> str:
 
 
 def _is(one: Any, other: Any) -> str:
-    """Return two values in words, such as ` is 36 in d1, 41 in d2`. Long values are cut to the text
-    around the place where they begin to differ."""
+    """Return a text with both values, such as ` is 36 in d1, 41 in d2`. Of long values, only the
+    part around the first difference is shown."""
     texts = [on_one_line(repr(value)) for value in (one, other)]
     alike = _alike(*texts)
     if alike >= _WIDTH - 1 and max(map(len, texts)) > _WIDTH:
@@ -212,8 +215,8 @@ def _is(one: Any, other: Any) -> str:
 
 
 def _parts(one: Any, other: Any) -> list[tuple[str, tuple[Any, Any]]]:
-    """Return (name, (value, other value)) for each part (such as a column) in which two records
-    differ; [] for records that do not have the same parts."""
+    """Return (name, (value in the first record, value in the second record)) for each part, such as
+    a column, in which two records differ. Return [] if the records do not have the same parts."""
     rows = (list, tuple)
     if isinstance(one, Mapping) and isinstance(other, Mapping) and one.keys() == other.keys():
         both = [(key, (value, other[key])) for key, value in one.items()]
@@ -229,6 +232,6 @@ def _parts(one: Any, other: Any) -> list[tuple[str, tuple[Any, Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of an array as a Python object. Dates and times stay NumPy values."""
+    """Return a NumPy value or array as plain Python. Dates and times stay NumPy values."""
     is_array = isinstance(value, np.ndarray | np.generic)
     return value.tolist() if is_array and value.dtype.kind not in "mM" else value

@@ -1,10 +1,10 @@
-"""Values that YAML and JSON cannot write: tuples, arrays, data frames and imported objects.
+"""Notations for values that YAML and JSON lack: tuples, arrays, data frames and imported objects.
 
-`{tuple: [0, 1]}` is a tuple and `{array: [0, 1]}` a NumPy array. `{pandas: {age: [36]}}` and
-`{polars: {age: [36]}}` are data frames. `{tuple: {tuple: [0, 1]}}` is the mapping
-`{tuple: [0, 1]}`, and the other forms are escaped in the same way. `import:module:name` is the
-object of an import path, and `import::text` is the text `import:text`. pandas and Polars are
-imported only when a frame is made.
+`{tuple: [0, 1]}` stands for a tuple and `{array: [0, 1]}` for a NumPy array. `{pandas: {age:
+[36]}}` and `{polars: {age: [36]}}` stand for data frames. To write the mapping `{tuple: [0, 1]}`
+itself, users write `{tuple: {tuple: [0, 1]}}`; this also holds for the other notations.
+`import:module:name` stands for the imported object, and `import::text` for the text `import:text`.
+pandas and Polars are imported only when a data frame is made.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from dpaudit.watching import step
 IMPORT = "import:"
 _TUPLE = "tuple"
 _CALLED = "()"
-# Names of libraries in messages.
+# Libraries of data frames: maps the name of the module to the name in messages.
 LIBRARIES: Mapping[str, str] = {"pandas": "pandas", "polars": "Polars"}
 ARRAYS = ("array", "numpy")
-# Forms of a dataset, in the notation of users.
+# Data types of a dataset that users may ask for, such as `array` and `pandas` (option `as`).
 FORMS = (*ARRAYS, *LIBRARIES)
-# Keyword arguments with which a `DataFrame` is made, by library.
+# Maps the name of a library to the keyword arguments with which its `DataFrame` is created.
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "pandas": {},
     "polars": {"orient": "row", "strict": False},  # strict=False reads 1 and 2.5 as floats
@@ -40,9 +40,10 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An import path that is imported where the object is needed, perhaps in another process.
+    """An import path. The object is imported only where it is needed, perhaps in another process.
 
-    called: whether the object is a function without arguments that returns the value.
+    called: whether the path ends with `()`: the imported object is then a function, and its result
+    is the value.
     """
 
     path: str
@@ -52,10 +53,10 @@ class Reference:
         return f"{IMPORT}{self.path}{_CALLED if self.called else ''}"
 
     def value(self, *, calls: bool) -> Any:
-        """Return the imported object. Raises TargetError, and DatasetError if a call fails.
+        """Import the object and return it. Raises TargetError, and DatasetError if a call fails.
 
-        calls: whether an imported function is called, and its result returned, even if `called` is
-            False.
+        calls: whether to call an imported function and return its result, even if `called` is
+        False.
         """
         found = resolve(self.path)
         if not self.called and not (calls and callable(found)):
@@ -73,19 +74,19 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inline:
-    """The content of an array or a data frame, which is made where it is needed.
+    """The content of an array or a data frame. The object itself is made only where it is needed.
 
-    It may be needed in another process, whose Python may have a library that this process lacks.
+    That may be another process, with a Python that has a library that this process lacks.
 
     form: `array`, `numpy`, `pandas` or `polars`.
-    data: lists, or a mapping of columns.
+    data: lists, or a mapping from column name to list.
     """
 
     form: str
     data: Any
 
     def __post_init__(self) -> None:
-        """Raise DatasetError for data that does not fit the form."""
+        """Raise DatasetError if the data cannot become such an array or data frame."""
         if next(_lazy(self.data), None) is not None:
             raise DatasetError(
                 f"{self!r} holds {next(_lazy(self.data))!r}; import the whole object",
@@ -97,18 +98,23 @@ class Inline:
         return f"{{{self.form}: {self.data!r}}}"
 
     def value(self, *, elsewhere: bool) -> Any:
-        """Return the array or the data frame. Raises DatasetError. elsewhere: whether to return
-        `Rows`, from which another process makes the frame, in place of a frame."""
+        """Return the array or the data frame. Raises DatasetError.
+
+        elsewhere: whether to return `Rows` instead of a data frame. Another process makes the data
+        frame from them.
+        """
         if self.form in ARRAYS:
             return array(self.data, repr(self))
         return frame(self.data, self.form, repr(self), elsewhere=elsewhere)
 
 
 def written(value: Any, base: Path | None = None) -> Any:
-    """Return a decoded value in which `{tuple: …}` is a tuple, an import path a `Reference`, and an
-    array or data frame an `Inline`. A value without any of these is returned as it is.
+    """Replace the notations in a value from YAML or JSON, and return the result: `{tuple: …}`
+    becomes a tuple, `import:module:name` a `Reference`, and `{array: …}`, `{pandas: …}` or
+    `{polars: …}` an `Inline`. A value without such notations is returned unchanged.
 
-    base: folder in which relative files of import paths are looked for after the working directory.
+    base: folder in which relative files of import paths are looked for, after the working
+    directory. None for the working directory alone.
 
     Raises DatasetError, and TargetError for an invalid import path.
     """
@@ -116,8 +122,9 @@ def written(value: Any, base: Path | None = None) -> Any:
 
 
 def with_tuples(value: Any) -> Any:
-    """Return a decoded value in which `{tuple: …}` became a tuple, and other forms an array or a
-    data frame. Texts that begin with `import:` stay texts. Raises DatasetError."""
+    """Replace the notations in a value from YAML or JSON, and return the result: `{tuple: …}`
+    becomes a tuple, `{array: …}` an array, and so on. Texts that begin with `import:` stay texts.
+    Raises DatasetError."""
     return resolved(_read(value, str))
 
 
@@ -140,14 +147,14 @@ def _read(value: Any, text: Callable[[str], Any]) -> Any:
 
 
 def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any:
-    """Return a value in which each `Reference` is replaced by the imported object, and each
-    `Inline` by its array or data frame.
+    """Return a copy of a value in which each `Reference` is replaced by the imported object, and
+    each `Inline` by its array or data frame.
 
-    calls: whether imported functions are called.
-    elsewhere: whether data frames become `Rows`, from which the process of the mechanism makes
-    them.
+    calls: whether to call imported functions and use their results.
+    elsewhere: whether to put `Rows` in place of data frames; the process of the mechanism makes the
+    data frames from them.
 
-    Raises the errors of `Reference.value` and `Inline.value`.
+    Raises the exceptions of `Reference.value` and `Inline.value`.
     """
     if next(_lazy(value), None) is None:
         return value
@@ -161,7 +168,7 @@ def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any
 
 
 def references(value: Any) -> Iterator[Reference]:
-    """Yield each `Reference` (an import path) in a value."""
+    """Yield each `Reference` (an import path that is not yet imported) in a value."""
     yield from (part for part in _lazy(value) if isinstance(part, Reference))
 
 
@@ -184,17 +191,18 @@ def _text(text: str, base: Path | None) -> Any:
 
 
 def _form(value: Mapping[Any, Any]) -> str | None:
-    """Return the name of the form, such as `tuple`, that a mapping with a single key stands for;
+    """Return the only key of a mapping if it is a notation, such as `tuple` in `{tuple: [0, 1]}`;
     None for any other mapping."""
     key = next(iter(value)) if len(value) == 1 else None
     return key if key in (_TUPLE, *FORMS) else None
 
 
 def _made(form: str, data: Any, text: Callable[[str], Any]) -> Any:
-    """Return the value that a form stands for. Raises DatasetError for unsuitable data.
+    """Return the value that a notation such as `{tuple: [0, 1]}` stands for. Raises DatasetError
+    for unsuitable data.
 
-    form: name of the form, such as `tuple`.
-    data: value at this key.
+    form: key of the notation, such as `tuple`.
+    data: value at this key, such as [0, 1].
     text: function that converts each text in the data.
     """
     if isinstance(data, Mapping) and set(data) == {form}:
@@ -211,11 +219,11 @@ def _made(form: str, data: Any, text: Callable[[str], Any]) -> Any:
 
 
 class Rows(list[Any]):
-    """The rows of a data frame that the process of the mechanism makes. This process need not have
-    the library.
+    """The rows of a data frame. The process of the mechanism makes the data frame from them, so
+    that this process does not need the library.
 
-    library: name of the library.
-    data: columns by name, or rows.
+    library: name of the library, `pandas` or `polars`.
+    data: mapping from column name to list, or a list of rows.
     """
 
     def __init__(self, library: str, data: Any) -> None:
@@ -227,13 +235,13 @@ class Rows(list[Any]):
 
     @property
     def recipe(self) -> tuple[str, Any, dict[str, Any]]:
-        """The library, the data and the options from which a worker makes the frame."""
+        """(library, data, options): what a worker process needs to make the data frame."""
         return self.package, self.data, dict(_OPTIONS[self.package])
 
 
 def array(value: Any, words: str) -> NDArray[Any]:
-    """Return a value as an array of numbers, Booleans or strings. Raises DatasetError for other
-    values.
+    """Convert a value to an array of numbers, Booleans or strings. Raises DatasetError if that is
+    impossible.
 
     words: description of the value, for messages.
     """
@@ -256,12 +264,14 @@ def array(value: Any, words: str) -> NDArray[Any]:
 
 
 def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) -> Any:
-    """Return a dataset as a data frame.
+    """Convert a dataset to a data frame.
 
-    dataset: rows (a list of mappings or of lists, or a matrix), or columns (a mapping of lists).
+    dataset: rows (a list of mappings, a list of lists, or a matrix), or columns (a mapping of
+    lists).
     library: `pandas` or `polars`.
     words: description of the dataset, for messages.
-    elsewhere: whether to return `Rows`, from which the process of the mechanism makes the frame.
+    elsewhere: whether to return `Rows` instead, from which the process of the mechanism makes the
+    data frame.
 
     Raises DatasetError for any other dataset, and if the library is not installed.
     """
@@ -282,8 +292,8 @@ def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) ->
 
 
 def _data(dataset: Any, words: str, name: str) -> Any:
-    """Return the data of a frame: a mapping from column name to list, all of equal length, or a
-    list of rows of equal length. Raises DatasetError."""
+    """Convert a dataset to the content of a data frame: a mapping from column name to list, all of
+    equal length, or a list of rows of equal length. Raises DatasetError if that is impossible."""
     if isinstance(dataset, np.ndarray) and dataset.ndim == 2:
         return dataset.tolist()
     if isinstance(dataset, Mapping):

@@ -1,4 +1,5 @@
-"""YAML texts as plain values: safe types only, unique keys, scalars as in YAML 1.2."""
+"""Read YAML texts as plain values: without Python objects, without repeated keys, and with the
+numbers and Booleans of YAML 1.2."""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ from dpaudit.wording import on_one_line
 _KINDS = "null bool int float str seq map set omap pairs binary timestamp merge"
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 
-# Largest number of nested lists and mappings. In block style each level takes one or two columns.
+# Largest number of lists and mappings that may be nested. A document that is nested more deeply is
+# refused, since it could overflow the stack.
 DEEPEST = 200
-# Message of PyYAML (since 6.0.4) for more than 1,000 levels.
+# PyYAML, since 6.0.4, raises an error with this message if more than 1,000 levels are nested.
 _TOO_DEEP = "exceeded maximum nesting depth"
-# Message of PyYAML for a tab, and for other characters with which no value starts.
+# Part of PyYAML's message if a value starts with a tab, or with a character that YAML reserves.
 _NOTHING_BEGINS = "cannot start any token"
-# Clearer messages, by message of PyYAML.
+# Maps messages of PyYAML to clearer messages.
 _CLEARER = {
     "did not find expected <document start>": "something follows the end of the value",
     "did not find expected node content": "a value is missing, or there is a comma too many",
@@ -31,38 +33,43 @@ _CLEARER = {
     "did not find expected ',' or ']'": "expected ',' or ']'; quote a text with commas or brackets",
     "while parsing a flow node": "in brackets or braces",
 }
-# A text that starts with a character that YAML reserves, `@` or a backtick.
+# Matches a text that starts with `@` or a backtick. YAML reserves these characters, so the text
+# needs quotes.
 _RESERVED = re.compile(r"[@`][^\s,}\]]*")
-# A reference to an axis of a matrix, such as `${epsilon}`, without quotes.
+# Matches a reference to a list of values in the key `matrix`, such as `${epsilon}`, that stands
+# without quotes.
 _REFERENCE = re.compile(r"(?<![\"'\w$])\$\{[^{}\"']+\}")
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
-# Largest number of values and characters that aliases may add to a document: with aliases, a few
-# lines could stand for billions of values.
+# A document may become larger by this number of values and characters when its aliases are replaced
+# by what they refer to. Without a limit, a few lines with aliases could stand for billions of
+# values.
 _MOST_REPEATED = 10_000_000
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one, so the type is Any
-    """PyYAML's safe loader with the plain scalars of YAML 1.2.
+    """PyYAML's safe loader, with the numbers and Booleans of YAML 1.2.
 
-    It has no sexagesimal numbers, `yes` and `no` are text, and dates need `!!timestamp`.
+    Numbers such as 1:30 are texts, as are `yes` and `no`. Dates are texts unless they have the tag
+    `!!timestamp`.
     """
 
-    # PyYAML's own rules for plain scalars are left out, since they follow YAML 1.1.
+    # PyYAML's own rules for values without quotes are removed, since they follow YAML 1.1.
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def construct_integer(self, node: Any) -> int:
-        """Return the value of an integer such as 12, 1_000, 0x1F or 0o17. 017 is 17."""
+        """Return the integer in a node, such as 12, 1_000, 0x1F or 0o17. The text 017 is read as
+        17."""
         text = node.value.replace("_", "")
         sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
         base = {"0x": 16, "0o": 8}.get(digits[:2], 10)
         return int(sign + digits[2 if base != 10 else 0 :], base)
 
     def construct_float(self, node: Any) -> float:
-        """Return the value of a float such as 1.5, 1e3, .inf or .nan. Raises YamlError above all
-        floats."""
+        """Return the float in a node, such as 1.5, 1e3, .inf or .nan. Raises YamlError if the
+        number is above all floats."""
         value = float(self.construct_yaml_float(node))
         if math.isinf(value) and "inf" not in node.value.lower():
             why = f"{node.value} is larger than any float, 1.8e308; write .inf if that is meant"
@@ -70,13 +77,15 @@ class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one,
         return value
 
     def construct_truth(self, node: Any) -> bool:
-        """Return the value of a scalar with the tag `!!bool`."""
+        """Return the Boolean in a node with the tag `!!bool`. Raises an error for other texts than
+        Booleans."""
         if node.value.lower() not in self.bool_values:
             raise _misfit(node, "true or false")
         return bool(self.bool_values[node.value.lower()])
 
     def construct_time(self, node: Any) -> Any:
-        """Return the value of a scalar with the tag `!!timestamp`."""
+        """Return the date or time in a node with the tag `!!timestamp`. Raises an error for other
+        texts."""
         if not self.timestamp_regexp.match(node.value):
             raise _misfit(node, "a date such as 2024-01-31, or with a time, 2024-01-31 12:30:00")
         return self.construct_yaml_timestamp(node)
@@ -96,8 +105,8 @@ for _kind, _construct in (
 ):
     PlainLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _construct)
 
-# Plain scalars (YAML 1.2.2, section 10.3.2, with underscores between digits): kind, pattern and
-# possible first characters.
+# How values without quotes are read (YAML 1.2.2, section 10.3.2, with underscores between digits):
+# (type, pattern of the text, possible first characters of the text).
 _SCALARS = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -117,7 +126,8 @@ for _kind, _pattern, _first in _SCALARS:
 
 
 class YamlError(UsageError):
-    """A YAML text that cannot be read. line: line number, counted from 1; None if unknown."""
+    """Raised for a YAML text that cannot be read. line: number of the wrong line, from 1. None if
+    unknown."""
 
     def __init__(
         self, message: str, line: int | None = None, *, code: str = "yaml-invalid"
@@ -131,13 +141,13 @@ def _refused(why: str, line: int) -> YamlError:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return the value of one YAML document. Raises YamlError."""
+    """Return the value of a text with one YAML document. Raises YamlError."""
     return construct(compose(text))
 
 
 def compose(text: str) -> Any:
-    """Return the checked graph of nodes of a document; None for an empty document. Raises
-    YamlError."""
+    """Parse a YAML document, check its tags, numbers, keys and aliases, and return its root node;
+    None for an empty document. Raises YamlError."""
     if _may_be_deep(text):
         _check_depth(text)
     with _loading(text) as loader:
@@ -153,7 +163,7 @@ def compose(text: str) -> Any:
 
 @contextmanager
 def _loading(text: str) -> Iterator[PlainLoader]:
-    """Yield a loader for a text. Inside the context, convert errors of the loader into
+    """Provide a loader for a YAML text. Inside the context, replace the loader's exceptions by
     YamlError."""
     loader = PlainLoader(text)
     try:
@@ -179,8 +189,8 @@ def _loading(text: str) -> Iterator[PlainLoader]:
 
 
 def _no_beginning(text: str, mark: Any) -> str | None:
-    """Return the reason why no value can start at a place of a text; None if it is unknown. mark:
-    the place, as PyYAML reports it."""
+    """Return the reason why no value can start at a place in a text, for a message; None if the
+    reason is unknown. mark: the place, as PyYAML reports it."""
     rest = text[mark.index :]
     before = text[: mark.index].rpartition("\n")[2] + rest.partition("\n")[0]
     if "\t" in before[: len(before) - len(before.lstrip())]:
@@ -190,13 +200,14 @@ def _no_beginning(text: str, mark: Any) -> str | None:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Return whether a text may be nested so deeply that its depth must be counted; False for most
-    texts."""
+    """Return whether the number of nested levels of a text must be counted, which takes time. False
+    for most texts, which have few brackets and little indentation."""
     return text.count("[") + text.count("{") > DEEPEST or _INDENTED.search(text) is not None
 
 
 def _check_depth(text: str) -> None:
-    """Raise YamlError for a deeply nested text, on which the C loader would overflow the stack."""
+    """Raise YamlError if a text has more than 200 nested levels. PyYAML's loader in C would
+    overflow the stack."""
     depth = 0
     with _loading(text) as loader:
         while loader.check_event():
@@ -214,8 +225,7 @@ def _too_deep(line: int | None) -> YamlError:
 
 
 def construct(node: Any) -> Any:
-    """Return the value of a YAML document. node: the root of its graph, as `compose` returns it.
-    Raises YamlError."""
+    """Return the value of a YAML document. node: its root, from `compose`. Raises YamlError."""
     if node is None:
         return None
     with _loading("") as loader:
@@ -223,13 +233,13 @@ def construct(node: Any) -> Any:
 
 
 def line_of(node: Any) -> int:
-    """Return the line on which a node starts, counted from 1."""
+    """Return the number of the line on which a node starts, from 1."""
     return int(node.start_mark.line) + 1
 
 
 def _all_nodes(root: Any) -> tuple[list[Any], int]:
-    """Return (nodes, size) of a document: all of its nodes, and its size if its aliases were
-    written out.
+    """Return (list of all nodes of a document, size of the document after its aliases are replaced
+    by what they refer to).
 
     Each node is listed once, before its children. The size counts values and characters.
     """
@@ -255,9 +265,10 @@ def _all_nodes(root: Any) -> tuple[list[Any], int]:
 
 
 def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
-    """Yield the strings without quotes among the values of a document; with `keys`, among its keys.
+    """Yield the strings without quotes among the values of a document; if `keys` is True, among its
+    keys instead.
 
-    node: root of the document; None for an empty document.
+    node: root of the document. None for an empty document.
     """
     nodes = [] if node is None else _all_nodes(node)[0]
     pairs = [pair for one in nodes if isinstance(one, yaml.MappingNode) for pair in one.value]
@@ -269,7 +280,10 @@ def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
 
 
 def empty_keys(node: Any) -> Iterator[str]:
-    """Yield the keys without a value in braces, such as `a` in `{a}`, and `a:1` in `{a:1}`."""
+    """Yield the keys in braces that have no value, such as `a` in `{a}`, and `a:1` in `{a:1}`.
+
+    node: root of the document. None for an empty document.
+    """
     for one in [] if node is None else _all_nodes(node)[0]:
         if isinstance(one, yaml.MappingNode) and one.flow_style:
             for key, value in one.value:
@@ -285,10 +299,11 @@ def _children(node: Any) -> list[Any]:
 
 
 def _check_repeated(nodes: list[Any], size: int) -> None:
-    """Raise YamlError if a document is much larger with its aliases written out.
+    """Raise YamlError if a document is much larger after its aliases are replaced by what they
+    refer to.
 
-    nodes: all nodes, the root first.
-    size: values and characters of the document with its aliases written out.
+    nodes: all nodes of the document, the root first.
+    size: number of values and characters after the aliases are replaced.
     """
     repeated = size - sum(map(_own_size, nodes))
     if repeated > _MOST_REPEATED:

@@ -89,15 +89,17 @@ def check_where(inside: Any, outside: Any) -> None:
 def formed(
     dataset: Any, form: str | None, space: Space | None = None, *, elsewhere: bool = False
 ) -> Any:
-    """Return a copy of a dataset in the data type that a mechanism takes. The mechanism may change
-    the copy.
+    """Return a copy of a dataset in the data type in which a mechanism takes it. The mechanism may
+    change the copy.
 
-    form: None (plain Python), `array`, `numpy`, `pandas` or `polars`.
-    space: space of the dataset. It gives the columns of a table without rows, and the order of
-    columns in an array.
-    elsewhere: whether the process that runs the mechanism makes the data frame.
+    form: `array`, `numpy`, `pandas` or `polars`. None for plain Python.
+    space: set of possible datasets. It states the columns of a table without rows, and the order of
+    the columns of an array. None if unknown.
+    elsewhere: whether the process that runs the mechanism makes the data frame, and not this
+    process.
 
-    Raises DatasetError if the dataset cannot take the form. Such a dataset is not proposed.
+    Raises DatasetError if the dataset cannot be converted to this data type. The search leaves out
+    such a dataset.
     """
     if form is None:
         return _copied(dataset)
