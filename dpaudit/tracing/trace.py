@@ -196,7 +196,11 @@ def _without_law(
     primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
 ) -> Iterator[str]:
     """Yield a message for each user's function that added noise of unknown distribution, since the
-    function has no attribute `law`."""
+    function has no attribute `law`.
+
+    primitives: The functions, or their import paths.
+    sites: The calls that drew noise.
+    """
     unknown = {one.primitive for one in sites if one.law == "unknown"}
     for one in primitives:
         function = resolve(one) if isinstance(one, str) else one

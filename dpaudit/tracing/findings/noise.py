@@ -47,6 +47,8 @@ def of_noise(case: Case) -> Iterator[Finding]:
 def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding]:
     """Yield a finding if a call draws too little noise, or noise whose scale depends on the data.
 
+    one: The call.
+    case: The pairs of runs, and the claim.
     others: The noise of the other calls, which spends part of the claim.
     """
     runs, claim, changed = case.runs, case.claim, case.changed
@@ -99,9 +101,13 @@ def of_parameters(case: Case) -> Iterator[Finding]:
 
 
 def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield a finding if a mechanism of a library gets different parameters on the two inputs.
-    Bounds of its output are always compared; other parameters only if the distribution of its noise
-    is unknown."""
+    """Yield a finding if a mechanism of a library, which a call uses, gets different parameters on
+    the two inputs. Bounds of its output are always compared; other parameters only if the
+    distribution of its noise is unknown.
+
+    one: The call.
+    claim: The privacy claim for one run; None if nothing is claimed.
+    """
     every = [each for hidden in one.hidden for each in hidden]
     bounds = next((each for each in every if changed_bounds(each)), None)
     unknown = [each for each in every if each.law == "unknown"]

@@ -204,8 +204,13 @@ def _raises(pair: Coupled) -> Finding:
 
 
 def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
-    """Return the finding for an entry of the output that differs between the inputs and contains no
-    noise."""
+    """Return the finding for the entries of the output that differ in a pair of runs and contain no
+    noise.
+
+    pair: The pair of runs.
+    runs: All pairs of runs.
+    claim: The privacy claim for one run; None if nothing is claimed.
+    """
     comparison = pair.comparison
     names = [one for one in pair.bare if not one.startswith("len(")] or pair.bare
     name = names[0]
@@ -255,6 +260,7 @@ def _of_one_alone(name: str, runs: Runs) -> str:
     constant on one input and takes several values on the other one; else "".
 
     name: The name of the entry, such as `output[1]`.
+    runs: All pairs of runs on d1 and d2.
     """
     seen: tuple[set[str], set[str]] = (set(), set())
     for each in runs.coupled:

@@ -84,7 +84,13 @@ class Case:
 
 def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> Case:
     """Return the `Case` to which detectors add findings. It has the runs, the claim, and the calls
-    that draw noise with their costs."""
+    that draw noise with their costs.
+
+    runs: The pairs of runs on d1 and d2 with the same noise.
+    claim: The privacy claim for one run; None if nothing is claimed.
+    changed: The amounts by which the record that differs between the inputs changes a sum of
+        records; None if they are unknown.
+    """
     calls = list(calls_of(runs))
     total, exceeds = _total(calls, runs, claim)
     sites = [*sorted(map(as_site, calls), key=rank), *coin_sites(runs)]

@@ -116,7 +116,11 @@ WHOLE = ("the size of the record that differs", "the difference of the two recor
 
 def is_whole_record(piece: Piece, changed: Changes) -> bool:
     """Return whether the value to which noise is added changes by the same amount as the sum of a
-    column. The record that differs was then added up without a bound on its size."""
+    column. The record that differs was then added up without a bound on its size.
+
+    piece: The noise, with the change of the value.
+    changed: The amounts by which the record that differs changes the sums of the columns.
+    """
     sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
     return piece.cost is None and any(sizes)
 
@@ -124,9 +128,10 @@ def is_whole_record(piece: Piece, changed: Changes) -> bool:
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
     """Return the first words of a remedy, such as "clip each record to [-5, 5] before it is added
     up, or ": the range with which the noise at its present scale satisfies the claim. Return "" if
-    the range is unknown.
+    the range is unknown, or without a claim.
 
     piece: The noise.
+    claim: The privacy claim; None if nothing is claimed.
     changed: The amounts by which the record that differs changes sums of records.
     """
     times = None if claim is None else _enlargement([piece], claim)
@@ -143,9 +148,11 @@ def enlarged(
     pieces: Sequence[Piece], claim: PrivacyClaim | None, others: Sequence[Piece] = ()
 ) -> str:
     """Return a remedy in words, such as "a scale of 2 would do for this pair": the scale of noise
-    that satisfies the claim, or another kind of noise. Return "" if neither is known.
+    that satisfies the claim, or another kind of noise. Return "" if neither is known, or without a
+    claim.
 
     pieces: The noise to enlarge.
+    claim: The privacy claim; None if nothing is claimed.
     others: The noise of other lines, which spends part of the claim.
     """
     if claim is None or any(one.cost is not None for one in pieces):
@@ -203,8 +210,11 @@ def _enlargement(
 
 def same_parts(claim: PrivacyClaim | None) -> str:
     """Return a remedy in words for an output whose keys, or whose number of values, depend on the
-    data: to release the same keys for every input, or to leave out noisy counts below a
-    threshold."""
+    data: to release the same keys for every input, or to leave out noisy counts below a threshold.
+
+    claim: The privacy claim; None if nothing is claimed. Only a claim with δ > 0 allows a
+        threshold.
+    """
     below = "leave out noisy counts below a threshold"
     has_delta = claim is not None and all(point.delta for point in claim.points())
     more = f", or {below}" if has_delta else f"; or claim a δ above 0, and {below}"

@@ -343,9 +343,9 @@ def are_released(run: Run, use: Use) -> Any:
 
 
 def significant(run: Run) -> set[int]:
-    """Return the `id` of each addition or comparison of noise that is to be compared between the
-    runs: the last operation on each noisy value, and each earlier one whose result the output
-    contains."""
+    """Return the `id` of each addition or comparison of noise in a run that is to be compared with
+    another run: the last operation on each noisy value, and each earlier one whose result the
+    output contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {one.previous for one in uses if one.previous is not None}
     among = {

@@ -149,6 +149,7 @@ def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
     """Return the innermost frame that runs the user's code: the given frame, or the nearest of its
     callers up to the call of the mechanism. Return None if there is none.
 
+    frame: A frame (a running function), or None.
     followed: Decides which files are the user's.
     """
     known = followed.known
@@ -169,6 +170,7 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
     """Return the instructions of the user's code from which a frame was called: at most 5,
     innermost first.
 
+    frame: The frame (a running function); None gives no instructions.
     followed: Decides which files are the user's.
     """
     found: list[Spot] = []

@@ -193,8 +193,9 @@ class Recorder:
         scale: Any,
         parameters: Mapping[str, Any] | None,
     ) -> Any:
-        """Do the same as `drawn` for a single float without a location. This is a fast path, since
-        a run may draw very many single floats."""
+        """Record a draw of a single float, and return a float that remembers that it comes from
+        this draw. This is the fast path of `drawn`, which describes the parameters: a run may draw
+        very many single floats."""
         first = len(self.pieces.laws)
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
@@ -210,11 +211,14 @@ class Recorder:
         parameters: Mapping[str, Any] | None = None,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
-        """Record a draw that picks items, and return the indexes of the picked items as plain
+        """Record a draw that picks items, and return the indexes of the picked items as ordinary
         numbers. In a second run, return the indexes that the first run picked.
 
+        primitive: The name of the function that picks, for the user.
+        law: The name of the distribution, such as `choice`.
         index: The indexes that this run picked.
-        primitive, law, parameters, outcomes: As in `drawn`.
+        parameters: The arguments of the function, by name; None for no arguments.
+        outcomes: (index, probability) for each item; None if they are unknown or too many.
         """
         spot = self._moments.spot()
         if spot is None:
@@ -236,12 +240,14 @@ class Recorder:
         parameters: Mapping[str, Any] | None = None,
     ) -> Any:
         """Record the output of a library function that adds noise to its argument itself, and
-        return the output as a plain number.
+        return the output as an ordinary number.
 
         primitive: The name of the library function, for the user.
         value: The output of the library function.
         operand: The argument to which it adds noise.
-        law, scale, parameters: As in `drawn`.
+        law: The name of the distribution of the noise, such as `laplace`.
+        scale: The scale of the noise: a number or an array; None if it is unknown.
+        parameters: The arguments of the library function, by name; None for no arguments.
         """
         spot = self._moments.spot()
         if spot is None:
@@ -388,8 +394,17 @@ class Recorder:
         values: Any,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> None:
-        """Record a draw of `size` numbers. The other parameters have the same meaning as in
-        `drawn`."""
+        """Record a draw of `size` numbers.
+
+        moment: Identifies the draw: (kind, instruction, number of earlier draws there).
+        primitive: The name of the function that draws, for the user.
+        law: The name of the distribution, such as `laplace`.
+        scale: The scale of the noise: a number or an array; None if it is unknown.
+        parameters: The arguments of the function, by name; None for no arguments.
+        values: The drawn numbers minus the location; None if they are unknown.
+        outcomes: (value, probability) for each outcome of a discrete distribution; None for another
+            distribution.
+        """
         callers, first = self._moments.callers(moment[1]), len(self.pieces.laws)
         given = dict(parameters or {})
         draw = Draw(moment, primitive, law, scale, given, values, first, outcomes, callers)

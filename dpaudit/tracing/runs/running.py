@@ -193,8 +193,13 @@ def run(
     """Run a mechanism once on a copy of a dataset, and return the records of the run.
 
     seed: The seed of the noise.
-    alignment: As in `Coupler`.
-    reference, overrides, has_lines: As in `Coupler.run`.
+    reference: A run whose noisy values this run repeats; None for new noise.
+    overrides: Values that are forced, for single draws or random comparisons, as in `Coupler.run`;
+        None for no forced values.
+    alignment: The additions of noise in both runs that are counterparts, as in `Coupler`; None if
+        each n-th execution of an instruction is the counterpart of the n-th execution in the other
+        run.
+    has_lines: Whether to record the executed lines.
     """
     repetition = None
     if reference is not None or overrides:
@@ -269,7 +274,10 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
 
 def end_run(frame: FrameType | None) -> None:
     """Raise TooLong if a run is in progress: if `frame`, or a frame that called it, is the call of
-    the mechanism."""
+    the mechanism.
+
+    frame: A frame (a running function); None does nothing.
+    """
     while frame is not None:
         if frame.f_code is _called.__code__:
             raise TooLong(OVER)
@@ -376,8 +384,8 @@ def _of_array(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return whether two values have the same type and are equal. Two numbers may differ by the
-    rounding of floats."""
+    """Return whether two values are equal. Two numbers are equal up to the rounding of floats;
+    other values must also have the same type."""
     if isinstance(one, float) and isinstance(other, (int, float)) and not isinstance(other, bool):
         if math.isnan(one) or math.isnan(other):
             return math.isnan(one) and math.isnan(other)

@@ -73,6 +73,7 @@ def chosen(
     """Record that a mechanism of a library chose one of a few outcomes, and return the outcome. In
     a second run, return the outcome of the first run.
 
+    recorder: The recorder of the run.
     label: The name of the mechanism in reports.
     outcomes: The possible outcomes.
     law: The probability of each outcome.
@@ -88,7 +89,8 @@ def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
     """Return [(0, probability of False), (1, probability of True)] for a random pick from a list of
     Booleans; None if the list has other items.
 
-    law: The probability of each item.
+    things: The list.
+    law: The probability of each item of the list.
     """
     if not len(things) or not all(isinstance(one, (bool, np.bool_)) for one in things):
         return None

@@ -240,7 +240,8 @@ def _response(
     """Return (outcomes, probabilities) of an OpenDP measurement that is randomized response; None
     for any other measurement.
 
-    name, given: The name of its constructor, and the arguments of the constructor by name.
+    name: The name of the constructor of the measurement; None if it is unknown.
+    given: The arguments of the constructor by name.
     arg: The argument of the measurement.
     """
     if name not in ("make_randomized_response", "make_randomized_response_bool"):
@@ -257,7 +258,9 @@ def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
     """Return whether an OpenDP measurement adds noise to its argument: its constructor is in
     `_NOISE`, and argument and result are two numbers, or two lists of numbers of equal length.
 
-    name: The name of the constructor.
+    name: The name of the constructor; None if it is unknown.
+    arg: The argument of the measurement.
+    result: The output of the measurement.
     """
     if name not in _NOISE:
         return False
@@ -275,7 +278,8 @@ def _measured_law(
     """Return (distribution, scale) of the noise that an OpenDP measurement adds; ("unknown", None)
     if they are unknown.
 
-    name, given: The name of its constructor, and the arguments of the constructor by name.
+    name: The name of the constructor of the measurement; None if it is unknown.
+    given: The arguments of the constructor by name.
     result: The output of the measurement. If it is an integer, the noise is discrete.
     """
     measure = str(getattr(measurement, "output_measure", ""))
