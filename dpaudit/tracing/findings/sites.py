@@ -22,7 +22,8 @@ from dpaudit.tracing.runs.places import Place
 VALUE = "value"
 # Names of the parameters of a library's mechanism that bound its output.
 BOUNDS = ("lower", "upper")
-# Stands for an unknown scale or cost in an array, since rows with NaN would never be equal.
+# Stands for an unknown scale or cost where equal rows of an array are merged: NaN would not do,
+# since rows with NaN are never equal.
 _UNKNOWN = -1.0
 
 
@@ -162,7 +163,8 @@ def cost_together(pieces: Sequence[Piece]) -> float:
 def calls_of(runs: Runs) -> Iterator[Call]:
     """Yield a `Call` for each call that draws noise which is added to a value, or compared with
     one, in some pair of runs."""
-    # The key is (file, line, code, function), since a line may contain several calls.
+    # Maps (file, line, code, function) to the call there. The code is part of the key, since a line
+    # may contain several calls.
     found: dict[tuple[str, int, str, str], Call] = {}
     for number_, pair in enumerate(runs.coupled):
         for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):

@@ -169,9 +169,9 @@ class Laws(NamedTuple):
 
 
 def laws_of(coupler: Coupler) -> Laws | None:
-    """Return the exact probability of each output on both inputs, found by running every
-    combination of outcomes of the random choices. Return None if other noise changes the output, or
-    if there are too many combinations."""
+    """Run every combination of outcomes of the random choices, and return the exact probability of
+    each output on both inputs. Return None if other noise changes the output, or if there are too
+    many combinations."""
     if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     steps: dict[Spot, tuple[Decision, tuple[Spot, ...]]] = {}
@@ -278,10 +278,10 @@ def _key(value: Any) -> Any:
 
 
 def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
-    """Return the probabilities of the outputs after outputs that differ only by rounding of floats
-    are merged, and their probabilities added.
+    """Merge outputs that differ only by the rounding of floats, and add up their probabilities.
+    Return a mapping from output to probability for each input.
 
-    laws: A mapping from output to probability, for each input.
+    laws: The mapping from output to probability for each input, before outputs are merged.
     """
     numbers = {
         value

@@ -50,10 +50,10 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Match the additions and comparisons of noise at instructions that execute a different number
-    of them in two runs. Return a mapping from (kind, instruction) to a list with one item for each
-    operation of the second run: the index of its counterpart in the first run, or None without a
-    counterpart."""
+    """Match operations that add or compare noise, for each instruction that executes such
+    operations more often in one run than in the other. Return a mapping from (kind, instruction) to
+    a list with one item for each operation of the second run: the index of its counterpart in the
+    first run, or None without a counterpart."""
     one, other = _moments(first.recorder), _moments(second.recorder)
     found = {}
     for spot in one.keys() & other.keys():
@@ -295,7 +295,7 @@ def _unit(one: Use, root: Use) -> Any:
     an array with one factor for each entry of the sum.
 
     one: The latest addition or comparison of the noise.
-    root: The first one, which added the noise.
+    root: The first addition of the same noise.
     """
     factor, before = np.ravel(one.factor), np.ravel(root.factor)
     if len(before) != len(factor):
@@ -395,15 +395,15 @@ def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
         return np.asarray(distance <= tolerance)
 
 
-# Largest relative difference of two shifts (changes of a number between the runs) that are equal up
-# to rounding.
+# Two changes of a number from the first run to the second are equal, up to rounding, if their
+# relative difference is at most this number.
 _CLOSE = 1e-9
 
 
 def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
-    """Return (line of the draw, line of one use, line of another use) for noise that is added to,
-    or compared with, two numbers, if one of these numbers changes more than the other from the
-    first run to the second.
+    """Find noise that is added to, or compared with, two numbers, one of which changes more than
+    the other from the first run to the second: the difference of the two noisy values then shows
+    data without noise. Return a list of (line of the draw, line of one use, line of the other use).
 
     run: The first run.
     pairs: The additions and comparisons of noise in the first run, each with its counterpart in the
@@ -453,8 +453,9 @@ def _shows_both(run: Run, before: Use, one: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield the instructions at which a noisy value (a number plus noise) is combined with data a
-    second time: there, the distance between the two runs of the number without noise changes.
+    """Yield the instructions at which a noisy value is combined with data a second time. They are
+    found by the operand, the number to which the noise was added: at these instructions, the
+    distance between the operands of the two runs changes.
 
     first, second: The records of both runs.
     pairs: The additions and comparisons of noise in the first run, each with its counterpart in the

@@ -41,7 +41,8 @@ _SEVERED = 3
 # Number of pairs of runs, each with other noise, that confirm that the outputs are equal if some
 # noisy values are replaced by plain numbers.
 _CONFIRMING = 24
-# Seed of the first of the `_CONFIRMING` pairs of runs.
+# Seed of the first pair of runs that confirms equal outputs after noisy values were replaced by
+# plain numbers.
 _CONFIRMING_SEED = 2_000
 # Values that occur only after one outcome of a random choice are counted like all other values
 # (`Runs.selected`) if the outcome has at least this probability. For less likely outcomes they are

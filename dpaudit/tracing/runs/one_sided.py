@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     Free = tuple[list[Run], list[Run]]
 
 
-# Number of runs with independent noise that are made first on each input.
+# Number of runs with independent noise on each input, before more are added to count how often
+# values occur.
 _FREE = 24
 # Seed of the first run with independent noise.
 _FREE_SEED = 1_000
@@ -47,8 +48,8 @@ _STEP = 50
 # Least number of runs on each input before counting stops, if some noise has an unknown
 # distribution: the counts are then the only evidence.
 _TELLING = 500
-# A value that occurs less than twice (`_AGAIN`) in 100 runs (`_FEW`) is probably a number that
-# contains noise, so counting stops.
+# A value that occurs less than twice (`_AGAIN`) in the first 100 runs (`_FEW`) is probably a number
+# that contains noise. Its occurrences are not counted any further.
 _AGAIN, _FEW = 2, 100
 # Counting how often a value occurs also stops when confidence bounds on the counts refute the
 # claim. Error probability of each bound: a tenth of the level at which the finding is judged, since
@@ -459,7 +460,8 @@ def _of_one_alone(
     return None
 
 
-# Runs with more comparisons of noisy values than this are not examined.
+# Runs with more comparisons of noisy values than this are not searched for leaks through
+# thresholds.
 _MOST = 16
 # To force the result of a comparison, its noise is set to plus or minus this number of scales.
 _FAR = 1e6

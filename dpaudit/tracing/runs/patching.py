@@ -70,9 +70,10 @@ class Primitives:
         self._made: list[Replacements] = []
 
     def replacements(self, recorder: Recorder) -> list[Replacements]:
-        """Return the new attributes of modules and classes with which a recorder sees each draw: in
-        the loaded libraries, and in the functions that the user declared as functions that add
-        noise."""
+        """Return the functions that replace random functions during a run and report each draw to
+        the recorder, grouped by the module or class whose attributes they replace. They cover all
+        loaded libraries that are known here, and the functions that the user declared as functions
+        that add noise."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             made = (one for library in _LIBRARIES for one in library.replacements(self._now))

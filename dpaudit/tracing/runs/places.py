@@ -27,7 +27,8 @@ _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist
 
 # Stands for a whole function, in place of the offset of one of its instructions, in a `Spot`.
 _WHOLE = -1
-# Largest number of calling lines that are recorded for an event, innermost first.
+# For each draw, addition and comparison of noise, at most this number of calling lines is recorded,
+# innermost first.
 _DEEPEST = 5
 
 
@@ -62,7 +63,7 @@ class Followed:
 
     files: The paths of files that count as the user's although they may be installed.
     packages: The names or paths of packages, folders and files that also count as the user's.
-    home: The code that is named as the place of noise that no line of the user draws, such as the
+    home: The code that reports name if no line of the user's code draws the noise, such as the
         factory of a library's mechanism; None if there is none.
     """
 

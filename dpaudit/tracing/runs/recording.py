@@ -137,7 +137,7 @@ class Recorder:
     def place(self, moment: Moment) -> Place:
         return place_of(moment[1])
 
-    # Methods for the functions that replace random functions of libraries.
+    # The functions that replace random functions during a run call the following methods.
 
     def drawn(
         self,
@@ -284,7 +284,7 @@ class Recorder:
         if spot is not None:
             self.seeds.append((spot, primitive, seed))
 
-    # Methods for the numbers that remember their noise.
+    # Numbers that remember their noise call the following methods, such as for a sum.
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:
         """Return the sum, difference, product or quotient of two numbers, at least one of which
@@ -381,7 +381,7 @@ class Recorder:
         pair = (plain(difference), zero) if a is not None else (zero, plain(difference))
         return OPERATIONS[name](*pair)
 
-    # Methods that add to the records.
+    # The following methods append to the records of the run.
 
     def _add(
         self,

@@ -198,7 +198,7 @@ class Repetition:
         before = self._before.get(moment)
         if not isinstance(before, Use):
             return natural
-        # Without an alignment, equal moments of both runs are counterparts.
+        # Without an alignment, the n-th executions of an instruction in both runs are counterparts.
         is_aligned = (kind, spot) in self._alignment
         if self._is_free(None if is_aligned else before, noise.ids):
             return natural

@@ -363,7 +363,7 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield from _parts(name, value.to_numpy(), depth + 1)
     elif hasattr(value, "__array__") and hasattr(value, "dtype"):  # an array of JAX
         array = np.asarray(value)
-        # a type that NumPy does not know, such as bfloat16
+        # NumPy shows a type that it does not know, such as bfloat16, as kind V
         array = array.astype(float) if array.dtype.kind == "V" else array
         yield from _of_array(name, array, depth)
     elif isinstance(getattr(value, "__dict__", None), dict):

@@ -152,7 +152,8 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
         drawn = _drawn(recorder, f"Tensor.{name}", own, name, spec, args, named)
         if not isinstance(drawn, _tensor_type()):
             return self
-        # In a second run, the tensor is filled with the noise of the first run.
+        # In a second run, `drawn` has the noise of the first run. So the tensor that the user's
+        # code fills must get the numbers of `drawn`.
         with sys.modules["torch"].no_grad():
             own.copy_(drawn.as_subclass(sys.modules["torch"].Tensor))
         if type(self) in (sys.modules["torch"].Tensor, _tensor_type()):
