@@ -47,7 +47,11 @@ _NEWTON_STEPS = 4
 def additive(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[OrderedBins]:
-    """Return orders of outcomes by the sum of the log-ratios of some columns (default: all)."""
+    """Return orders of outcomes by the sum of the log-ratios of some columns.
+
+    columns: the columns to sum over; None stands for all columns. The result is empty for fewer
+        than two.
+    """
     columns = selection.outcomes.columns if columns is None else columns
     return [by_score(summed(selection, columns), selection)] if len(columns) > 1 else []
 
@@ -92,8 +96,8 @@ class Additive:
 class Term:
     """A term of a sum of log-ratios: a column, or several columns with one distribution.
 
-    cells: division of the entries into intervals of numbers, and labels.
-    places: for each column, (draws,), the index of the cell of every draw.
+    cells: division of the entries into cells; a cell is an interval of numbers, or a label.
+    places: for each column, an array (draws,) with the index of the cell of every draw.
     """
 
     cells: Cells
@@ -113,8 +117,8 @@ class Term:
         labels, intervals = self.cells.labels, self.cells.intervals
         every = [by_fold(place, intervals + len(labels) + 1, is_d1) for place in self.places]
         counts: IntArray = np.sum(every, axis=0)
-        # An absent entry gets log-ratio 0: the column of its type, or of the length, has counted
-        # this evidence already.
+        # An absent entry (as in a shorter list) gets log-ratio 0: the column that holds the length
+        # of the output, or the type of the entry, has counted this evidence already.
         if ABSENT in labels and not self.cells.name.startswith(KIND):
             counts[:, intervals + labels.index(ABSENT)] = 0
         return counts
@@ -123,15 +127,15 @@ class Term:
 def fitted_sum(
     terms: Sequence[Term], is_d1: NDArray[np.bool_]
 ) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
-    """Return four parts of the fitted sum of the log-ratios of columns, in this order:
+    """Fit log-ratios to every term and sum them. Return (tables, spread, held_out, halves):
 
-    1. For every term its cells, with their log-ratios as values. Columns that may be noise get 0.
-    2. For every term its standard deviation over draws.
-    3. (draws,), the score of every draw by a fit to other folds, on the scale of the fit to all
-       draws.
-    4. (2, draws), the scores of all draws by fits to two halves of the draws.
-
-    is_d1: (draws,), whether each draw was made on d1.
+    tables: for every term its cells, with their log-ratios as values. Columns that may be noise get
+        0.
+    spread: for every term the standard deviation of its log-ratio over draws.
+    held_out: (draws,), the sum for every draw by a fit to other folds, on the scale of the fit to
+        all draws.
+    halves: (2, draws), the sums for all draws by fits to each half of the draws.
+    is_d1: parameter, (draws,), whether each draw was made on d1.
     """
     size, fold = len(is_d1), folds(len(is_d1))
     tables, spread, halves = [], [], np.zeros((2, size))
@@ -141,7 +145,8 @@ def fitted_sum(
     for term, (fit, _), has_signal in zip(terms, fits, have_signal, strict=True):
         total, weights = np.zeros(size), fit[FOLDS]
         for small in term.places if has_signal else ():
-            # `take` is several times slower with another type of index, or with two indices.
+            # Indices of type `intp` make `take` several times faster than other types of index or a
+            # pair of indices.
             place = small.astype(np.intp)
             total += fit.take(fold * len(weights) + place)
             kept += weights.take(place)
@@ -170,14 +175,16 @@ class _Column:
 
     @property
     def has_order(self) -> bool:
-        """Whether a linear or monotone fit to the intervals may differ from a fit of each interval
-        by itself. With two intervals it cannot."""
+        """Whether there are at least 3 intervals. Only then can a linear or monotone fit differ
+        from a fit of each interval by itself.
+        """
         return self.intervals > 2
 
     @property
     def numbers(self) -> IntArray:
-        """The counts of the intervals, (fits, intervals, 2), from the interval that is most
-        evidence for d2 to the one that is most evidence for d1, if log-ratios are monotone."""
+        """The draws in the intervals by input, (fits, intervals, 2), in rising evidence for d1:
+        from small to large numbers if d1 gives the larger numbers, else from large to small.
+        """
         return self.train[:, : self.intervals][:, :: self.step]
 
     @property
@@ -186,8 +193,8 @@ class _Column:
         return 1 if larger_for_d1(self.train[FOLDS, : self.intervals]) else -1
 
     def with_numbers(self, log_ratios: FloatArray) -> FloatArray:
-        """Return the log-ratios of all cells: the given log-ratios for intervals, and `free` for
-        labels.
+        """Return the log-ratios of all cells. Intervals get `log_ratios`, labels keep the
+        log-ratios of `free`.
 
         log_ratios: (fits, intervals).
         """
@@ -202,8 +209,9 @@ _Fit = tuple[FloatArray, float]
 
 
 def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
-    """Return the fit of each term. Piecewise linear fits take milliseconds, so of more than 128
-    terms only the 128 with the largest gain get them."""
+    """Return the fit of each term. Of more than 128 terms, only the 128 with the largest gain get
+    piecewise linear fits, which take milliseconds each.
+    """
     columns = []
     for term in terms:
         counts = term.counts(is_d1)
@@ -219,8 +227,8 @@ def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
 
 
 def training_counts(counts: IntArray) -> IntArray:
-    """Return the counts that fits are made from: (fits, …). The fits are, in order: without each
-    fold, to all draws, to the first half of the folds, to the second half.
+    """Return the draws that each fit is made from: (fits, …). The fits are, in order: one without
+    each fold, one of all draws, one of the first half of the folds, one of the second half.
 
     counts: (folds, …), number of draws by fold.
     """
@@ -230,12 +238,12 @@ def training_counts(counts: IntArray) -> IntArray:
 
 
 def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
-    """Return which columns have a signal, at a false discovery rate of a tenth (Benjamini &
-    Hochberg 1995): (columns,).
+    """Return a mask of the columns that have a signal, (columns,), at a false discovery rate of 10
+    % (Benjamini & Hochberg 1995).
 
-    gains: for each column, the gain in held-out log-likelihood, in nats. Without a signal it is χ²
-        with one degree of freedom. (It would be half of that if folds were independent, but each
-        pair of folds counts twice.)
+    gains: for each column, the gain in held-out log-likelihood, in nats. Without a signal, the gain
+        is taken to be χ² with one degree of freedom. (It would be half of that if the fits of the
+        folds were independent, but each pair of folds counts twice.)
     """
     p = np.array([math.erfc(math.sqrt(gain / 2)) if gain > 0 else 1.0 for gain in gains])
     allowed = tuning.NOISE_COLUMNS * np.arange(1, len(p) + 1) / max(1, len(p))
@@ -260,9 +268,10 @@ def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
 
 
 def _closely(columns: Sequence[_Column]) -> list[_Fit]:
-    """Return the best fit of each column: piecewise linear, if there are at least 3 intervals,
-    monotone, or free. Piecewise linear fits of columns with equally many intervals are made
-    together, which is many times faster."""
+    """Return the best fit of each column. The fits are piecewise linear and monotone, if there are
+    at least 3 intervals, and free. Piecewise linear fits of columns with the same number of
+    intervals are made together, which is many times faster.
+    """
     fits = [_in_order(one) for one in columns]
     for intervals in {one.intervals for one in columns if one.has_order}:
         places = [at for at, one in enumerate(columns) if one.intervals == intervals]
@@ -275,8 +284,9 @@ def _closely(columns: Sequence[_Column]) -> list[_Fit]:
 
 
 def _in_order(column: _Column) -> list[FloatArray]:
-    """Return one or two fits of log-ratios by cell: monotone over intervals, if there are at least
-    3 intervals; and each cell by itself."""
+    """Return the simple fits of log-ratios by cell: a monotone fit over intervals, if there are at
+    least 3 intervals, and a fit of each cell by itself.
+    """
     if not column.has_order:
         return [column.free]
     ordered = np.stack([pooled_counts(one) for one in column.numbers])[:, :: column.step]
@@ -299,8 +309,8 @@ def _shrunk(counts: IntArray) -> FloatArray:
 
 
 def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
-    """Return the factor on log-ratios that best predicts the inputs of held-out draws, by logistic
-    regression. It is below 1 for noisy log-ratios, and 0 for pure noise.
+    """Return the factor that makes log-ratios best predict the inputs of held-out draws, by
+    logistic regression. The factor is below 1 for noisy log-ratios, and 0 for pure noise.
 
     fit: (fits, cells), the log-ratios.
     counts: (fits, cells, 2), held-out draws by cell and input.
@@ -327,9 +337,10 @@ def _gain(fit: FloatArray, counts: IntArray) -> float:
     return float(np.sum(counts * (math.log(2) - lost)))
 
 
-# Matches the number of the run in the name of a column, as in output[3].mean.
+# Matches the part of a column's name with the number of the run: `output[3]` in `output[3].mean`.
 _RUN = re.compile(r"\boutput\[\d+\]")
-# Replaces the number of the run in the name of a column.
+# Replaces the part of a column's name with the number of the run: `output[3].mean` becomes
+# `output[*].mean`.
 _EVERY = "output[*]"
 
 
@@ -358,8 +369,9 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:
-    """Return columns by their name without the number of the run; each list has one column per
-    run."""
+    """Return a dict from a column's name without the number of the run, such as `output[*].mean`,
+    to the columns with this name, one for each run.
+    """
     result: dict[str, list[Column]] = {}
     for column in columns:
         name, replaced = _RUN.subn(_EVERY, column.name, count=1)

@@ -67,8 +67,8 @@ KINDS = "outputs of each kind by themselves"
 SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
 # Number of groups of neighbouring values that a column is cut into for the χ² test of two columns.
 _GROUPS = 4
-# With at least this number of draws in memory, the audit will probably learn from further draws,
-# which it only counts.
+# Number of draws in memory from which sequences are prepared for learning from further draws: an
+# audit of this size probably counts such draws.
 _ENOUGH_TO_GO_ON = 65_000
 
 # The names of the columns of a block.
@@ -77,7 +77,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """A score of some columns.
+    """A score of some columns, with a measure of how well it explains draws.
 
     attack: the scorer that made the score.
     scored: the score of every draw.
@@ -95,7 +95,8 @@ class Fit:
 def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
     """Return the at most two scores that explain held-out draws best, the better score first.
 
-    attacks: the scorers to try. For a single column, its log-ratios are used instead.
+    attacks: the scorers to try if outcomes have several columns. A single column is scored by the
+        log-ratios of its cells.
     """
     known = [
         (attack, one.scored)
@@ -118,14 +119,17 @@ def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
 
 
 def _alone(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return an order of outcomes with a single column by the log-ratios of its cells."""
+    """Return an order of outcomes with a single column by the log-ratios of the cells (values or
+    intervals) of the column.
+    """
     return [by_score(summed(selection, selection.outcomes.columns), selection)]
 
 
 def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the log-likelihood of the inputs given held-out scores plus a constant, minus their
-    log-likelihood given only the frequency of each input, in nats. A draw without a score (NaN)
-    adds 0."""
+    """Return how well scores predict inputs: the log-likelihood of the inputs given `held_out` plus
+    a fitted constant, minus their log-likelihood given only the frequency of each input, in nats. A
+    draw whose score is NaN adds 0.
+    """
     usual, scores = (
         np.full(len(is_d1), log_odds(is_d1)),
         np.clip(held_out, -LARGEST_SCORE, LARGEST_SCORE),
@@ -135,9 +139,10 @@ def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the constant to add to scores, so that they are log-odds of d1 that predict the
-    observed number of draws of d1. (Some scorers include the frequency of the inputs in the score,
-    others do not.)"""
+    """Return the constant that turns scores into log-odds of d1: with it, the predicted number of
+    draws of d1 equals the observed number. It is needed since some scorers include the frequency of
+    the inputs in the score, and others do not.
+    """
     known = ~np.isnan(scores)
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])
@@ -159,20 +164,22 @@ def log_odds(is_d1: NDArray[np.bool_]) -> float:
 
 
 def parts(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return orders of outcomes by a sum over independent blocks of columns: the best score of each
-    block."""
+    """Return orders of outcomes by a sum of scores: the columns are divided into independent
+    blocks, and each block gets the scorer that explains it best.
+    """
     if selection.size < MANY_DRAWS:
         return []
     first = selection.take(slice(FIRST_DRAWS))
     blocks = _parts(first)
-    # With many draws, compare the scorers on some of them, then fit the best ones to all.
+    # With more than 20,000 draws, the scorers are compared on the first 10,000, and only the best
+    # ones are fitted to all draws.
     is_some = selection.size > 2 * MANY_DRAWS
     some = selection.take(slice(MANY_DRAWS)) if is_some else selection
     least = tuning.GAIN_OF_BLOCK * (MANY_DRAWS / selection.size if is_some else 1)
     every = {names: fits(only(names, some), SCORING) for names in blocks}
     tried = {names: own for names, own in every.items() if own and own[0].gain > least}
-    # Blocks that form a sequence are kept for learning from further draws even if the first draws
-    # show no difference between d1 and d2.
+    # A block of columns that forms a sequence stays in the sum even if the first draws show no
+    # difference between d1 and d2: further draws may show one.
     goes_on = selection.size >= _ENOUGH_TO_GO_ON and _all_vary(first)
     sequences = _sequences(blocks, selection) if goes_on else {}
     if len({*sequences, *tried}) < 2:
@@ -206,16 +213,18 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _all_vary(some: SelectionDraws) -> bool:
-    """Return whether every column varies. It cannot be seen whether a nearly constant column
-    depends on others, and its evidence might be counted twice."""
+    """Return whether every column varies. For a nearly constant column, no test can show whether it
+    depends on other columns, and its evidence might be counted twice.
+    """
     columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
     most = (np.bincount(equal_mass_groups(one, _GROUPS)).max() for one in columns)
     return all(often < (1 - SMALL_SHARE) * some.size for often in most)
 
 
 def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names, Fit]:
-    """Return the score as a sequence, for each block of columns that is a sequence of
-    few values."""
+    """Return a dict from each block of columns that forms a sequence of few values to its score as
+    a sequence. Other blocks are left out.
+    """
     result = {}
     for names in blocks:
         own = only(names, selection)
@@ -226,8 +235,12 @@ def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names
 
 
 def _better_later(best: Fit, sequence: Fit | None) -> Fit:
-    """Return the fit of a block that is likely to be best after further draws: the fit as a
-    sequence, if its gain is about half of the best gain or more; else the best fit so far."""
+    """Return the fit of a block that is likely to be best after further draws.
+
+    best: the best fit so far, which is returned unless `sequence` replaces it.
+    sequence: the fit as a sequence, which is returned if its gain is about half of the best gain or
+        more; None if the block is no sequence.
+    """
     if sequence is None or sequence.gain < best.gain / 2 - tuning.GAIN_OF_BLOCK:
         return best
     return sequence
@@ -259,9 +272,9 @@ def _frozen_parts(best: Sequence[Scored]) -> Parts:
 
 
 def _added_up(rest: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
-    """Return the sum of the scores that stay and the refitted scores of sequences.
+    """Return the score that sums fixed scores and refitted scores of sequences.
 
-    rest: the scores that stay; None: no such scores.
+    rest: the sum of the fixed scores; None if there are none.
     """
     every: tuple[Score, ...] = (*(() if rest is None else (rest,)), *sequences)
     columns = shares_of(every, [1.0] * len(every))
@@ -269,7 +282,8 @@ def _added_up(rest: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
 
 
 def shares_of(scores: Sequence[Score], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return (column, share) pairs for several scores together, the largest share first.
+    """Return (column, share) pairs: how much each column contributes to several scores together,
+    the largest share first.
 
     weights: how much each score counts.
     """
@@ -330,9 +344,9 @@ def _reached(
 
 
 def _depend(left: IntArray, right: IntArray, arm: IntArray, luck: float) -> bool:
-    """Return whether two columns depend on each other, given the input, by Pearson's χ².
+    """Return whether two columns depend on each other, given the input, by Pearson's χ² test.
 
-    left, right: (draws,), the group of the entry of each draw in either column.
+    left, right: (draws,), for each column, the group of neighbouring values that each draw lies in.
     arm: (draws,), 1 for a draw of d1, 0 for d2.
     luck: false-alarm probability of the test.
     """
@@ -342,14 +356,16 @@ def _depend(left: IntArray, right: IntArray, arm: IntArray, luck: float) -> bool
     return freedom > 0 and bool(chdtrc(freedom, total) < luck)
 
 
-# Least share of all draws that a type of output needs for a score of its own.
+# A type of output, such as "list of numbers" or "None", gets a score of its own if it has at least
+# this share of all draws.
 _SHARE = 0.1
 
 
 def kinds(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return orders of outcomes that have several types. The score of an outcome of a frequent type
-    is the best score for this type plus the log-ratio of the type. The score of any other outcome
-    is the sum of the log-ratios of its columns."""
+    """Return orders of outcomes that have several types, such as vectors and None. The score of an
+    outcome of a frequent type is the best score among outcomes of this type plus the log-ratio of
+    the type. Any other outcome has the sum of the log-ratios of its columns as its score.
+    """
     outcomes = selection.outcomes
     columns = outcomes.columns
     if not 1 < len(columns) <= MOST_COLUMNS:
@@ -384,7 +400,7 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """The score of outputs of one type.
+    """A type of output with a score of its own.
 
     key: hash of the type.
     offset: constant that makes the score a log-ratio, which includes the log-ratio of the type.
@@ -440,8 +456,9 @@ def _frozen_kinds(
 
 
 def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
-    """Return a hash of the type of every outcome: (size,). The type is, for each column, whether
-    the entry is a number, text, None, or absent."""
+    """Return a hash of the type of every outcome: (size,). Two outcomes have one type if, in every
+    column, both entries are numbers, both are text, both are None, or both are absent.
+    """
     total = np.zeros(outcomes.size, dtype=np.uint64)
     for column in outcomes.named(names):
         if column.codes is None:
@@ -466,8 +483,8 @@ def _usual(keys: KeyArray) -> list[int]:
 
 
 def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDraws) -> Fit | None:
-    """Return the score that explains the outputs of one type best; None if no score explains 3
-    nats.
+    """Return the score that best explains the outputs of one type; None if no score explains at
+    least 3 nats.
 
     key: hash of the type.
     keys: (draws,), the hash of the type of each draw.
@@ -498,10 +515,11 @@ def _varies(column: Column) -> bool:
 
 
 def _offsets(fit: Fit, is_d1: NDArray[np.bool_], usual: float) -> tuple[FloatArray, FloatArray]:
-    """Return the constants that make the scores of one type log-ratios, the log-ratio of the type
-    included: (folds + 1,), from the draws without each fold, then from all draws; and (2,), from
-    each half of the draws.
+    """Return the constants to add to a score of the outputs of one type, so that it becomes a
+    log-ratio that includes the log-ratio of the type. They come as two arrays: (folds + 1,), from
+    the draws without each fold and then from all draws; and (2,), from each half of the draws.
 
+    fit: the score.
     is_d1: whether each draw of this type was made on d1.
     usual: log-odds of d1 among draws of all types.
     """

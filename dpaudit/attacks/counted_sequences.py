@@ -30,14 +30,17 @@ from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
 
-# A refitted score takes over the measurement (how well it orders outcomes) from the earlier score
-# when it has this fraction of the earlier score's number of new draws.
+# The quality of a score (how well it orders outcomes) is measured on draws after its fit. A
+# refitted score replaces the measurement of the earlier score once it has this fraction of the
+# earlier score's number of such draws.
 _ENOUGH = 1 / 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
-    """A score of sequences, with the states of the sequences."""
+    """A score of sequences, together with the states (summaries of earlier entries) that further
+    draws are counted by.
+    """
 
     freeze: Callable[[], Prefixes]
     states: MarkovStates
@@ -45,11 +48,12 @@ class SequenceScored(Scored):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum:
-    """A score that is the sum of scores of sequences, which are refitted, and of a fixed rest.
+    """A score that is the sum of scores of sequences, which further draws refit, and of a fixed
+    rest.
 
-    states: the states of the sequences of each refitted score.
-    made: called with the refitted scores; returns the whole score.
-    rest: the part that stays; None: no such part.
+    states: for each refitted score, the states (summaries of earlier entries) of its sequences.
+    made: a function from the list of refitted scores to the whole score.
+    rest: the fixed part; None if there is no such part.
     """
 
     states: tuple[MarkovStates, ...]
@@ -58,13 +62,13 @@ class Sum:
 
     @classmethod
     def of(cls, scored: SequenceScored) -> Sum:
-        """Return the sum that has a single score of sequences as its only term."""
+        """Return the sum with one term, a score of sequences."""
         return cls((scored.states,), itemgetter(0))
 
 
 def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedBins:
-    """Return the candidate (order of outcomes) for a score that further draws refit by their
-    counts.
+    """Return the candidate (order of outcomes) for a score that is refitted when further draws are
+    counted.
 
     scored: the score, fitted to the draws in memory.
     selection: the draws in memory.
@@ -117,7 +121,7 @@ class ByEntry:
 
     @property
     def intervals(self) -> int:
-        """Number of intervals of the score, including one for outcomes without a score."""
+        """Number of intervals of the score. Outcomes without a score count as one more interval."""
         return len(self.digitise.edges) + 2
 
     @property
@@ -176,9 +180,9 @@ class KeptOutcomes:
     def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
         """Return sums over the draws in memory by interval of their score: (intervals, numbers).
 
-        result: (outcomes,), the score of each different outcome.
+        result: (outcomes,), the score of each distinct outcome.
         edges: edges between intervals, rising.
-        each: (outcomes, numbers), the numbers to add for one draw of each outcome.
+        each: (outcomes, numbers); row i is added once for each draw of outcome i.
         """
         level = np.searchsorted(edges, result, side="right")
         return by_group(each * self.often[:, None], level, len(edges) + 1)
@@ -199,7 +203,9 @@ class MeasuredBins:
 
     @classmethod
     def without_draws(cls, score: Score, kept: KeptOutcomes) -> MeasuredBins:
-        """Return intervals with equal numbers of draws in memory, and with counts of 0."""
+        """Cut a score into intervals with equal numbers of draws in memory. Return the intervals
+        with counts of 0, since these draws were used to fit the score.
+        """
         result = kept.scored(score)
         scored = Scored(score.words(), np.repeat(result, kept.often), lambda: score, None)
         edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
@@ -294,8 +300,9 @@ class CountedEntries:
 
     @property
     def _measured(self) -> MeasuredBins:
-        """The latest intervals that have enough draws to measure how well their score orders
-        outcomes."""
+        """The intervals that measure how well a score orders outcomes: the intervals of the present
+        score or, while it has too few draws, of the previous score.
+        """
         return self.trial if self.earlier is None else self.earlier
 
     @cached_property
@@ -344,9 +351,9 @@ class CountedEntries:
         return edges
 
     def _expected(self, edges: FloatArray) -> FloatArray:
-        """Return the expected draws by interval of the latest score and input: (intervals, 2). They
-        follow from the score, whose log-ratios are shrunk as far as counted draws contradict the
-        measured score.
+        """Return the expected draws by interval of the latest score and input: (intervals, 2). The
+        score's own log-ratios give the expectation. They are multiplied by a factor of at most 1,
+        which is smaller the less the previous score's log-ratios agreed with counted draws.
 
         edges: edges between the intervals.
         """

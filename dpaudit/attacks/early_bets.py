@@ -26,18 +26,20 @@ from dpaudit.levels.limits import GROUPS
 from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
 from dpaudit.stats.betting import Beliefs
 
-# Draws up to which beliefs are learned here, and the same for outputs with several columns: there,
-# a weighted sum may be better than the winner of `learn` for longer.
+# Number of draws up to which beliefs are learned here, for outputs with one column and with several
+# columns. It is larger for several columns, since a weighted sum of columns stays better than the
+# winner of `learn` for longer.
 EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS = 400, 4_000
 # Name of the attack in reports.
 NAME = "early bets"
-# Number of intervals of a column of numbers, at most.
+# Largest number of intervals that a column of numbers is cut into.
 _INTERVALS = 48
-# Precision of the normal prior of the weights of a regression: a usual and a large precision.
+# Precision (1 / variance) of the normal prior of the weights of a regression. Some bettors use the
+# first value, others the second, which shrinks the weights more.
 _PRECISION, _LARGE_PRECISION = 2.0, 10.0
-# For each bettor with a regression: a function from the position z of a level (group of outcomes)
-# on a common scale to the features of the level, which are scaled to mean 0 and standard deviation
-# 1; and the precision of the prior.
+# One entry for each bettor with a regression: (functions, precision). The functions turn the
+# position z of a level (group of outcomes) into features such as |z| or z²; features are scaled to
+# mean 0 and standard deviation 1. `precision` is the precision of the prior of their weights.
 _REGRESSIONS = (
     ((abs,), _PRECISION),
     ((np.square,), _PRECISION),
@@ -50,8 +52,8 @@ _REGRESSIONS = (
 _GROUPED = ((GROUPS, 6.0), (2 * GROUPS, 4.0), (GROUPS, 2.0))
 # Steps of Newton's method; six reach the optimum to three digits.
 _STEPS = 6
-# The position of a number is its distance from the median, in units of the median distance times
-# 1.5 (`_UNIT`), clipped at 4 (`_FARTHEST`).
+# The position of a number is (number - median) / unit, clipped to ±4 (`_FARTHEST`). The unit is 1.5
+# (`_UNIT`) times the median distance of numbers from their median.
 _UNIT, _FARTHEST = 1.5, 4.0
 
 
@@ -95,8 +97,9 @@ def bet_early(
 
 
 def _cells(selection: SelectionDraws) -> Cells:
-    """Return the cells of a column: intervals with about equal numbers of draws if its numbers
-    rarely repeat, else a cell for each value."""
+    """Return the cells of the only column: intervals with about equal numbers of draws if its
+    numbers rarely repeat, else a cell for each value.
+    """
     column = selection.outcomes.columns[0]
     numbers = column.numbers[is_number(column)]
     if 2 * len(np.unique(numbers)) <= len(numbers):
@@ -110,8 +113,10 @@ def _cells(selection: SelectionDraws) -> Cells:
 
 
 def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
-    """Return the position of every level (cell of a column): (levels,), the mean of its numbers on
-    a common scale; NaN for labels."""
+    """Return the position of every level (cell of a column), (levels,): the mean of the numbers in
+    the cell, minus the median of all numbers, in units of their spread. The position of a label is
+    NaN.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         middle = float(np.median(numbers))
         unit = _UNIT * float(np.median(np.abs(numbers - middle)))
@@ -125,16 +130,21 @@ def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
 
 
 def _ranks(counts: IntArray) -> FloatArray:
-    """Return the position of every level (group of outcomes) in an order: (levels,), from its rank
-    among all draws; NaN for the last level, of unseen outcomes."""
+    """Return the position of every level (group of outcomes) in an order, (levels,): the logit of
+    the share of draws in lower levels. The last level, for unseen outcomes, gets NaN.
+    """
     masses = counts[:-1].sum(axis=1)
     share = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
     return np.append(np.log(share / (1 - share)), np.nan)
 
 
 def _log_likelihood(counts: IntArray) -> float:
-    """Return the log-likelihood of the inputs under a regression on the ranks of the levels (bins)
-    of an order, whose counts, (levels, 2), come from fits to other draws."""
+    """Return how well the order of the levels (groups of outcomes) predicts the inputs: the
+    log-likelihood of the inputs under a logistic regression on the rank of the level, in nats.
+
+    counts: (levels, 2), draws by level and input, where each draw was ordered by a fit to other
+        draws.
+    """
     places = _ranks(counts)[:-1, None]
     belief = _regression(places, counts[:-1], _PRECISION)
     share = np.clip(belief, 1e-9, 1 - 1e-9)
@@ -163,9 +173,12 @@ def _posteriors(counts: IntArray, places: FloatArray) -> FloatArray:
 
 def _regression(features: FloatArray, counts: IntArray, precision: float) -> FloatArray:
     """Return Pr[d1 | level] by logistic regression without a constant: (levels,). A level is a
-    group of outcomes.
+    group of outcomes. No constant is needed: the inputs are equally likely, so the log-odds are 0
+    on average.
 
-    The inputs are equally likely, so the log-odds are 0 on average.
+    features: (levels, features).
+    counts: (levels, 2), draws by level and input.
+    precision: precision of the normal prior of the weights.
     """
     draws = counts.sum(axis=1).astype(float)
     mass = np.maximum(draws, 1e-9) / np.maximum(draws, 1e-9).sum()
@@ -186,8 +199,14 @@ def _regression(features: FloatArray, counts: IntArray, precision: float) -> Flo
 def _by_group(
     counts: IntArray, has_place: NDArray[np.bool_], groups: int, prior: float
 ) -> FloatArray:
-    """Return Pr[d1 | level] from the counts of groups of neighbouring levels (bins): (levels,). A
-    level without a position is a group of its own."""
+    """Return Pr[d1 | level] from the counts of groups of neighbouring levels: (levels,). A level is
+    a group of outcomes.
+
+    counts: (levels, 2), draws by level and input.
+    has_place: whether a level has a position in the order; other levels are groups by themselves.
+    groups: number of groups of levels.
+    prior: number of draws of each input that is added to each group.
+    """
     masses = np.where(has_place, counts.sum(axis=1), 0)
     middle = np.cumsum(masses) - masses / 2
     group = np.minimum((middle * groups / max(1, masses.sum())).astype(np.intp), groups - 1)
@@ -199,9 +218,12 @@ def _by_group(
 
 
 def _rules(posteriors: FloatArray, objective: Objective, rules: int) -> IntArray:
-    """Return rules to bet on, (rules, levels). The first rule guesses where the mean belief exceeds
-    what the claim allows; the others guess at every level (group of outcomes), or abstain."""
-    # Regressions are smooth, so that the event consists of few intervals.
+    """Return the rules to bet on: (rules, levels), with 1 for a guess of d1, -1 for d2, 0 for none.
+    The first rule guesses where the mean belief exceeds the largest probability that the claim
+    allows. The other rules guess at every level (group of outcomes), or abstain everywhere.
+    """
+    # Only beliefs of regressions are averaged: they are smooth over levels, so that the event of
+    # the rule consists of few intervals.
     mean = posteriors[: len(_REGRESSIONS)].mean(axis=0)
     most = 1 / (1 + math.exp(-objective.point.epsilon))
     table = np.zeros((rules, posteriors.shape[1]), dtype=np.int64)

@@ -19,7 +19,7 @@ from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.limits import CELLS, FEW, MOST_ROWS
 from dpaudit.outcomes import Column, Outcomes
 
-# Scaled numbers are clipped at this distance from the median, in units of the spread.
+# Numbers on the common scale, (number - median) / spread, are clipped at ± this value.
 _FARTHEST = 10.0
 # Distance between the quartiles of a standard normal law.
 _QUARTILES_OF_NORMAL = 1.349
@@ -27,8 +27,9 @@ _QUARTILES_OF_NORMAL = 1.349
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The number of an entry minus `centre`, in units of `scale`; NaN for a label. With a scale of
-    0, the number itself."""
+    """A feature: (number - centre) / scale, clipped at ±10; NaN for a label. A scale of 0 stands
+    for the number itself.
+    """
 
     column: str
     centre: float = 0.0
@@ -45,8 +46,9 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """The position of a label in a list, from 1 on; 0 for a number, NaN for a label outside the
-    list."""
+    """A feature: the position of a label in the list `labels`, counted from 1. It is 0 for a
+    number, and NaN for a label outside the list.
+    """
 
     column: str
     labels: tuple[str, ...]
@@ -59,7 +61,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Indicator:
-    """1 if an entry equals this number or label, else 0."""
+    """A feature: 1 if an entry equals the number or label `entry`, else 0."""
 
     column: str
     entry: float | str
@@ -72,14 +74,16 @@ class Indicator:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """1 if a number is above `bound`, -1 if it is below, 0 if it equals `bound` or the entry is a
-    label. With Laplace noise a distant number reveals only on which side of the bound it lies."""
+    """A feature: 1 if a number is above `bound`, -1 if it is below, 0 if it equals `bound` or the
+    entry is a label. With Laplace noise, a number far from the bound shows no more than its side.
+    """
 
     column: str
     bound: float
 
     def __call__(self, column: Column) -> FloatArray:
-        # Several times faster than the sign of the difference; for NaN both are False.
+        # Two comparisons are several times faster than `np.sign` of the difference, and both are
+        # False for NaN.
         above, below = column.numbers > self.bound, column.numbers < self.bound
         return (above.view(np.int8) - below.view(np.int8)).astype(np.float64)
 
@@ -88,7 +92,9 @@ Feature = Number | Category | Indicator | Above
 
 
 def raw_features(columns: Iterable[Column]) -> list[Feature]:
-    """Return the features for trees: numbers as they are, labels as categories."""
+    """Return the features for trees: the numbers of a column unchanged, and the position of a label
+    in the list of frequent labels.
+    """
     result: list[Feature] = []
     for column in columns:
         labels = _labels(column)
@@ -100,14 +106,16 @@ def raw_features(columns: Iterable[Column]) -> list[Feature]:
 
 
 def scaled_features(columns: Iterable[Column]) -> list[Feature]:
-    """Return the features for linear models: numbers on a common scale, categories as
-    indicators."""
+    """Return the features for linear models: numbers minus their median in units of their spread,
+    and an indicator (0 or 1) for each frequent label.
+    """
     return [one for column in columns for one in _scaled(column)]
 
 
 def with_sides(features: Iterable[Feature]) -> list[Feature]:
-    """Return the features, and after every number a feature for the side of the median that it is
-    on."""
+    """Return the features, with a further feature after every number: 1 if the number is above its
+    median, -1 if it is below.
+    """
     result: list[Feature] = []
     for feature in features:
         result.append(feature)
@@ -119,8 +127,9 @@ def with_sides(features: Iterable[Feature]) -> list[Feature]:
 def matrix(
     features: Sequence[Feature], outcomes: Outcomes, others: Sequence[FloatArray] = ()
 ) -> FloatArray:
-    """Return the features of all outcomes, then the columns `others`: (size, number of features +
-    others), in Fortran order."""
+    """Return a matrix with one row per outcome: the features, then the columns `others`. Its shape
+    is (size, features + others), in Fortran order.
+    """
     result = np.empty((outcomes.size, len(features) + len(others)), order="F")
     for place, (feature, column) in enumerate(with_columns(features, outcomes)):
         result[:, place] = feature(column)
@@ -147,10 +156,10 @@ def with_columns(
 
 
 def _by_code(column: Column, known: Mapping[str, int], other: float) -> FloatArray:
-    """Return a value for each entry, by its label: (size,). A number gets 0.
+    """Return a value for each entry of a column, by its label: (size,). A number gets 0.
 
-    known: the value of each known label.
-    other: the value of other labels.
+    known: maps each known label to its value.
+    other: the value of all other labels.
     """
     if column.codes is None:
         return np.zeros(len(column.numbers))
@@ -176,8 +185,9 @@ def _scaled(column: Column) -> Iterator[Feature]:
 
 
 def on_scale(column: Column) -> Number:
-    """Return the feature that gives numbers minus their median, in units of their spread. The
-    spread is that of a normal law with the same quartiles."""
+    """Return the feature (number - median) / spread, where the spread is the standard deviation of
+    a normal law with the same quartiles.
+    """
     numbers, name = _numbers(column), column.name
     finite = numbers[np.isfinite(numbers)]
     if len(finite) == 0:

@@ -43,12 +43,12 @@ from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.shrinkage import shrunk
 from dpaudit.stats.betting import Beliefs
 
-# Bettors move log-ratios towards zero by 0, ½, 1, … standard errors: how many such steps there are.
-# Each gives two bettors.
+# Bettors of one group shrink log-ratios towards zero by 0, ½, 1 and 1½ standard errors. This is the
+# number of these bettors; there are two groups.
 _SHRINKAGES = 4
 # Decimals of a belief. Results store beliefs with this precision, so bets use it, too.
 _DECIMALS = 5
-# Usual number of candidates (orders of outcomes) that count further draws.
+# Number of candidates (orders of outcomes) that usually continue to count further draws.
 _LEADING = 3
 
 
@@ -133,20 +133,20 @@ def rare_rule(
 def _other_rule(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> Rule | None:
-    """Return the best rule of a candidate of another class. If the main rule is one of
-    `OrderedBins`, this is any other candidate (`UnorderedCells` or `RareOutputs`); otherwise it is
-    one of `OrderedBins`.
+    """Return the "other" rule: the best rule of a candidate of another class than the winner. If
+    the winner is an `OrderedBins`, the candidate is an `UnorderedCells` or `RareOutputs`; otherwise
+    it is an `OrderedBins`.
 
-    Return None if the main rule is predicted to refute the claim, if the other rule is not
-    predicted to refute it even without a penalty, or if it guesses on more than a tenth of the
+    Return None if the winner is predicted to refute the claim, if the other rule is not predicted
+    to refute it even without a penalty, or if the other rule guesses on more than a tenth of the
     draws.
 
-    winner: the candidate of the main rule.
+    winner: the candidate (order of outcomes) of the main rule.
     """
     if refutes(winner, objective):
         return None
     is_of_bins = isinstance(winner, OrderedBins)
-    # Before, cells of draws in memory were ordered by fits to other draws. Here they are ordered by
+    # So far, the cells of each draw were ordered by fits to other draws. Here cells are ordered by
     # their own shrunk counts, as they will be when further draws are counted.
     others = [
         UnorderedCells.of(one.attack, one.cell_counts) if isinstance(one, UnorderedCells) else one
@@ -168,9 +168,10 @@ def _other_rule(
 
 
 def _expected_guesses(draws: FloatArray | IntArray, guesses: IntArray) -> FloatArray:
-    """Return draws by guess of a rule, d1 first, and by input: (2, 2).
+    """Return the number of draws by guess of a rule and input, (2, 2). The first row is for guesses
+    of d1, the second for guesses of d2.
 
-    draws: (levels, 2), by level (group of outcomes) and input.
+    draws: (levels, 2), draws by level (group of outcomes) and input.
     guesses: (levels,), 1 for d1, -1 for d2, 0 for none.
     """
     return np.array([draws[guesses == guess].sum(axis=0) for guess in (1, -1)], dtype=float)
@@ -179,7 +180,8 @@ def _expected_guesses(draws: FloatArray | IntArray, guesses: IntArray) -> FloatA
 def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
     """Return the expected evidence of a rule against the claim on the draws to come, in nats.
 
-    draws: number of draws for which the rule states its expected guesses.
+    rule: states how many right and wrong guesses it expects.
+    draws: number of draws to which these expected guesses refer.
     """
     correct, wrong = (np.array(one) * objective.coming / draws for one in rule.right_and_wrong)
     h = 1.0 if len(set(rule.guesses.tolist()) - {0}) > 1 else 0.5
@@ -235,9 +237,10 @@ def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:
 
 
 def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray, FloatArray]:
-    """Return two arrays about the levels (groups of outcomes) that a portfolio needs in addition to
-    the levels of its main rule: the guess of the first side rule that guesses there, (levels,), and
-    expected draws by level and input, (levels, 2)."""
+    """Return two arrays about the levels (groups of outcomes) that side rules add to the levels of
+    the main rule: (levels,), the guess of the first side rule that guesses there; and (levels, 2),
+    the expected draws by level and input.
+    """
     table = portfolio.all_guesses[:, portfolio.main.level.levels :]
     guesses = np.zeros(table.shape[1], dtype=np.int64)
     expected = np.zeros((table.shape[1], 2))
@@ -245,8 +248,8 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
         for row, guess in enumerate((1, -1)):
             own = (guesses == 0) & (table[place] == guess)
             if side.expected_guesses is not None and own.any():
-                # How the draws of a side rule divide among its levels is unknown; log-ratios do not
-                # need it.
+                # A side rule predicts only its total number of draws. They are divided equally
+                # among its levels; log-ratios do not depend on the division.
                 expected[own] = side.expected_guesses[row] / own.sum()
             guesses[own] = guess
     return guesses, expected
@@ -303,14 +306,14 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
     """Return the beliefs of every bettor, Pr[d1 | level]: (bettors, levels). The belief is ½ for
     unseen outcomes.
 
-    by_level: (main levels, 2), draws by level (group of outcomes) of the main rule and input.
+    by_level: (main levels + 1, 2), draws by level (group of outcomes) of the main rule and input.
     extra: (extra levels, 2), expected draws at the levels that side rules add.
     """
     ordered, main_levels = by_level[:-1], len(by_level) - 1
     arms = by_level.sum(axis=0)
     rows = []
-    # Bettors with one belief for each group of levels (groups of outcomes) win early, bettors with
-    # one belief for each level win late.
+    # The first four bettors have one belief for each group of neighbouring levels, which is precise
+    # early. The other four have one belief for each level, which is more precise late.
     for own in (_coarse(ordered), ordered):
         counts = np.concatenate([own, extra])
         ratio = log_ratio(counts, arms)
@@ -322,15 +325,19 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
 
 
 def as_beliefs(rows: Sequence[FloatArray]) -> FloatArray:
-    """Return the beliefs of all bettors, Pr[d1 | level], (bettors, levels), rounded as results
-    store them, and never 0 or 1. A level is a group of outcomes."""
+    """Return the beliefs of all bettors, Pr[d1 | level], (bettors, levels), rounded to 5 decimals
+    as results store them, and never 0 or 1. A level is a group of outcomes.
+    """
     least = 10.0**-_DECIMALS
     return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
 
 
 def _coarse(ordered: IntArray) -> IntArray:
-    """Return for each level (group of outcomes) the counts of its group, (levels, 2). The 8 groups
-    are runs of neighbouring levels with about equal numbers of draws."""
+    """Divide the levels (groups of outcomes) into 8 runs of neighbours with about equal numbers of
+    draws. Return for each level the total draws of its run by input: (levels, 2).
+
+    ordered: (levels, 2), draws by level and input.
+    """
     masses = ordered.sum(axis=1)
     middle = np.cumsum(masses) - masses / 2
     group = np.minimum((middle * GROUPS / max(1, masses.sum())).astype(int), GROUPS - 1)

@@ -91,8 +91,8 @@ from dpaudit.levels.rule_tables import (
 )
 from dpaudit.levels.shrinkage import Clusters, sample_shares
 
-# Scorers over several columns. They are left out where outcomes have few values: a list of the
-# values tells as much, and a reader can check it by hand.
+# Scorers over several columns. They are left out where outcomes have at most 8 different values: a
+# list of these values is as powerful, and a reader can check it by hand.
 _OF_SEVERAL_COLUMNS: tuple[Scorer, ...] = (
     additive,  # sum over columns of log-ratios
     innovations,  # the same of each number minus its prediction from the numbers before it
@@ -103,8 +103,8 @@ _OF_SEVERAL_COLUMNS: tuple[Scorer, ...] = (
     parts,  # sum over independent blocks of columns, each by its best scorer
     kinds,  # by type of output, each by its best scorer
 )
-# Scorers that are always on, in order of preference: of equally good candidates the first one wins.
-# The last scorers give events that take longer to describe.
+# Scorers of every audit, in order of preference: of equally good candidates the first one wins. The
+# last scorers give events that take longer to describe.
 SCORERS: tuple[Scorer, ...] = (
     one_dimensional,  # outcomes of one column, by size or by cell
     single_columns,  # the most informative of several columns, in the same way
@@ -113,8 +113,8 @@ SCORERS: tuple[Scorer, ...] = (
     atoms,  # whole outputs, each by its own frequency
 )
 
-# Two tables of rare outputs: an output is rare if it has an entry seen in fewer than 10 draws, or
-# in fewer than 100.
+# Two tables of rare outputs are made. In the first, an output is rare if it has an entry seen in
+# fewer than 10 draws; in the second, in fewer than 100.
 _RARE_COUNTS = (OFTEN, 10 * OFTEN)
 
 
@@ -223,7 +223,8 @@ def best_point(
     def size(point: ProfilePoint) -> float:
         bounds = [predicted_delta(one, point.epsilon, coming, tuning.PENALTY) for one in tables]
         delta = max(0.0, *map(np.max, bounds))
-        # (name, lower bound) of the parameter of the definition, if it has one.
+        # `own` is (name, lower bound) of the definition's parameter, such as μ; None if it has no
+        # such parameter.
         own = claim.own_lower(point.epsilon, delta)
         _, result = own or ("", delta / max(point.delta, 1e-12))
         return float(f"{result:.1e}")
@@ -235,9 +236,10 @@ def best_point(
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether some candidate (order of outcomes) is predicted to refute the claim by four
-    standard errors. Orders by a score are left out: to find the cut-offs of a score takes more
-    draws. Always False if the bound is for δ."""
+    """Return whether the claim is so clearly refuted that learning may end early: some candidate
+    (order of outcomes) is predicted to refute it by four standard errors. Candidates with a score
+    are left out, since the cut-offs of a score need more draws. Always False if the bound is for δ.
+    """
     errors = tuning.DEVIATIONS_BEYOND_LUCK
     without_score = [one for one in candidates if not one.has_score and not objective.for_delta]
     return any(refutes(one, objective, errors) for one in without_score)
@@ -254,8 +256,9 @@ def columns_worth_counting(
     others: Sequence[Candidate],
     objective: Objective,
 ) -> frozenset[str]:
-    """Return the names of columns whose rare outputs have a larger predicted bound than every other
-    candidate, or by which the rare rule guesses.
+    """Return the names of columns whose rare outputs should be counted further. A column qualifies
+    if its candidate has a larger predicted bound than each of `others`, or if the rare rule guesses
+    by the column.
 
     columns: (name, candidate) for each column, where the candidate orders outcomes by the rare
         outputs of this column alone.
@@ -270,13 +273,13 @@ def columns_worth_counting(
 
 
 def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether to double the learning draws before certifying, at the cost of draws to
-    certify with.
+    """Return whether to double the number of learning draws, which leaves fewer draws to certify
+    with.
 
-    This is the value of information (Raiffa & Schlaifer 1961): the mean gain in the predicted bound
-    over 5 to 20 simulations. Each simulation draws true shares from their posterior, then as many
-    further counts. Return False unless the best candidate is one of unrelated cells: only these
-    have a posterior of the true shares.
+    The decision is by the value of information (Raiffa & Schlaifer 1961): the mean gain in the
+    predicted bound over 5 to 20 simulations. Each simulation samples the true share of d1 in each
+    cell from its posterior, then the counts of further draws. Return False unless the best
+    candidate is one of unrelated cells, since only such cells have a posterior of the true shares.
     """
     winner = best_of(candidates, objective)
     if not isinstance(winner, UnorderedCells) or winner.cell_counts.predictor is not None:
@@ -289,7 +292,8 @@ def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> 
     clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
     now = _chosen(cells, objective)
     gain = 0.0
-    # More than 50 cells get fewer simulations, which take longer, and no single cell decides.
+    # With more than 50 cells, fewer simulations are run: each takes longer, and its result varies
+    # less.
     for _ in range(max(5, 20 * 50 // max(50, len(counts)))):
         share = sample_shares(clusters, rng)
         truth = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
@@ -305,7 +309,9 @@ _ChosenRule = tuple[IntArray, tuple[int, int]]
 
 
 def _chosen(cells: CellCounts, objective: Objective) -> _ChosenRule:
-    """Return the rule over cells with the largest predicted bound."""
+    """Return the level of each cell, and the rule over these levels with the largest predicted
+    bound.
+    """
     counts = cells.counts
     level, expected = cells.in_order()
     table = RuleTable.of_monotone(balanced(expected, counts.sum(axis=0)), int(counts.sum()))
@@ -313,9 +319,9 @@ def _chosen(cells: CellCounts, objective: Objective) -> _ChosenRule:
 
 
 def _bound_if_true(chosen: _ChosenRule, truth: FloatArray, objective: Objective) -> float:
-    """Return the bound, at least 0, that a rule is predicted to certify if the true frequencies are
-    known.
+    """Return the bound, at least 0, that a rule will certify if `truth` holds.
 
+    chosen: the level (group of cells) of each cell, and the rule.
     truth: (cells, 2), true expected draws by cell and input.
     """
     level, rule = chosen

@@ -59,8 +59,8 @@ class Objective:
     points: tuple[ProfilePoint, ...] = ()
     reserve: bool = False
     fixed_before: bool = False
-    # Not compared, since predictions do not depend on `to_bet`: candidates cache their predictions
-    # by objective, and objectives that differ only here share them.
+    # Excluded from comparison: candidates cache predictions by objective, predictions do not depend
+    # on `to_bet`, so objectives that differ only in it share the cache.
     to_bet: bool = field(default=False, compare=False)
 
     @property
@@ -70,11 +70,9 @@ class Objective:
         return self.to_bet and not self.fixed_before
 
     def ranking_bounds(self, candidate: Candidate) -> FloatArray:
-        """Return the predicted bound of every rule of a candidate (order of outcomes), to rank
-        candidates.
-
-        Entry (l, u) is the bound of the rule that guesses d2 below level l and d1 from level u on:
-        (levels + 1, levels + 1).
+        """Return the predicted bounds by which candidates (orders of outcomes) are ranked: (levels
+        + 1, levels + 1). Entry (l, u) is the bound of the rule that guesses d2 below level l and d1
+        from level u on.
         """
         if self.fixed_before and not candidate.has_score:
             smooth = self._smoothed_bounds(candidate)
@@ -106,16 +104,16 @@ class Objective:
         is_both = low > 0 and high < levels
         if is_both or low == levels or high == 0 or best <= 0 or not self._is_pure:
             return low, high, best
-        # Where both inputs are equally easy to guess, guessing both doubles the number of guesses.
-        # Still, by luck, a rule that guesses one input has the larger predicted bound in a third of
-        # such audits.
+        # Where both inputs are equally easy to guess, a rule that guesses both has twice as many
+        # guesses. Still, by luck, a rule that guesses one input has the larger predicted bound in a
+        # third of such audits.
         if low == 0:
             other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
         else:
             other = low, low + int(np.argmax(bounds[low, low:levels]))
-        # If one fit gives all levels (groups of outcomes), the estimates of both sides have much of
-        # their error in common. Their difference has a smaller error, in the proportion of the
-        # penalties.
+        # If one fit gives the estimates of all levels (groups of outcomes), the estimates of both
+        # sides share much of their error, so that their difference has a smaller error. The ratio
+        # of the two penalties is used as the factor.
         luck = tuning.PENALTY_ONE_FIT / tuning.PENALTY_SHRUNK if candidate.is_one_fit else 1.0
         if bounds[other] > 0 and _look_alike(candidate.table, *other, luck):
             return *other, float(bounds[other])
@@ -157,7 +155,9 @@ class Objective:
 
     @property
     def needed(self) -> float:
-        """The bound that refutes the claim if it is exceeded: ε or, with `for_delta`, δ."""
+        """The bound that must be exceeded to refute the claim: the claimed ε or, with `for_delta`,
+        the claimed δ.
+        """
         return self.point.delta if self.for_delta else self.point.epsilon
 
     @property
@@ -177,7 +177,7 @@ def rank_key(candidate: Candidate, objective: Objective) -> tuple[float, float]:
     worth = tuning.LESS_SIMPLE * bound if candidate.has_many_cells else bound
     if candidate.has_score:
         worth *= max(0.0, 1 - tuning.DEVIATIONS / np.sqrt(candidate.table.draws))
-    # Four digits, since a smaller difference is noise.
+    # Rounded to four digits, since a smaller difference is noise.
     return (float(f"{max(worth, 0.0):.4g}"), growth)
 
 
@@ -236,8 +236,8 @@ def _largest_predictions(candidate: Candidate, objective: Objective) -> tuple[fl
 def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
     """Return whether guesses of d1 and guesses of d2 are right equally often, by a Bayes factor.
 
-    The first hypothesis is that both log-ratios log(right / wrong) are equal. The second is that
-    they differ by a normal number whose standard deviation is half of the larger one.
+    The first hypothesis is that log(right / wrong) is equal for both. The second is that the two
+    differ by a normal number whose standard deviation is half of the larger log-ratio.
 
     low, high: the rule guesses d2 below level `low`, and d1 from level `high` on.
     luck: factor on the standard errors that follow from the counts.

@@ -37,13 +37,13 @@ from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.columns import ELAPSED
 from dpaudit.outcomes.known import Bands
 
-# Prefix of the names of orders of banded sequences.
+# Beginning of the name of each order of sequences whose numbers were replaced by bands (intervals).
 BANDED = "numbers in bands: "
-# A special value makes up at least 0.5 % of its column and is at least 4 times as frequent as any
-# ordinary value. A column has at most 3 special values.
+# A special value of a column, such as 0 for "no answer", makes up at least 0.5 % of its entries and
+# is at least 4 times as frequent as any ordinary value. A column has at most 3 special values.
 _OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
-# Quantiles of the numbers of a column at which bands (intervals) end, counted from either end. The
-# outer bands are narrow, since the rarest numbers are the most informative.
+# Quantiles of the numbers of a column at which bands (intervals) end: 10, 30, 70 and 90 %. The
+# outer bands are narrow, since extreme numbers are the most informative.
 _SHARES = (0.1, 0.3)
 
 
@@ -54,9 +54,10 @@ def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def banded(selection: SelectionDraws) -> list[Candidate]:
-    """Return orders of sequences of numbers and special values, after each number is replaced by
-    its band: an order of whole sequences, if they repeat, and orders by sums over entries (see
-    `banded_sums`)."""
+    """Return orders of sequences of numbers and special values, in which each number is replaced by
+    its band (interval). Orders by sums over entries (`banded_sums`) are always tried; if sequences
+    of bands repeat, an order of whole sequences is added.
+    """
     bands = _bands_of(selection)
     if bands is None:
         return []
@@ -67,8 +68,10 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
 
 
 def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return orders of sequences of numbers and special values. The score of a sequence is the sum,
-    over its entries, of the log-ratio of an entry given the entries before it, in bands."""
+    """Return orders of sequences that mix numbers with special values. Each number is replaced by
+    its band (interval). The score of a sequence is the sum, over its entries, of the log-ratio of
+    an entry given the entries before it.
+    """
     bands = _bands_of(selection)
     return [] if bands is None else _by_entry(bands(selection.outcomes), selection, bands)
 
@@ -76,8 +79,9 @@ def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
 def _by_entry(
     sequences: Outcomes, selection: SelectionDraws, bands: Bands | None = None
 ) -> list[OrderedBins]:
-    """Return a list with the order of sequences by their sum of log-ratios over entries. The list
-    is empty if entries take too many distinct values, or do not depend on earlier entries.
+    """Return a list with one order of sequences, by the sum over entries of the log-ratio of an
+    entry given the entries before it. The list is empty if entries take too many distinct values,
+    or do not depend on earlier entries.
 
     sequences: the draws, as sequences of entries with few values.
     selection: the draws as they are.
@@ -121,8 +125,9 @@ def _bands_of(selection: SelectionDraws) -> Bands | None:
 
 
 def _bands(columns: Sequence[Column]) -> Bands | None:
-    """Return the bands (intervals) that replace the numbers of columns which also have a few
-    special values; None if there are fewer than two such columns."""
+    """Return the bands (intervals) for columns that mix ordinary numbers with a few special values;
+    None if there are fewer than two such columns.
+    """
     if not 1 < len(columns) <= MOST_COLUMNS:
         return None
     names, alone, rest = [], set[float](), [np.empty(0)]
@@ -143,26 +148,27 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
     exact = np.unique(np.quantile(every, [*_SHARES, *(1 - share for share in _SHARES)]))
     if not np.isfinite(exact).all():
         return None
-    # Short decimals, so that reports show the exact edges, except where two edges would become
-    # equal.
+    # Edges are rounded to four digits, so that reports can show them exactly. If rounding would
+    # make two edges equal, they stay exact.
     short = np.unique([float(f"{edge:.4g}") for edge in exact])
     edges = short if len(short) == len(exact) else exact
     return Bands(frozenset(names), tuple(sorted(alone)), tuple(edges.tolist()))
 
 
 def _are_codes(others: FloatArray, size: int) -> bool:
-    """Return whether the ordinary values of a column are codes with a meaning each: at most 16
-    values, none of them rare.
+    """Return whether the ordinary values of a column are codes, such as 1 for "yes" and 2 for "no":
+    at most 16 values, none of them rare.
 
-    size: number of numbers in the column.
+    others: the ordinary values, one for each draw.
+    size: number of entries of the column that are numbers.
     """
     values, counts = np.unique(others, return_counts=True)
     return len(values) <= tuning.FEW_CELLS and bool((counts >= _OFTEN * size).all())
 
 
 def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
-    """Return the special values of a column: at most three numbers that are each frequent and much
-    more frequent than all others. Whole numbers with wide noise have none.
+    """Return the special values of a column: at most three numbers, each frequent and at least 4
+    times as frequent as any ordinary number.
 
     size: number of entries of the column, labels included.
     """

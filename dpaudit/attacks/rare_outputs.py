@@ -45,11 +45,11 @@ NAME = "rare outputs"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Guesses:
-    """Cells (values, labels or pieces of tails) that only one input gave, in falling order of the
-    probability that this is no luck.
+    """Cells (values, labels or pieces of tails) that only one input gave, and the guesses of this
+    input. They are sorted by the probability that this is no luck, the largest first.
 
     cell: (guesses,), index of each cell in the arrays of the table.
-    is_d1: (guesses,), whether d1 gave it.
+    is_d1: (guesses,), whether this input is d1.
     right: (guesses,), expected share of right guesses.
     """
 
@@ -62,12 +62,13 @@ class _Guesses:
 
 
 class RareTable:
-    """Counts of learning draws by cell (value, label or tail) and input, column by column.
+    """Counts of learning draws by cell (a value, a label, or a piece of a tail) and input, for each
+    column.
 
     rare_filter: selects the rare outcomes.
     kept: the draws that are counted.
-    arms: (2,), number of all draws of d1 and of d2, the draws that were not kept included.
-    least: number of draws that a cell needs for the rare rule.
+    arms: (2,), number of learning draws of d1 and of d2, whether kept or not.
+    least: number of draws that a cell needs before the rare rule may guess in it.
     """
 
     def __init__(
@@ -80,8 +81,8 @@ class RareTable:
     ) -> None:
         """Make the table.
 
-        columns: the cells of each column; None: cells are made from `kept`, which the filter has
-            let through.
+        columns: the cells of each column; None: make the cells from `kept`, the draws that
+            `rare_filter` selected.
         """
         self.rare_filter, self.arms = rare_filter, arms
         self._kept, self._least = kept, least
@@ -90,13 +91,13 @@ class RareTable:
         self._numbers: list[Numbers] = [
             own(column) for own, column in zip(self.columns, entries, strict=True)
         ]
-        # Whether each kept draw has no rare entry in any column of the table.
+        # For each kept draw: True if none of its entries is in a rare cell of the table.
         self._is_other: Mask = np.ones(kept.size, dtype=bool)
         for numbers in self._numbers:
             self._is_other &= numbers == USUAL
-        # Arrays with one entry for each cell of all columns, and a last entry for rare outputs that
-        # are in none of these cells: the index of the column (-1: none), the number of the cell in
-        # its column, whether the cell is part of a tail, and the draws by input.
+        # Four arrays with one entry for each cell of all columns: the index of its column, its
+        # number in this column, whether it is part of a tail, and its draws by input. One more
+        # entry, with column -1, stands for rare outputs that are in no cell.
         sizes = [own.size for own in self.columns]
         self._column = np.append(np.repeat(np.arange(len(sizes)), np.array(sizes, int) - 1), -1)
         self._number = np.concatenate([*(np.arange(1, size) for size in sizes), [OTHER]])
@@ -110,17 +111,19 @@ class RareTable:
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int) -> RareTable:
-        """Return the table of outcomes that have an entry seen in fewer than `often` draws."""
+        """Return the table of the outcomes that have at least one entry seen in fewer than `often`
+        draws.
+        """
         rare_filter = RareFilter.of(selection, often)
         kept = selection.take(np.flatnonzero(rare_filter.is_rare(selection.outcomes)))
         return cls(rare_filter, kept, _arms(selection))
 
     @classmethod
     def frequent(cls, selection: SelectionDraws, rare_filter: RareFilter) -> RareTable:
-        """Return the table of frequent entries, for columns in which only one input gave some of
-        them. Other columns add nothing to the rare rule.
+        """Return the table of frequent entries. It holds the columns with at least one frequent
+        entry that only one input gave; other columns add nothing to the rare rule.
 
-        rare_filter: made from the same draws, for counting further draws.
+        rare_filter: made from the same draws; it selects the further draws to count.
         """
         columns = []
         for column in selection.outcomes.columns[:MANY_COLUMNS]:
@@ -143,17 +146,18 @@ class RareTable:
     def _shares(self) -> FloatArray:
         """The expected share of d1 in each cell, and the variance of that share: (2, cells)."""
         result = []
-        # Column by column, since rounding depends on the size of an array, and decides between
-        # cells with equal counts.
+        # The columns are computed one by one: rounding depends on the size of an array, and decides
+        # between cells with equal counts.
         for counts, column in zip(self._tallies, self.columns, strict=True):
             single, tail = (law.expected(counts) for law in self._laws)
             result.append(np.where(column.is_tail, tail, single)[:, 1:])
         return np.concatenate([*result, self._laws[0].expected(self._counts[-1:])], axis=1)
 
     def order(self) -> list[Candidate]:
-        """Return a list with one candidate; an empty list with fewer than two rare outcomes. It
-        uses at most four columns, so that words can name them: those with a cell whose expected
-        share of d1 is most uneven."""
+        """Return a list with one candidate (order of outcomes); an empty list if there are fewer
+        than two rare outcomes. It uses the (at most four) columns in which the expected share of d1
+        in some cell is farthest from its overall share, so that a report can name them.
+        """
         if self._kept.size < LEAST_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
@@ -194,9 +198,9 @@ class RareTable:
         return RareOutputs(NAME, by_level, penalty, levels, estimate=estimate)
 
     def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
-        """Return the rare rule: it guesses an input in cells that only this input gave, unless that
-        is probably luck. Return None if there are no such cells, or if they are too rare for
-        `coming` draws to refute the claim.
+        """Return the rare rule, which guesses an input in cells that only this input gave and where
+        this is probably no luck. Return None if there are no such cells, or if they are too rare
+        for `coming` draws to refute the claim.
 
         points: points (ε, δ) of the claim's profile; the rule tests the point that the cells refute
             best.
@@ -215,8 +219,9 @@ class RareTable:
     def _guessed(
         self, points: Sequence[ProfilePoint], coming: int
     ) -> tuple[ProfilePoint, _Guesses]:
-        """Return the point (ε, δ) that the rare rule tests, and the cells in which it guesses; no
-        cells if the rule could not refute the claim."""
+        """Return the point (ε, δ) that the rare rule tests, and the cells in which it guesses.
+        There are no cells if the rule could not refute the claim on `coming` draws.
+        """
         result = [(point, self._guesses_at(point)) for point in points]
         seen = [self._seen(guesses.cell) for _, guesses in result]
         times = coming / max(1, int(self.arms.sum()))
@@ -227,23 +232,26 @@ class RareTable:
 
         best = max(range(len(result)), key=lambda place: evidence(result[place][0], seen[place]))
         (point, guesses), count = result[best], seen[best]
-        # Cells may be more frequent than they were in learning, by two standard deviations.
+        # Allow for cells that are more frequent in the draws to come than in learning, by two
+        # standard deviations.
         most = evidence(point, count + 2 * math.sqrt(count) + 1)
         return point, guesses if most >= -math.log(RARE_SHARE) else guesses.take(np.arange(0))
 
     def _guesses_at(self, point: ProfilePoint) -> _Guesses:
-        """Return the cell (value, label or piece of a tail) that most probably only one input
-        gives, and all cells for which this probability is at least ½. With δ > 0, only cells of one
-        of the two inputs are returned: a rule that guesses one input is charged half of δ."""
+        """Return the cells (values, labels or pieces of tails) that probably only one input gives:
+        the most probable one, and all with a probability of at least ½. With δ > 0, return cells of
+        one input only, since a rule that guesses a single input is charged half of δ.
+        """
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
         own = np.flatnonzero(_of_one_arm(self._counts, self._least))
         is_d1, draws = self._counts[own, 0] > 0, self._counts[own].sum(axis=1)
         # Largest share of right guesses that a cell may have under the claim.
         claimed = odds / (1 + odds)
         most = np.where(is_d1, claimed[0], claimed[1])
-        # Bayes' rule. If the share of right guesses in a cell is `most`, the largest that the claim
-        # allows, then all of n draws are of one input with probability most^n. Among many cells
-        # some are lucky, as the distribution of all log-ratios shows.
+        # Bayes' rule. The null hypothesis is that the share of right guesses in a cell is `most`,
+        # the largest that the claim allows; then all n draws are of one input with probability
+        # most^n. `beyond`, from the log-ratios of all cells, caps the result, since some of many
+        # cells are lucky.
         right = np.where(is_d1, self._shares[0, own], 1 - self._shares[0, own])
         beyond = np.maximum(0.0, right - most) / np.maximum(1 - most, 1e-12)
         prior = np.where(self._is_tail[own], tuning.ODDS_OF_TAIL, 1.0)
@@ -276,8 +284,8 @@ class RareTable:
         return result
 
     def _rule_of(self, guesses: _Guesses, point: ProfilePoint, share: float) -> Rule:
-        """Return the rule that guesses in these cells. It has a level (group of outcomes) for no
-        guess, a level for each guess, and a level for unseen outcomes.
+        """Return the rule that guesses in the cells of `guesses`. Its levels (groups of outcomes)
+        are: no guess, one level for each guessed input, and unseen outcomes.
 
         point: the point (ε, δ) of the claim's profile that the rule tests.
         share: share of the error probability of the exact test.
@@ -293,8 +301,9 @@ class RareTable:
                 replace(self.columns[place], only=self._numbers_in(guesses.cell, place))
                 for place in places
             )
-        # Number 0 of a column is `OTHER` (no cell of this column), which all columns share. So the
-        # cells of a column start one before its joint range.
+        # In each column, number 0 is `OTHER` (in no cell of this column), which all columns share.
+        # So a column's cell n has the joint number `start` + n, where `start` is one less than the
+        # beginning of the column's joint range.
         start = {
             place: own.start - 1 for place, own in zip(places, joint_ranges(columns), strict=True)
         }
@@ -307,7 +316,7 @@ class RareTable:
             level[[start[at] for at in of_cell[own].tolist()] + number[own]] = place
             draws = self._counts[guesses.cell[own]].sum(axis=1)
             right = np.average(guesses.right[own], weights=draws)
-            # A draw that is in several of the cells counts once.
+            # A draw that lies in several of the cells is counted only a single time.
             both = np.array([right, 1 - right])[::guess]
             expected[0 if guess > 0 else 1] = self._seen(guesses.cell[own]) * both
         rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)
@@ -324,7 +333,7 @@ def _arms(selection: SelectionDraws) -> IntArray:
 
 
 def _of_one_arm(counts: IntArray, least: int) -> Mask:
-    """Return a mask of the cells with at least `least` draws of one input and none of the other.
+    """Return a mask of the cells that only one input gave, in at least `least` draws.
 
     counts: (cells, 2), draws by cell and input.
     """
@@ -332,11 +341,13 @@ def _of_one_arm(counts: IntArray, least: int) -> Mask:
 
 
 def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareColumn]:
-    """Return for each column the cells (values, labels, tails) of outcomes that the filter of rare
-    outputs has let through."""
+    """Return the cells (values, labels, tails) of each column, made from outcomes that the filter
+    of rare outputs selected.
+    """
     if kept.size < LEAST_SEEN:
         return []
-    # A usual outcome is added, since an entry that all outcomes of a table share is no column.
+    # A usual (frequent) outcome is added, since a column is only made for entries that differ
+    # between outcomes.
     new = rare_filter.new(concatenate([rare_filter.like, kept.outcomes]))
     usual: list[Usual | None] = [*rare_filter.columns, *map(_usual_at_first, new)]
     names = [*(one.name for one in rare_filter.columns), *(one.name for one in new)]
@@ -345,8 +356,9 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
 
 
 def _usual_at_first(column: Column) -> Usual | None:
-    """Return the `Usual` of a column in which only its first entry is usual (not rare); None if the
-    first outcome does not have the column."""
+    """Return a `Usual` (the frequent entries of a column) that holds only the first entry of the
+    column; None if the first outcome has no such entry.
+    """
     word = column.word(0)
     if word == ABSENT:
         return None

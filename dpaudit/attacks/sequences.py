@@ -43,19 +43,19 @@ from dpaudit.stats.p_values import chi_squared
 
 # Least number of entries of a sequence.
 _FEWEST_COLUMNS = 3
-# Largest number of parameters of all entries together, and of tables that are fitted; tables with
-# few draws are left out. There is a table for each value in each state (summary of the earlier
-# entries). The number of tables grows with the draws, and more would take seconds.
+# Largest number of free parameters of a model of sequences, over all entries, and largest number of
+# tables to fit; tables with few draws are left out. There is a table for each value in each state
+# (summary of the earlier entries). More tables would take seconds.
 _MOST_TABLES = 400
 # Number of Newton steps to the log-odds of a value.
 _NEWTON_STEPS = 8
-# Number of the state (summary of the earlier entries) that stands for all rare or unknown pasts.
+# Index of the state (summary of the earlier entries) that all rare or unknown pasts share.
 LOST = 0
 
 
 Places = NDArray[np.intp]
-# The earlier entries of a sequence in summary: the number of the last value, then the count of each
-# value; -1 and 0 where these are not kept.
+# A summary of the earlier entries of a sequence: (last value, count of value 0, count of value 1,
+# …). The last value is -1, and counts are 0, if the summary does not keep them.
 Past = tuple[int, ...]
 
 
@@ -71,8 +71,11 @@ class Summary:
     last: bool
 
     def after(self, past: Past, symbol: int) -> Past:
-        """Return the summary of the earlier entries after one more entry. symbol: number of its
-        value."""
+        """Return the summary of the earlier entries after one more entry.
+
+        past: the summary before this entry.
+        symbol: number of the value of the entry.
+        """
         times = list(past[1:])
         times[symbol] += self.times
         return (symbol if self.last else -1, *times)
@@ -90,12 +93,12 @@ _BY_NOTHING = Summary(times=False, last=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One entry of a sequence: its symbols (numbers of its values), and for each state (summary of
-    the earlier entries) and symbol the log-ratio and the next state.
+    """One entry of a sequence: for each state (summary of the earlier entries) and symbol (number
+    of a value), the log-ratio and the next state.
 
     symbols: maps the values of the entry to symbols.
-    weights: (states * symbols,), the log-ratio.
-    following: (states * symbols,), the next state.
+    weights: (states * symbols,), the log-ratios.
+    following: (states * symbols,), the next states.
     """
 
     symbols: Alphabet
@@ -108,8 +111,9 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of states (summaries of the earlier entries), and number of symbols (numbers of
-        values); the last symbol is for unknown values."""
+        """(states, symbols): the number of states (summaries of the earlier entries) and the number
+        of symbols (numbers of values). The last symbol is for unknown values.
+        """
         symbols = len(self.symbols.values) + 1
         return self.cells // symbols, symbols
 
@@ -120,11 +124,11 @@ class MarkovStates:
 
     summary: which parts of the earlier entries a state keeps.
     steps: the entries, with log-ratios of 0.
-    cells: for each entry, (size,), the index state * symbols + symbol of every sequence, where a
-        symbol is the number of a value; empty if not kept.
-    pasts: for each entry, the past of each of its states.
-    worth: log-likelihood of all entries given their states, minus half of the log of the number of
-        draws for each parameter (Schwarz 1978).
+    cells: for each entry, an array (size,) with state * symbols + symbol for every sequence, where
+        a symbol is the number of a value; empty if not kept.
+    pasts: for each entry, the summary that each state stands for.
+    worth: Schwarz's criterion (1978): log-likelihood of all entries given their states, minus ½
+        log(draws) for each parameter.
     """
 
     summary: Summary
@@ -149,8 +153,8 @@ class MarkovStates:
         usual = cls._by(_BY_TIMES, symbols, few, of_few)
         if usual is None:
             return None
-        # States by counts of values stay the default: few draws may show no dependence on them
-        # where further draws show one.
+        # States that count values stay the default even if few draws show no dependence on the
+        # counts: further draws may show one.
         others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
         best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
         chosen = best if best.summary.last else usual
@@ -195,9 +199,10 @@ class MarkovStates:
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
     def finer(self, outcomes: Outcomes) -> MarkovStates:
-        """Return states (summaries of the earlier entries) of the same outcomes, in which rarer
-        pasts have a state of their own, since further draws will reach them; the present states if
-        that needs too many parameters."""
+        """Return the states (summaries of the earlier entries) of the same outcomes with a lower
+        limit for rare pasts: fewer pasts share the state `LOST`, since further draws will reach
+        them. Return the present states if that needs too many parameters.
+        """
         symbols = [one.symbols for one in self.steps]
         return self._by(self.summary, symbols, outcomes, None, OFTEN) or self
 
@@ -224,8 +229,9 @@ class MarkovStates:
 
 
 def _classes(alphabet: Alphabet) -> tuple[int, ...]:
-    """Return, for each value, the value that represents it in later states. The first band of
-    numbers represents all bands; any other value represents itself."""
+    """Return, for each value, the number of the value that replaces it in summaries of earlier
+    entries. All bands (intervals of numbers) are replaced by the first band; any other value stays.
+    """
     is_band = [isinstance(one, str) and one.startswith(BAND) for one in alphabet.values]
     first = is_band.index(True) if any(is_band) else 0
     return tuple(first if one else place for place, one in enumerate(is_band))
@@ -258,14 +264,15 @@ def _following(
     classes: Sequence[int],
     least: int,
 ) -> tuple[Places, tuple[Past, ...]]:
-    """Return the next state for each state and symbol, (states * symbols,), and the pasts of all
-    next states. A state is a past (summary of the earlier entries), a symbol the number of a value.
+    """Return the next state for each state and symbol, (states * symbols,), and the past that each
+    next state stands for. A past is a summary of the earlier entries, a symbol the number of a
+    value.
 
     draws: (states * symbols,), number of draws of each state and symbol.
     pasts: the past of each present state.
-    classes: for each value, the value that stands for it in a past.
-    least: least number of draws of a next state; a rarer one is `LOST`, as are all but the 64 most
-        frequent ones.
+    classes: for each value, the value that replaces it in a past.
+    least: least number of draws of a next state. Rarer pasts, and all but the 64 most frequent,
+        share the state `LOST`.
     """
     nexts: list[Past | None] = []
     total: Counter[Past] = Counter()
@@ -284,8 +291,9 @@ def _following(
 
 
 def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
-    """Return the columns with few different entries, at most 8 in all of them together, and these
-    entries, the most frequent first."""
+    """Return the columns whose entries take few distinct values, and these values, the most
+    frequent first. All returned columns together have at most 8 distinct values.
+    """
     total: Counter[float | str] = Counter()
     result = []
     for column in columns:
@@ -372,13 +380,13 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
 def _odds_ratios(
     ahead: IntArray, behind: IntArray, entries: IntArray, values: IntArray, rows: IntArray
 ) -> FloatArray:
-    """Return the expected log odds ratio of each table of two by two, (fits, tables): the draws of
-    one value, and of the values after it, by input, in one state of one entry.
+    """Return the expected log odds ratio of each table of two by two, (fits, tables). A table has
+    the draws of one value and of all values after it, by input, in one state of one entry.
 
-    ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
-    entries: (tables,), the number of the value and entry of each table.
-    values: (tables,), the value of each table.
-    rows: (tables,), the number of the row of states with similar odds ratios.
+    ahead, behind: (fits, tables, 2), draws of the value, and of the values after it, by input.
+    entries: (tables,), an index for each pair of value and entry.
+    values: (tables,), the number of the value.
+    rows: (tables,), an index for each row of states whose odds ratios are similar.
     """
     value, later = ahead + 0.5, behind + 0.5
     seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
@@ -399,16 +407,17 @@ def _odds_ratios(
     )
     along = _in_rows(values[kept][first])
     common = expected(total / of_entry, 1 / of_entry, along)[:, entry]
-    # Where one state has nearly all draws of an entry, the mean over states is the value of this
-    # state.
+    # The mean over states includes the state itself. Where one state has nearly all draws of an
+    # entry, its deviation from the mean is nearly 0 in any case, so its variance is raised.
     others = np.maximum(1 - weight / of_entry[:, entry], TINY)
     result[:, kept] = common + expected(seen - common, variance / others, _in_rows(rows[kept]))
     return result
 
 
 def _in_rows(row: IntArray) -> IntArray:
-    """Return an array with one row for each distinct number: the indices at which this number
-    occurs in `row`, followed by -1: (distinct numbers, length)."""
+    """Return a table of the places of each distinct number in `row`: (distinct numbers, length).
+    Line k lists the indices at which the k-th number occurs, filled up with -1.
+    """
     _, counts = np.unique(row, return_counts=True)
     table = np.full((len(counts), counts.max(initial=0)), -1)
     table[np.arange(table.shape[1]) < counts[:, None]] = np.argsort(row, kind="stable")
@@ -424,8 +433,8 @@ def _log_ratios(
     ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
     odds_ratio: (fits, tables), the log odds ratio of each table.
     """
-    # Newton's method for `centre`, the mean of the log-odds of the value on d1 and on d2: the
-    # expected number of draws of the value, of both inputs together, is the observed number.
+    # Newton's method for `centre`, the mean of the log-odds of the value on d1 and on d2. It solves
+    # the equation: expected draws of the value, over both inputs, equal the observed draws.
     draws = (ahead + behind).astype(np.float64)
     wanted = ahead.sum(axis=2) + 0.5
     centre = np.log(wanted / (behind.sum(axis=2) + 0.5))
@@ -502,9 +511,10 @@ class Prefixes:
         return total
 
     def along(self, outcomes: Outcomes) -> Iterator[tuple[Step, Places]]:
-        """Yield, entry by entry, the entry and an array: for every outcome the index of its state
-        and symbol, state * symbols + symbol, in the tables of the entry. The next step overwrites
-        the array."""
+        """Yield (entry, index) for each entry of the sequences. `index` is an array (size,) with
+        state * symbols + symbol of every outcome, for use in the tables of the entry. The next step
+        overwrites the array.
+        """
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
         columns = outcomes.named(one.symbols.name for one in self.steps)
         for step, column in zip(self.steps, columns, strict=True):

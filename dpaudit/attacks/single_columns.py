@@ -53,10 +53,10 @@ from dpaudit.outcomes import KIND, Column, NamedColumns, Outcomes
 from dpaudit.outcomes.aspects import ASPECTS, SPAN, prefix_of
 from dpaudit.outcomes.columns import ELAPSED
 
-# Prefixes of the names of attacks.
+# Beginnings of the names of attacks.
 ONE_COLUMN, REPRESENTATION, _TIME = "one column: ", "representation: ", "time: "
 _LOW_BITS = "low-order bits: "
-# Beginnings of the names of orders: by size, and of single cells or values.
+# Beginnings of the names of orders: orders by size, and orders of single cells or values.
 _BY_SIZE, _SINGLE = "threshold", "single "
 # Standard deviations, in cells, of the Gaussian windows that smooth counts; 0: no smoothing.
 _WIDTHS = (0, 2, 8)
@@ -79,8 +79,11 @@ def thresholds(selection: SelectionDraws) -> list[Candidate]:
 def single_columns(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[Candidate]:
-    """Return candidates that order outcomes by one of the most informative columns (default: of
-    all columns)."""
+    """Return candidates that order outcomes by one column each, for the most informative columns.
+
+    columns: the columns to choose from; None stands for all columns. Outcomes with a single column
+        give no candidates.
+    """
     columns = selection.outcomes.columns if columns is None else columns
     return _of_most_informative(selection, columns, ONE_COLUMN) if len(columns) > 1 else []
 
@@ -99,8 +102,9 @@ def elapsed(selection: SelectionDraws) -> list[Candidate]:
 
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates that order outcomes by the low-order bits and the decimals of their
-    numbers: of the most informative columns, and summed over columns."""
+    """Return candidates that order outcomes by low-order bits and numbers of decimals: candidates
+    for the most informative columns, and one that sums over columns.
+    """
     columns = bit_columns(selection.outcomes, ASPECTS)
     result = _of_most_informative(selection, columns, _LOW_BITS)
     sums = additive(selection, bit_columns(selection.outcomes, [SPAN]))
@@ -108,9 +112,9 @@ def bits(selection: SelectionDraws) -> list[Candidate]:
 
 
 def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
-    """Return derived columns: one for each column with numbers and each aspect.
+    """Return columns derived from numbers: one for each column with numbers and each aspect.
 
-    aspects: prefixes of the names of derived columns, such as `decimal places of `.
+    aspects: beginnings of the names of derived columns, such as `decimal places of `.
     """
     names = [column.name for column in outcomes.columns if _has_numbers(column)]
     return NamedColumns(outcomes, [f"{aspect}{name}" for name in names for aspect in aspects])
@@ -122,8 +126,9 @@ def has_fractions(outcomes: Outcomes) -> bool:
 
 
 def has_integers(outcomes: Outcomes) -> bool:
-    """Return whether all numbers are integers, and some column is no bit: it has more than two
-    values."""
+    """Return whether all numbers are integers, and some column has more than two values, so that it
+    is no bit.
+    """
     finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
     are_whole = all((one == np.rint(one)).all() for one in finite)
     return are_whole and any(len(np.unique(one)) > 2 for one in finite)
@@ -156,8 +161,8 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellLevels(LevelMap):
-    """Map from outcomes to levels (groups of outcomes) by one column: the value of the cell
-    (interval or label) of an entry is the level.
+    """Map from outcomes to levels (groups of outcomes) by one column. The entry of the column lies
+    in a cell (interval or label), and the value of this cell is the level.
 
     cells: the cells, whose values are levels.
     levels: number of levels.
@@ -190,8 +195,8 @@ def _of_most_informative(
     """
     is_d1 = selection.is_d1[:MOST_ROWS].astype(np.intp)
     errors = np.array([_difference(one.take(slice(MOST_ROWS)), is_d1) for one in columns])
-    # Of equally informative columns the first is the plainest: the type of an output comes before
-    # its content.
+    # The sort is stable, so that of equally informative columns the first wins. It is the plainest:
+    # the column of an output's type comes before the columns of its content.
     best = [columns[int(place)] for place in np.argsort(-errors, kind="stable")]
     best = best[: int(np.count_nonzero(errors > tuning.ERRORS_OF_COLUMN))]
     if selection.size < DRAWS_TO_RANK:
@@ -223,9 +228,9 @@ def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
 
 
 def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
-    """Return name -> log-ratios by cell, (folds + 1, cells), for each order of the cells of a
-    column. Row k is fitted to the draws outside of fold k, the last row to all draws. An empty
-    interval gets the mean of its neighbours.
+    """Return a dict from the name of each order to its log-ratios by cell, (folds + 1, cells). Row
+    k is fitted to the draws outside of fold k, the last row to all draws. An empty interval gets
+    the mean of its neighbours.
 
     counts: (folds, cells, 2), draws by fold, cell and input.
     """
@@ -257,10 +262,11 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
 
 def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> tuple[FloatArray, FloatArray]:
     """Return isotonic log-ratios, (fits, cells), and the pooled counts that they come from, (fits,
-    cells, 2). The cells of a pooled block differ by a tiny amount, so that a cut-off may lie inside
-    the block.
+    cells, 2). Cells with equal log-ratios get tiny differences in their order, so that a cut-off
+    may lie between them.
 
     counts: (fits, cells, 2), draws by cell and input.
+    arms: draws by input of each fit.
     rising: whether log-ratios rise with the numbers.
     """
     step = 1 if rising else -1
@@ -292,7 +298,7 @@ def _smoothed(counts: IntArray, width: int) -> FloatArray:
 
     width: standard deviation of the weights, in cells.
     """
-    # Sums of shifted arrays: a matrix product would start a thread on every core for a
+    # Shifted arrays are added, since a matrix product would start a thread on every core for a
     # microsecond's work.
     total = counts.astype(np.float64)
     for shift in range(1, min(3 * width, counts.shape[1] - 1) + 1):
@@ -324,7 +330,7 @@ def _candidate(
     column: Column,
     outcomes: Outcomes,
 ) -> Candidate:
-    """Return the candidate (order of outcomes) that orders the cells of a column by some scores.
+    """Return the candidate that orders the cells of a column by `scores`.
 
     name: name of the order.
     scores: (folds + 1, cells). Row k comes from the draws outside of fold k, the last row from all.
@@ -334,8 +340,8 @@ def _candidate(
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     if np.count_nonzero(masses[: cells.intervals]) < 2:
-        # In a column without an order of numbers, an unseen number belongs to the level (group of
-        # outcomes) of unseen labels.
+        # In a column of labels or of at most one distinct number, an unseen number gets the level
+        # (group of outcomes) of unseen labels.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     by_level = held_out_tally(level[:-1], counts, levels)
     by_size = name.startswith(_BY_SIZE)
@@ -386,8 +392,9 @@ class _BySize(BinSource):
         return self.levels
 
     def intervals(self) -> Intervals:
-        """Return the cells as intervals, in the order of their scores. The position of an interval
-        is the mean of its numbers."""
+        """Return the cells as intervals, in the order of their scores. Each interval has a
+        position: the mean of its numbers.
+        """
         place = np.arange(len(self.scores))
         order = np.lexsort((place if self.rising else -place, self.scores))
         rank = np.empty(len(order), dtype=np.int64)
@@ -424,10 +431,11 @@ def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> Floa
 
 
 def _place_labels(is_label: NDArray[np.bool_], intervals: Intervals) -> Intervals:
-    """Return the intervals after labels were moved to the places that the counts of all draws so
-    far give them.
+    """Return the intervals after a new choice of the places of labels in the order of numbers, by
+    the counts of all draws so far.
 
-    is_label: (intervals,), whether an interval is a label. The other intervals are in order.
+    is_label: (intervals,), whether an interval is a label. The other intervals are in the order of
+        their numbers.
     """
     counts, arms = intervals.counts[:-1], intervals.counts.sum(axis=0)
     numeric, labels = np.flatnonzero(~is_label), np.flatnonzero(is_label)

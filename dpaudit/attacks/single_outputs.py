@@ -66,7 +66,8 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
 
 
 def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candidate]:
-    """Return an order of single outcomes by their log-ratios of d1 and d2.
+    """Return a list with an order of single outcomes by their log-ratios of d1 and d2. It is empty
+    if no outcome repeats among the first draws.
 
     bands: intervals that have replaced the numbers of these draws, and that must replace the
         numbers of later outcomes; None: no number was replaced.
@@ -89,7 +90,8 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     level_map = AtomLevels(known, final, each)
     penalty = tuning.PENALTY if len(result.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
-    # Sequences predict each other where nearly all of them have a cell.
+    # Log-ratios of sequences may be predicted from related sequences, if nearly all draws are in
+    # `result`.
     are_all = everything[-1].sum() <= SMALL_SHARE * arms.sum()
     predictor = sequence_predictor(result.outcomes, each_draws) if are_all else None
     cell_counts = CellCounts(every, everything, predictor)
@@ -153,9 +155,10 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
 
 
 def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
-    """Return the outputs to test one by one against a point (ε, δ): those whose log-ratio exceeds
-    ε, and the most uneven ones that are needed to outweigh δ. Exceptions are not tested this
-    way."""
+    """Return the outputs to test one by one against a point (ε, δ): all whose log-ratio exceeds ε,
+    and those of the largest log-ratios whose total probability exceeds δ. Exceptions are not tested
+    in this way.
+    """
     result = count_atoms(selection)
     raw = ~raised(result.outcomes)
     every = result.counts.sum(axis=0)
@@ -178,10 +181,10 @@ def has_atoms(selection: SelectionDraws) -> bool:
 def _accused(
     counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
 ) -> IntArray:
-    """Return the indices of the outputs to test in one direction, the most uneven first, at most
-    64, as an order has at most 64 levels (groups of outcomes).
+    """Return the indices of the outputs to test for one input, the largest log-ratio of this input
+    first, at most 64.
 
-    counts: (outputs, 2), draws by output and input.
+    counts: (outputs, 2), draws by output and input, where the tested input comes first.
     arms: (2,), all draws by input.
     raw: (outputs,), whether an output is no exception.
     """

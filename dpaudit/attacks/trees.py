@@ -47,8 +47,8 @@ from dpaudit.wording import install_command
 
 NAME = "gradient-boosted trees"
 
-# Settings of the trees that differ from scikit-learn's defaults: smaller trees, since noise is
-# large.
+# Settings that differ from scikit-learn's defaults. They make smaller trees, since outcomes are
+# noisy.
 _SETTINGS: dict[str, Any] = {
     "max_leaf_nodes": 15,
     "min_samples_leaf": 30,
@@ -70,10 +70,11 @@ def propose_trees(
     objective: Objective,
     candidates: Sequence[Candidate],
 ) -> tuple[list[Candidate], list[Tried]]:
-    """Return a list of the candidates of trees, and a list with the reason if trees are left out.
-    Both are empty for outcomes of one column, or fewer than 2,000 draws.
+    """Return (candidates, skipped): a list of the candidates of trees, and a list with the reason
+    why trees are left out. One of the two is empty. Both are empty for outcomes of one column, or
+    fewer than 2,000 draws.
 
-    candidates: the candidates of all other scorers.
+    candidates: parameter, the candidates of all other scorers.
     """
     if len(selection.outcomes.columns) < 2 or selection.size < DRAWS_TO_RANK:
         return [], []
@@ -140,7 +141,7 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     significant, and large enough to be worth fitting trees."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
-    # With many pairs of columns fewer draws, to save time.
+    # With many pairs of columns, fewer draws are used to save time.
     rows = min(selection.size, MOST_ROWS, max(DRAWS_TO_RANK, MOST_FLOATS // pairs))
     share = _predicted_shares(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
@@ -162,13 +163,14 @@ def _is_striking(
     luck: float,
     least: float,
 ) -> bool:
-    """Return whether the table of one column with some other column has a χ² statistic that is
-    twice `least` above its mean and has a p-value below `luck`.
+    """Return whether one column and some other column together show a difference between d1 and d2:
+    the χ² statistic of their table is at least 2 · `least` above its mean, with a p-value below
+    `luck`.
 
-    first: (draws,), the group of the entry of each draw in the one column.
-    others: (other columns, draws), the groups in the other columns.
-    moments: for each draw, 1 or 0 (d1 or d2) minus its predicted probability, and the variance of
-        this.
+    first: (draws,), the group of neighbouring values that each draw lies in, for the one column.
+    others: (other columns, draws), the same for the other columns.
+    moments: for each draw, 1 or 0 (d1 or d2) minus its predicted probability of d1, and the
+        variance of this difference.
     luck: false-alarm probability of the test.
     least: least evidence in nats.
     """
@@ -186,9 +188,10 @@ def _is_striking(
 
 
 def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatArray:
-    """Return the predicted probability of d1 for every draw, from its level (bin) under a candidate
-    (order of outcomes); the share of d1 among all draws if levels are not smooth. A score of the
-    draw comes from a fit to other draws."""
+    """Return the predicted probability of d1 for every draw, by the candidate's smoothed counts at
+    the level of the draw: (draws,). A draw's score comes from a fit to other draws. If levels are
+    not smooth, every draw gets the share of d1 among all draws.
+    """
     mean = selection.is_d1.mean()
     if not candidate.is_smooth:
         return np.full(selection.size, mean)
@@ -269,13 +272,17 @@ def _odds(model: Any, table: FloatArray) -> FloatArray:
 
 
 def _bounded(table: FloatArray) -> FloatArray:
-    """Return the table without infinities, which scikit-learn refuses."""
+    """Return the table with infinities replaced by the largest floats, since scikit-learn refuses
+    infinities.
+    """
     largest = np.finfo(np.float64).max
     return np.clip(table, -largest, largest)
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """Limit OpenMP to one thread: the threads of several workers slow each other down."""
+    """Return a context that limits OpenMP to one thread: the threads of several workers slow each
+    other down.
+    """
     return cast("AbstractContextManager[Any]", _thread_pools().limit(limits=1, user_api="openmp"))
 
 

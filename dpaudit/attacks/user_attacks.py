@@ -39,14 +39,14 @@ Scorer = Callable[[Outcomes], ArrayLike]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UsersAttack:
-    """An attack of a user, as a scorer. Raises AttackError when the attack fails.
+    """A user's attack, as a scorer. Calling it raises AttackError if the attack fails.
 
     name: name in reports.
     attack: an object with a method `fit`, or a function that fits. It is called with selection
         draws and returns a score: a function from outcomes to one number each. Larger numbers are
-        evidence for one of the inputs, always the same one; NaN abstains.
-    source: imports the attack in another process before the score is sent there; None: nothing to
-        import.
+        evidence for one of the inputs, always the same one; NaN means no guess.
+    source: a function that imports the attack, called in another process before the score is
+        unpickled there; None: nothing to import.
     travels: whether the score will be sent to other processes.
     """
 
@@ -75,7 +75,8 @@ class UsersAttack:
 
     def _fitted(self, selection: SelectionDraws) -> UsersScore:
         try:
-            # A copy, so that an attack may store what it has learned in its own attributes.
+            # The attack is copied for each fit, since it may store what it has learned in its own
+            # attributes.
             attack = copy.deepcopy(self.attack)
             with user_errstate():
                 scorer = getattr(attack, "fit", attack)(selection)
@@ -138,8 +139,9 @@ class UsersScore:
         return f"is {what}" if self.sign > 0 else f"is minus {what}"
 
     def check(self, outcomes: Outcomes) -> None:
-        """Raise AttackError if the score of an outcome depends on other outcomes of the batch. A
-        batch may hold draws of one input only, so the other outcomes would reveal the input."""
+        """Raise AttackError if the score of an outcome changes with the other outcomes of its
+        batch. A batch may hold draws of one input only, so such a score could reveal the input.
+        """
         some = outcomes.take(slice(LEAST_DRAWS))
         together, half = self(some), np.arange(some.size)[::-2]
         apart = self(some.take(half))
@@ -225,7 +227,8 @@ def _loaded(given: Any) -> UsersAttack:
             raise UsageError(message, code="attack-not-loadable") from error
         if not isinstance(error, TargetError):
             raise
-        # The error calls every import path a target; this one is an attack.
+        # Errors of import paths say "target", the usual kind of object; here the object is an
+        # attack.
         message = f"attacks: {str(error).replace('target ', 'attack ', 1)}"
         raise UsageError(message, code=error.code) from error
     return _fitting(attack, given, source)
@@ -236,8 +239,9 @@ def _load(name: str) -> Any:
 
 
 def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
-    """Return the attack after checking that `fit` takes one argument. A class is called without
-    arguments. Raise UsageError if either fails."""
+    """Return the attack as a scorer. A class is called without arguments. Raise UsageError if that
+    fails, or if `fit` does not take exactly one argument.
+    """
 
     def refused(message: str, code: str = "attack-without-fit") -> UsageError:
         return UsageError(f"attacks: {message}", code=code)

@@ -50,7 +50,8 @@ def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     weights: (rows,); None: 1 each.
     """
     width = matrix.shape[1]
-    # A wider matrix would have pieces of so few rows that starting threads costs less.
+    # A wider matrix would have pieces of very few rows. Then products of the whole matrix are
+    # faster, even though they start threads.
     rows = ONE_THREAD // width**2 if width <= MOST_COLUMNS else max(1, len(matrix))
     total = np.zeros((width, width))
     for start in range(0, len(matrix), rows):
@@ -94,7 +95,7 @@ def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return result
 
 
-# Largest number of features of a logistic regression: more take too long.
+# Largest number of features of a logistic regression, to limit its time.
 MOST_FEATURES = 512
 
 
@@ -112,7 +113,7 @@ class Linear:
 
     @classmethod
     def of(cls, features: Sequence[Feature], weights: FloatArray, outcomes: Outcomes) -> Linear:
-        """Return the score with these weights.
+        """Return the score with these weights. It notes which columns move the score most.
 
         outcomes: draws that show how far each feature moves the score.
         """
@@ -123,8 +124,8 @@ class Linear:
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.full(outcomes.size, self.weights[0])
-        # A sum, not a matrix product: in a product, other outcomes of the batch may change the
-        # rounding.
+        # Terms are added one by one: a matrix product may round a score differently when other
+        # outcomes of the batch change.
         every = zip(with_columns(self.features, outcomes), self.weights[1:], strict=True)
         for (feature, column), weight in every:
             total += weight * without_gaps(feature(column))
@@ -137,7 +138,7 @@ class Linear:
         return f"{what}, most of all {listed(named, 'and')}" if named else what
 
     def _term(self, name: str) -> str:
-        """Return a column in words: its name, after its weight if it has a single weight."""
+        """Return a column in words: `weight × name`, or only its name if it has several weights."""
         both = zip(self.features, self.weights[1:], strict=True)
         own = [(one, weight) for one, weight in both if one.column.removeprefix(KIND) == name]
         feature, weight = own[0]
@@ -147,8 +148,9 @@ class Linear:
 
 
 def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
-    """Return the design matrix, (size, 1 + features): a column of ones, then the features with 0
-    for gaps, in Fortran order."""
+    """Return the design matrix, (size, 1 + features), in Fortran order: a column of ones, then the
+    features. NaN is replaced by 0.
+    """
     design = np.empty((outcomes.size, 1 + len(features)), order="F")
     design[:, 0] = 1.0
     for place, (feature, column) in enumerate(with_columns(features, outcomes), 1):
@@ -158,12 +160,12 @@ def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
 
 NAME = "logistic regression"
 
-# Newton's method stops when a step lowers the loss by less than this per draw, in nats.
+# Newton's method stops when a step lowers the loss by less than this number of nats per draw.
 _CLOSE = 1e-6
-# Number of Newton steps from the weights of all draws to the weights without a fold; 1 with at
-# least 20,000 draws.
+# Number of Newton steps from the weights of all draws to the weights without one fold, for fewer
+# than 20,000 draws. With more draws, 1 step is made.
 _CORRECTIONS = 3
-# Types of features whose weights are shrunk towards their mean.
+# Types of features whose weights are shrunk: each weight moves towards the mean weight of its type.
 _POOLED = (Number, Above)
 
 
@@ -234,17 +236,18 @@ def _cross_fitted(
     weights, fitted to the first `rows` draws; and the log-odds of every draw by fits to two halves
     of these draws, (2, draws).
 
+    design: (draws, 1 + features).
     is_d1: (draws,), 1.0 for a draw of d1, 0.0 for d2.
     rows: number of draws to fit to.
-    alike: for each type of feature, which weights are of this type and shrunk towards their mean.
+    alike: for each type of feature, a mask of its weights, which are shrunk towards their mean.
     weights: unshrunk weights fitted to the first `rows` draws.
     """
     seen, target = design[:rows], is_d1[:rows]
     fold = folds(rows)
     rates = probability(times(seen, weights))
     left = target - rates
-    # In row order, a fold can be left out by weights of 0 without a change in the order of
-    # rounding.
+    # The copy is in row order: sums over rows then round in the same order if weights of 0 leave
+    # out a fold.
     by_row = np.ascontiguousarray(seen)
     each = [slice(one, None, FOLDS) for one in range(FOLDS)]
     parts = [_information(by_row[one], rates[one]) for one in each]
@@ -373,8 +376,9 @@ def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
 def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
     """Return orders of outcomes with more than 512 columns by a weighted sum of their features.
 
-    The weight of a feature is the difference of its means on d1 and d2 over its variance (Fisher
-    1936, with a diagonal covariance). This is best for independent normal noise, as on a gradient.
+    The weight of a feature is (mean on d1 - mean on d2) / variance, as in a linear discriminant
+    (Fisher 1936) with a diagonal covariance. This is best for independent normal noise, as on a
+    gradient.
     """
     is_wide = len(selection.outcomes.columns) > MOST_FEATURES
     return by_mean_differences(selection, pools=False) if is_wide else []
@@ -390,7 +394,8 @@ def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[Order
     if len(features) < 2:
         return []
     design, is_d1 = design_of(features, selection.outcomes), selection.is_d1
-    # The variance over both inputs together does not depend on which input a held-out draw has.
+    # The variance is taken over both inputs together: it must not depend on the input of a held-out
+    # draw.
     variance = design[:, 1:].var(axis=0) + TINY
     fold = folds(selection.size)
     parts = np.stack([_sums(design[fold == one], is_d1[fold == one]) for one in range(FOLDS)])
@@ -416,7 +421,9 @@ def _sums(design: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
 def _weights(sums: FloatArray, variance: FloatArray, *, pools: bool) -> FloatArray:
     """Return the weight of the constant, then of every feature: (1 + features,).
 
-    sums: (2, 1 + features), as returned by `_sums`.  pools: as in `by_mean_differences`.
+    sums: (2, 1 + features), as returned by `_sums`.
+    variance: (features,), the variance of each feature.
+    pools: whether to shrink each weight towards the mean weight, as in `by_mean_differences`.
     """
     draws = np.maximum(1.0, sums[:, :1])
     d1, d2 = sums[:, 1:] / draws

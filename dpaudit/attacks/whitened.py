@@ -34,9 +34,10 @@ from dpaudit.outcomes.tables import Table
 NAME = "sum over what is new in each coordinate"
 ONE = "one new coordinate: "
 
-# The label of a difference that is not a number.
+# The label of an outcome for which the difference of columns is not a number.
 _GAP = "not a number"
-# A coefficient is rounded by about this share of the standard deviation of its difference.
+# Coefficients are rounded, so that reports can show them: each rounding error moves the difference
+# of columns by about this share of its standard deviation.
 _ROUNDED = 0.01
 
 
@@ -67,9 +68,9 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
 def _by_itself(
     step: Step, features: tuple[Number, ...], numbers: FloatArray, selection: SelectionDraws
 ) -> list[Candidate]:
-    """Return the orders by the most informative whitened coordinate alone (a number minus its
-    prediction from the numbers before it). Where the inputs differ in a single answer, the other
-    terms of the sum only add noise.
+    """Return orders of outcomes by one whitened coordinate (a number minus its prediction from the
+    numbers before it). They help where the inputs differ in a single answer, so that other
+    coordinates only add noise.
 
     step: the whitened coordinate.
     """
@@ -85,8 +86,8 @@ def _by_itself(
 
 def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
     """Return a whitened coordinate (a number minus its prediction from the numbers before it) in
-    the units of the outputs, with coefficients rounded to short decimals. Each rounding changes the
-    standard deviation of the difference by at most about 1 %.
+    the units of the outputs. Its coefficients are rounded to few decimals, which changes the
+    standard deviation by at most about 1 % for each coefficient.
 
     spread: standard deviation of the whitened coordinate.
     """
@@ -114,7 +115,9 @@ class Difference:
     terms: tuple[tuple[str, float], ...]
 
     def __call__(self, outcomes: Outcomes) -> Table:
-        """Return the number of every outcome as a column; a label if an entry is not a number."""
+        """Return a table with one column: for every outcome the number, or a label if an entry is
+        not a number.
+        """
         names = [self.column, *(name for name, _ in self.terms)]
         numbers = matrix([Number(name) for name in names], outcomes)
         new = numbers[:, 0].copy()
@@ -242,7 +245,7 @@ def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
     centred = np.empty_like(numbers)
     arm = (~is_d1).astype(np.intp)
     draws = np.maximum(1, np.bincount(arm, minlength=2))
-    # Column by column, which is their order in memory.
+    # The loop runs over columns, since the entries of a column are adjacent in memory.
     for own, column in zip(centred.T, numbers.T, strict=True):
         means = np.bincount(arm, weights=column, minlength=2) / draws
         np.subtract(column, means.take(arm), out=own)
@@ -250,8 +253,10 @@ def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
 
 
 def _decorrelated(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return L⁻¹ and the diagonal of D, where L D Lᵀ is the covariance, by elimination. A
-    coordinate that follows from earlier ones has 0 in D and is not used for others."""
+    """Return (inverse, diagonal): L⁻¹ and the diagonal of D, where L D Lᵀ is the covariance, by
+    elimination. A coordinate that is a linear function of earlier ones gets 0 in D and is not used
+    for later ones.
+    """
     rest, inverse = covariance.copy(), np.eye(len(covariance))
     new = np.zeros(len(covariance))
     for row in range(len(covariance)):

@@ -1,2 +1,3 @@
-"""Levels: ordered groups of outcomes, usually at most 64, from evidence for d2 to evidence for
-d1."""
+"""Levels: groups of outcomes in an order, usually at most 64 groups, from evidence for d2 to
+evidence for d1.
+"""

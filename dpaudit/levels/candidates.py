@@ -35,24 +35,26 @@ from dpaudit.levels.rule_tables import RuleTable, balanced
 from dpaudit.levels.scores import Intervals, Scored
 from dpaudit.levels.shrinkage import ExpectedDraws, averaged, merged, shrunk_to
 
-# A function from the counts of all cells (groups of outcomes), (fits, cells, 2), to predicted
-# log-ratios of the cells, (fits, cells).
+# A function that takes the counts of all cells (groups of outcomes), (fits, cells, 2), and returns
+# predicted log-ratios of the cells, (fits, cells).
 Predictor = Callable[[IntArray], FloatArray]
 
 
 class Scorer(Protocol):
-    """A function that fits an estimate of the likelihood ratio of the two inputs to selection
-    draws, and orders outcomes by the estimate."""
+    """A function that takes selection draws, estimates the likelihood ratio of the two inputs, and
+    returns orders of outcomes by the estimate.
+    """
 
     def __call__(self, selection: SelectionDraws) -> Sequence[Candidate]:
-        """Return candidates (orders of outcomes); none if the scorer does not apply to such
-        outcomes."""
+        """Return candidates (orders of outcomes); an empty list if the scorer cannot handle these
+        outcomes.
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate(ABC):
-    """An order of outcomes into levels (groups of outcomes), from "surely d2" to "surely d1".
+    """An order of outcomes: it divides them into levels (groups), from "surely d2" to "surely d1".
 
     attack: name of the scorer, as reports show it.
     counts: (levels, 2), number of learning draws by level and input; the last level is for outcomes
@@ -62,7 +64,7 @@ class Candidate(ABC):
     count_penalty: standard errors subtracted from bounds that are predicted from these counts:
         `tuning.PENALTY`, or `PENALTY_ANY_ORDER` for an order of many cells, or `PENALTY_SHRUNK` if
         the order is by shrunk counts.
-    estimate: expected draws by level and input, if these are known better than by the counts.
+    estimate: expected draws by level and input; None if no estimate is better than the counts.
     """
 
     attack: str
@@ -77,33 +79,35 @@ class Candidate(ABC):
 
     @abstractmethod
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
-        """Return this order for outcomes of another form, such as before their numbers were
-        rounded.
+        """Return the same order for outcomes of another form, such as outcomes before rounding.
 
         of: turns a level map for the present form into a level map for the other form.
         """
 
     @property
     def is_shrunk(self) -> bool:
-        """Whether log-ratios are shrunk towards common values: now, or when further draws are
-        counted. Luck has less room then, and a smaller penalty suffices."""
+        """Whether log-ratios are shrunk towards common values, now or when further draws are
+        counted. Shrunk log-ratios depend less on luck, so that a smaller penalty suffices.
+        """
         return self.estimate is not None
 
     @property
     def is_one_fit(self) -> bool:
-        """Whether one fit gives the estimates of all levels (groups of outcomes), which then share
-        its errors."""
+        """Whether a single fit gives the estimates of all levels (groups of outcomes), so that
+        their errors are correlated.
+        """
         return False
 
     @property
     def has_many_cells(self) -> bool:
-        """Whether this is an order of many cells (groups of outcomes) by counts that are not
-        shrunk."""
+        """Whether this candidate orders many cells (groups of outcomes) by counts that are not
+        shrunk.
+        """
         return self.count_penalty > tuning.PENALTY
 
     def penalty(self, *, is_pure: bool) -> float:
-        """Return the number of standard errors to subtract from bounds that `table` predicts, for
-        the luck of selection.
+        """Return the penalty for the luck of selection: the number of standard errors to subtract
+        from the bounds that follow from `table`.
 
         is_pure: whether δ = 0.
         """
@@ -113,7 +117,9 @@ class Candidate(ABC):
 
     @property
     def is_smooth(self) -> bool:
-        """Whether the log-ratio changes by little from level (group of outcomes) to level."""
+        """Whether neighbouring levels (groups of outcomes) have similar log-ratios, so that counts
+        can be smoothed over levels.
+        """
         return False
 
     @property
@@ -129,13 +135,16 @@ class Candidate(ABC):
 
     @cached_property
     def predictions(self) -> dict[Hashable, tuple[float, float]]:
-        """Cache of `objective.py`: for each objective, the largest predicted bound and the largest
-        predicted growth of wealth."""
+        """Cache that `objective.py` fills. It maps each objective to (largest predicted bound,
+        largest predicted growth of wealth) of this candidate.
+        """
         return {}
 
     @cached_property
     def table(self) -> RuleTable:
-        """Expected right and wrong guesses of every rule, out of all learning draws."""
+        """Expected right and wrong guesses of every rule, in a sample of the size of the learning
+        draws.
+        """
         if self.estimate is None:
             return RuleTable.of_balanced(self.counts)
         ordered = balanced(self.estimate.draws, self.counts.sum(axis=0))
@@ -143,22 +152,26 @@ class Candidate(ABC):
 
     @cached_property
     def smoothed(self) -> Smoothed:
-        """Counts of draws by level (group of outcomes) and input, smoothed over levels and scaled
-        as if both inputs had been drawn equally often. The last level, for unseen outcomes, is left
-        out."""
+        """The counts of draws by level (group of outcomes) and input, smoothed over levels and
+        scaled as if both inputs had been drawn equally often. The last level, for unseen outcomes,
+        is left out.
+        """
         return smoothed(balanced(self.counts[:-1], self.counts.sum(axis=0)))
 
     def near(self, low: int, high: int) -> Candidate:
-        """Return this order with finer levels (groups of outcomes) near the lower ends of the
-        levels `low` and `high`; the order itself if it cannot be cut finer."""
+        """Return this order with levels (groups of outcomes) that are finer near two cut-offs: the
+        lower ends of the levels `low` and `high`. Return the order unchanged if it cannot be cut
+        finer.
+        """
         return self
 
 
 class BinSource(ABC):
-    """Makes the map from outcomes to levels (groups of outcomes) and, when asked, finer intervals
-    and a `Learner` that refits the order."""
+    """A source of the map from outcomes to levels (groups of outcomes). Some sources also make
+    finer intervals, and a `Learner` that refits the order.
+    """
 
-    # Whether `learner` may return an object, which is costly to make.
+    # Whether `learner` may return a `Learner`. This flag is cheap; calling `learner` is costly.
     is_relearned: ClassVar[bool] = False
 
     @abstractmethod
@@ -176,14 +189,15 @@ class BinSource(ABC):
 
 
 class Learner(Protocol):
-    """Refits an order from draws that are counted and not kept."""
+    """Refits an order of outcomes from counts of further draws, which are not kept themselves."""
 
     @property
     def counter(self) -> CellCounter: ...
 
     def after(self, order: OrderedBins, counts: IntArray) -> OrderedBins:
-        """Return the order refitted with further draws.
+        """Return the order after it was refitted with further draws.
 
+        order: the order before these draws.
         counts: (cells, 2), further draws by cell of `counter` and input.
         """
         ...
@@ -195,12 +209,12 @@ class OrderedBins(Candidate):
 
     source: makes the map from outcomes to levels, finer intervals, and the learner that refits the
         order.
-    is_smooth: whether the log-ratio changes by little from level to level. True for bins of a score
-        that was fitted to draws in memory, and for thresholds on numbers that rarely repeat.
+    is_smooth: whether neighbouring levels have similar log-ratios. True for bins of a score that
+        was fitted to draws in memory, and for thresholds on numbers that rarely repeat.
     position: (levels - 1,), mean number or score of each level but the last; None: unknown.
-    coordinate: (levels - 1,), rising: a number for each level, in which log-odds are piecewise
-        linear; None: the number of the level.
-    scored: the score; None for one column.
+    coordinate: (levels - 1,), rising: a number for each level, such that log-odds are piecewise
+        linear in it; None: the index of the level.
+    scored: the score; None if levels are made of a single column.
     """
 
     source: BinSource
@@ -231,8 +245,9 @@ class OrderedBins(Candidate):
 
     @cached_property
     def learner(self) -> Learner | None:
-        """The learner that refits the order from counts of further draws; None if the order
-        stays."""
+        """The learner that refits the order from counts of further draws; None if the order is
+        never refitted.
+        """
         return self.source.learner()
 
     @cached_property
@@ -242,7 +257,9 @@ class OrderedBins(Candidate):
 
     @property
     def counter(self) -> CellCounter:
-        """The frozen function that counts further draws by cell (group of outcomes), for `add`."""
+        """The frozen function that counts further draws by cell (group of outcomes). Its counts are
+        passed to `add`.
+        """
         if self.learner is not None:
             return self.learner.counter
         return self.freeze() if self.intervals is None else self.intervals.each
@@ -279,7 +296,7 @@ class OrderedBins(Candidate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed(BinSource):
-    """Makes levels (groups of outcomes) that cannot be cut finer or refitted."""
+    """A source of levels (groups of outcomes) that can be neither cut finer nor refitted."""
 
     levels: LevelMap
 
@@ -289,7 +306,7 @@ class Fixed(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finer(BinSource):
-    """Makes levels (groups of outcomes) by joining narrower intervals.
+    """A source of levels (groups of outcomes) that are unions of neighbouring intervals.
 
     finer: the intervals.
     """
@@ -305,7 +322,7 @@ class Finer(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mapped(BinSource):
-    """Makes levels (bins) of outcomes that are converted to another form first.
+    """A source of levels (bins) for outcomes that must first be converted to another form.
 
     inner: makes the levels of the converted outcomes.
     of: turns a level map of converted outcomes into a level map of the original outcomes.
@@ -324,8 +341,9 @@ class Mapped(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreBins(BinSource):
-    """Makes levels that are bins of a score.
+    """A source of levels that are bins of a score.
 
+    scored: the score.
     is_d1: (size,), whether each draw that the score was fitted to was made on d1.
     """
 
@@ -344,6 +362,7 @@ def by_score(
 ) -> OrderedBins:
     """Return the candidate (order of outcomes) whose levels are bins of a score.
 
+    scored: the score of the draws `selection`.
     source: makes the levels of a score that further draws refit; None: the score is never refitted.
     """
     counts = by_arm(scored.levels, len(scored.edges) + 2, selection.is_d1)
@@ -373,9 +392,10 @@ class CellCounts:
     predictor: Predictor | None = None
 
     def in_order(self) -> tuple[IntArray, FloatArray]:
-        """Return two arrays: the level (group of outcomes) of every cell but the last, (cells -
-        1,), and the expected draws by level and input, (levels, 2), from shrunk shares of d1
-        (`shrinkage.py`)."""
+        """Return two arrays: the level (group of cells) of every cell but the last, (cells - 1,),
+        and the expected draws by level and input, (levels, 2). Both follow from the shares of d1 in
+        the cells, shrunk as in `shrinkage.py`.
+        """
         counts, arms = self.counts[:-1], self.counts.sum(axis=0)
         draws = counts.sum(axis=1)
         if self.predictor is None:
@@ -425,7 +445,9 @@ class UnorderedCells(Candidate):
 
     @property
     def counter(self) -> CellCounter:
-        """The frozen function that counts further draws by cell (group of outcomes), for `add`."""
+        """The frozen function that counts further draws by cell (group of outcomes). Its counts are
+        passed to `add`.
+        """
         return self.cell_counts.cells
 
     def add(self, counts: IntArray) -> UnorderedCells:
@@ -444,9 +466,10 @@ class UnorderedCells(Candidate):
 class RareOutputs(Candidate):
     """Rare outputs, ordered by shrunk log-ratios (`attacks/rare_outputs.py`).
 
-    Its expectations include two standard deviations of caution (`RuleTable.of_monotone`). Where
-    many cells have few draws each, all these expectations may still be too large at the same time.
-    So predictions from counts, with `count_penalty`, limit its predicted bounds.
+    The expected numbers of right and wrong guesses are lowered and raised by two standard
+    deviations (`RuleTable.of_monotone`). Where many cells have few draws each, this caution may be
+    too small. So its predicted bounds are also limited by predictions from the counts, with
+    `count_penalty`.
 
     levels: map from an outcome to its level (group of outcomes).
     """
@@ -467,6 +490,6 @@ class RareOutputs(Candidate):
         return replace(self, levels=of(self.levels))
 
 
-# Candidates (orders of outcomes) that count further draws. A `RareTable` counts draws with rare
-# outputs.
+# The classes of candidates (orders of outcomes) that count further draws. The third class,
+# `RareOutputs`, is not among them: a `RareTable` counts its draws.
 Counting = OrderedBins | UnorderedCells

@@ -24,27 +24,28 @@ from dpaudit.outcomes.columns import number_writer
 from dpaudit.outcomes.representation import Phrases, phrases_of
 from dpaudit.stats.order import in_order
 
-# Largest number of intervals of numbers in a column, not counting the intervals of single frequent
-# values.
+# Largest number of intervals that the numbers of a column are cut into. Intervals of single
+# frequent values come on top.
 LARGEST = 320
-# Words for the event of a level (group of outcomes) that no outcome reaches.
+# Words for an empty event: no outcome is at its levels (groups of outcomes).
 NO_OUTPUT = "no output"
-# Words for any number.
+# Words for the event that an entry is any number.
 A_NUMBER = "a number"
-# Words for outputs that are too rare to have a cell (interval or label) of their own.
+# Words for the event that an entry was seen too rarely while learning to have a cell (interval or
+# label) of its own.
 RARELY_SEEN = "a value rarely or never seen while learning"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
     """Cells of one column: intervals [edge, next edge) of the numbers in rising order, then a cell
-    for each label, then a cell for all labels that were not seen.
+    for each known label, then a cell for all other labels.
 
     name: name of the column.
     edges: (intervals - 1,), rising.
-    values: (intervals,), the value of each interval: its number, its level (group of outcomes) or
+    values: (intervals,), the value of each interval: its index, its level (group of outcomes) or
         its log-ratio.
-    label_values: (labels + 1,), the value of each label; the last one is for unseen labels.
+    label_values: (labels + 1,), the value of each label; the last one is for unknown labels.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Cells:
         return bool(self.values.any() or self.label_values.any())
 
     def __call__(self, column: Column) -> NDArray[Any]:
-        """Return the value of the cell of every entry: (size,)."""
+        """Return, for every entry of the column, the value of the cell that it lies in: (size,)."""
         if column.codes is None:
             return self.digitise(column.numbers)
         result = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))
@@ -79,10 +80,10 @@ class Cells:
         return np.where(column.codes > 0, by_code[column.codes], result)
 
     def with_values(self, values: NDArray[Any]) -> Cells:
-        """Return the cells with other values. Neighbouring intervals of equal value become one
+        """Return the cells with new values. Neighbouring intervals with equal new values become one
         interval.
 
-        values: (intervals + labels + 1,).
+        values: (intervals + labels + 1,), the new value of each cell.
         """
         numeric, labels = values[: self.intervals], values[self.intervals :]
         kept = numeric[1:] != numeric[:-1]
@@ -90,7 +91,8 @@ class Cells:
         return Cells(self.name, self.edges[kept], self.labels, merged, labels)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        """Return in words the event that the value of an entry is chosen, e.g. `output ≤ 0.13`.
+        """Return in words the event that the cell of an entry has a chosen value, such as `output ≤
+        0.13`.
 
         chosen: True at each chosen value; the values of the cells are indices into this array.
         """
@@ -112,7 +114,8 @@ class Cells:
         start = f"{name} is "
         if not chosen[unseen]:
             return _alternatives(start, [*parts, *labels]) or NO_OUTPUT
-        # If few labels are left out, the event names these and none of the chosen labels.
+        # If nearly all labels are chosen, the words list the few labels that are not: "neither 1
+        # nor 2".
         if len(left_out) <= WORDS:
             labels, others = [], none_of(left_out)
         else:
@@ -125,8 +128,8 @@ class Cells:
         return f"{_alternatives(start, parts)}, or {others}" if parts else others
 
     def _labels(self, result: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
-        """Return two lists: the events that a chosen exception is raised, in words, and the other
-        chosen labels.
+        """Divide the chosen labels into exceptions and others. Return two lists: words such as
+        `KeyError is raised`, and the other chosen labels.
 
         result: (labels,), whether each label is chosen.
         """
@@ -136,9 +139,10 @@ class Cells:
         return words, [label for label in every if label not in raised]
 
     def _representation_words(self, chosen: NDArray[np.bool_], phrases: Phrases) -> str:
-        """Return in words an event of a column that gives the type or form of an output, such as
-        `output is -0.0`. Such a column has no numbers.
+        """Return in words an event of a column that holds the type or form of another column's
+        entries, such as `output is -0.0`. Such a column has labels, but no numbers.
 
+        chosen: True at each chosen value; the values of the cells are indices into this array.
         phrases: the words for this kind of column.
         """
         result = chosen[self.label_values[:-1]]
@@ -153,7 +157,8 @@ class Cells:
         return _alternatives(phrases.start, parts) or NO_OUTPUT
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], result: NDArray[np.bool_]) -> bool:
-        """Return whether the event is that the entry is present, whatever its value.
+        """Return whether the event is that the entry is present, whatever its value: all cells but
+        the label for absent entries are chosen.
 
         numeric, result: whether each interval, and each label, is chosen.
         """
@@ -169,7 +174,7 @@ class Cells:
 
 
 def is_number(column: Column) -> NDArray[np.bool_]:
-    """Return which entries of a column are numbers: (size,)."""
+    """Return a mask of the entries that are numbers: (size,)."""
     if column.codes is None:
         return np.ones(len(column.numbers), dtype=bool)
     return np.asarray(column.codes == 0)
@@ -178,9 +183,10 @@ def is_number(column: Column) -> NDArray[np.bool_]:
 def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     """Return the cells of a column of selection draws.
 
-    There is an interval for each value if the column has few values. Otherwise intervals lie
-    between quantiles, finer in both tails, and each frequent value has its own interval. Each label
-    that was seen twice has a cell.
+    If the column has few distinct values, each has an interval. Otherwise intervals end at
+    quantiles, which are closer together in both tails, and each frequent value has an interval of
+    its own. Each label that was seen at least twice has a cell.
+
     limit: largest number of intervals, not counting the intervals of single frequent values.
     """
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
@@ -193,8 +199,9 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
 
 
 def equal_mass_groups(column: Column, groups: int) -> NDArray[np.intp]:
-    """Return the group of every entry: (size,), from 0 to `groups` - 1. Groups are runs of
-    neighbouring cells with about equal numbers of draws."""
+    """Divide the cells of a column into runs of neighbours with about equal numbers of draws.
+    Return the run (0 to `groups` - 1) of every entry: (size,).
+    """
     cell = make_cells(column, groups)(column).astype(np.intp)
     masses = np.bincount(cell)
     middle = (np.cumsum(masses) - masses / 2) / len(cell)
@@ -202,8 +209,9 @@ def equal_mass_groups(column: Column, groups: int) -> NDArray[np.intp]:
 
 
 def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:
-    """Return the labels with at least `least` draws, the most frequent first, and at most `most` of
-    them."""
+    """Return the labels with at least `least` draws, the most frequent first; at most `most`
+    labels.
+    """
     if column.codes is None:
         return ()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
@@ -227,20 +235,24 @@ def _edges(ordered: FloatArray, limit: int) -> FloatArray:
 
 
 def around(values: FloatArray) -> FloatArray:
-    """Return the rising edges that give each value an interval of its own."""
+    """Return edges between intervals, in rising order, such that each value is alone in an
+    interval.
+    """
     with np.errstate(over="ignore"):
         both = np.concatenate([values, np.nextafter(values, np.inf)])
     return np.unique(both[both > -np.inf])
 
 
-# The result is cached, since all columns of an outcome have equally many draws.
+# Cached, since all columns of an outcome have the same number of draws, so that the same arguments
+# return for each column.
 @lru_cache(maxsize=64)
 def _quantiles(bins: int, draws: int) -> FloatArray:
-    """Return the shares (0 to 1) at which a column is cut into `bins` intervals: geometrically
-    spaced in both tails, evenly between the tails."""
+    """Return the quantiles (between 0 and 1) at which the numbers of a column are cut into `bins`
+    intervals: geometrically spaced in both tails, evenly between the tails.
+    """
     first, share = 4 / draws, tuning.SHARE_OF_TAILS
-    # At most 192 intervals lie between the tails. Finer intervals pay only in the tails, where the
-    # cut-offs of rare events lie.
+    # At most 192 intervals lie between the tails. Additional intervals go to the tails, where
+    # narrow intervals matter for the cut-offs of rare events.
     tail = (bins - min(bins * 3 // 4, 192)) // 2
     if first >= share / 2 or tail < 2:
         return np.linspace(0, 1, bins + 1)[1:-1]
@@ -250,10 +262,10 @@ def _quantiles(bins: int, draws: int) -> FloatArray:
 
 
 def short_edges(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
-    """Return edges close to some entries of sorted numbers, as short decimals.
+    """Return edges between intervals, close to some of the numbers, rounded to few decimals.
 
-    ordered: (draws,), rising.
-    places: indices of the entries.
+    ordered: (draws,), the numbers in rising order.
+    places: indices of the numbers near which edges lie.
     """
     places = np.unique(np.clip(places, 1, len(ordered) - 1))
     edges = np.unique(ordered[places])
@@ -268,8 +280,7 @@ def short_edges(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
 
 
 def _short(edge: float, room: float) -> float:
-    """Return the edge as a decimal, rounded by at most a tenth of the distance to its nearest
-    neighbour.
+    """Return the edge rounded to few decimals, by at most a tenth of `room`.
 
     room: distance to the nearest neighbouring edge.
     """
@@ -283,8 +294,9 @@ def _short(edge: float, room: float) -> float:
 
 
 def short_below(number: float, room: float) -> float:
-    """Return a short decimal that is below the number by at most a fifth of `room`; the number
-    itself if there is none."""
+    """Return a number with few decimals that is below `number` by at most a fifth of `room`;
+    `number` itself if there is no such number.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         result = _short(number, room)
         if result > number:
@@ -305,8 +317,9 @@ def _interval_words(name: str, low: float, high: float) -> str:
 
 
 def _bound(edge: float) -> tuple[float, bool]:
-    """Return the number to write for an edge, and whether the edge is the next float above that
-    number, so that the number itself lies below the edge."""
+    """Return (number, is_above): the number to write for an edge, and whether the edge is the next
+    float above that number. In that case an event is written as `> number` instead of `≥ edge`.
+    """
     if math.isfinite(edge):
         before = math.nextafter(edge, -math.inf)
         if len(number_word(before)) < len(number_word(edge)):
@@ -315,9 +328,10 @@ def _bound(edge: float) -> tuple[float, bool]:
 
 
 def _alternatives(start: str, parts: Sequence[str]) -> str:
-    """Join alternatives of an event: `output is 1, 4 or output > 7`.
+    """Join the alternatives of an event in words, such as `output > 7, output is 1 or 4`.
 
-    start: the beginning of an alternative that is a single value, such as `output is `.
+    start: the beginning of an alternative that is a single value, such as `output is `. It is
+        written only once.
     """
     points = [part.removeprefix(start) for part in parts if part.startswith(start)]
     ranges = [part for part in parts if not part.startswith(start)]
@@ -336,8 +350,9 @@ def shortened(word: str) -> str:
 
 
 def none_of(labels: Sequence[str]) -> str:
-    """Return the words for an output that has none of these labels: `not 1`, `neither 1 nor a
-    raised KeyError`."""
+    """Return the words for an output that has none of these labels, such as `not 1` or `neither 1
+    nor a raised KeyError`.
+    """
     words = [
         f"a raised {label.removeprefix(RAISED)}" if label.startswith(RAISED) else shortened(label)
         for label in labels
@@ -348,7 +363,7 @@ def none_of(labels: Sequence[str]) -> str:
 
 
 def listed(parts: Sequence[str], word: Literal["and", "or"]) -> str:
-    """Join the parts of a list with commas and a last `and` or `or`: `1, 2 or 3`."""
+    """Join parts with commas and a last `and` or `or`, such as `1, 2 or 3`."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"

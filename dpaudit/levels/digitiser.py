@@ -19,20 +19,20 @@ from dpaudit.levels.limits import CACHED
 
 FloatArray = NDArray[np.float64]
 
-# Number of cells of a grid for each edge. With more cells, fewer cells have several edges, but a
-# grid takes more memory, and a vector has a grid for every column.
+# Number of grid cells per edge. With more cells, fewer of them have several edges, which are slow.
+# But a grid takes more memory, and each column of a vector has a grid.
 _CELLS_PER_EDGE = 16
-# Largest number of edges with which all edges are compared, since this is about as fast as a
-# look-up in a grid.
+# With at most this number of edges, each number is compared with every edge: that is about as fast
+# as a look-up in a grid.
 _FEW = 12
-# Largest number of edges in one cell of a grid that a look-up compares. A single value needs two
-# edges.
+# A look-up compares a number with at most this number of edges in its grid cell; numbers in cells
+# with more edges are found by binary search. A single value needs two edges.
 _DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Digitiser:
-    """Map a number x to `values[k]`, where k is the number of edges ≤ x.
+    """Maps a number x to `values[k]`, where k is the number of edges ≤ x.
 
     edges: (n,), strictly rising, not NaN.
     values: (n + 1,), small integers.
@@ -40,11 +40,12 @@ class Digitiser:
 
     edges: FloatArray
     values: NDArray[Any]
-    # At most one entry: the grid, or None if no grid is possible. Made at the first long call.
+    # Holds the grid once it is made, at the first long call: an empty list, [grid], or [None] if no
+    # grid is possible.
     _made: list[_Grid | None] = field(default_factory=list, init=False, repr=False)
 
     def __call__(self, numbers: FloatArray) -> NDArray[Any]:
-        """Return the value of every number; no number may be NaN."""
+        """Return the value of the interval of every number; numbers may not be NaN."""
         if len(self.edges) <= _FEW:
             return self.values.take(self._compared(numbers))
         grid = self._grid(len(numbers))
@@ -53,9 +54,9 @@ class Digitiser:
         return grid.look_up(numbers, self.edges, self.values)
 
     def counts(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
-        """Return how many numbers have each of the values 0, 1, …: (values,).
+        """Return how many of the numbers are mapped to each of the values 0, 1, …: (values,).
 
-        values: number of different values.
+        values: the number of possible values.
         """
         if len(self.edges) > _FEW:
             total = np.zeros(values, dtype=np.int64)
@@ -73,12 +74,13 @@ class Digitiser:
         )
 
     def _grid(self, numbers: int) -> _Grid | None:
-        """Return the grid; None if a binary search is faster or no grid is possible.
+        """Return the grid for fast look-up; None if a binary search is faster, or if no grid is
+        possible.
 
         numbers: how many numbers will be looked up.
         """
         if not self._made:
-            # For fewer numbers, making a grid takes more time than the binary search.
+            # For fewer numbers, making a grid takes longer than the binary search.
             if numbers < _CELLS_PER_EDGE * len(self.edges):
                 return None
             self._made.append(_make_grid(self.edges, self.values))
@@ -95,23 +97,24 @@ class Digitiser:
         for edge in self.edges:
             np.greater_equal(numbers, edge, out=above)
             place += as_bytes
-        # `take` is seven times slower with indices of any other type.
+        # `take` is seven times slower with indices of another type than `intp`.
         return place.astype(np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grid:
-    """Equal cells over the range from the first edge to the last.
+    """A grid of cells of equal width, from the first edge to the last.
 
     The cell of a number is a monotone function of the number, rounding included. So a number lies
     below every edge of a later cell and above every edge of an earlier cell, and has to be compared
     only with the edges in its own cell.
 
     scale, shift: a number x is in cell floor(scale · x + shift), clipped to the grid.
-    edges: (depth, cells), the edges in each cell, rising; infinite where a cell has fewer.
+    edges: (depth, cells), the edges in each cell, rising; filled up with infinity where a cell has
+        fewer than `depth`.
     values: (cells · (depth + 1),), for each cell the results of a look-up, one for each of the
         depth + 1 intervals between its edges.
-    crowded: (cells,), whether a cell has more than `depth` edges; None if no cell has.
+    crowded: (cells,), whether a cell has more than `depth` edges; None if no cell does.
     """
 
     scale: float
@@ -134,7 +137,6 @@ class _Grid:
 
 
 def _cell(numbers: FloatArray, scale: float, shift: float, cells: int) -> NDArray[np.intp]:
-    """Return the cell of every number."""
     with np.errstate(over="ignore"):
         position = numbers * scale
     position += shift

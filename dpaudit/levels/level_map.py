@@ -25,15 +25,15 @@ from dpaudit.outcomes.tables import Table
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Number of folds for cross-fitting.
+# Number of folds for cross-fitting: the draws of each fold are scored by a fit to the others.
 FOLDS = 5
-# Number of folds in the first half of the draws.
+# Number of folds that form the first half of the draws; the other folds form the second half.
 HALF = FOLDS // 2
 
 
 class CellCounter(Protocol):
-    """A frozen counter of outcomes by cell (group of outcomes); can be pickled. An outcome may be
-    in several cells.
+    """A frozen counter of outcomes by cell (group of outcomes); it can be pickled. Cells may
+    overlap: an outcome may count in several cells.
 
     levels: number of cells.
     """
@@ -47,7 +47,7 @@ class CellCounter(Protocol):
 
 
 class LevelMap(CellCounter, Protocol):
-    """A frozen map from outcomes to levels (ordered groups); can be pickled.
+    """A frozen map from outcomes to levels (ordered groups); it can be pickled.
 
     levels: number of levels. The last level is for outcomes of a kind that learning never saw, and
         has no place in the order.
@@ -61,16 +61,17 @@ class LevelMap(CellCounter, Protocol):
         ...
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        """Return the number of outcomes at each level (group of outcomes): (levels,). Work is done
-        in pieces that stay in the processor's cache."""
+        """Return the number of outcomes at each level (group of outcomes): (levels,). Outcomes are
+        mapped in pieces, so that arrays stay in the processor's cache.
+        """
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
             counts += np.bincount(self(piece), minlength=self.levels)
         return counts
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        """Return in words the event that the level (group of outcomes) of an outcome is among the
-        chosen levels.
+        """Return in words the event that an outcome has one of the chosen levels (groups of
+        outcomes).
 
         chosen: (levels,), True for a chosen level.
         """
@@ -79,10 +80,10 @@ class LevelMap(CellCounter, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped(LevelMap):
-    """Level map whose levels are unions of the levels (groups of outcomes) of another map.
+    """A level map whose levels are unions of the levels (groups of outcomes) of another map.
 
     cells: the other map.
-    group: (cells.levels,), the new level of each of its levels.
+    group: (cells.levels,), the new level of each level of `cells`.
     """
 
     cells: LevelMap
@@ -105,9 +106,9 @@ class Grouped(LevelMap):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearLevels(LevelMap):
-    """Level map (from outcomes to groups) of numbers that undoes rounding: a number that equals a
-    known number, except for an error of at most 1e-9 of its size, has the level of the known
-    number.
+    """Level map (from outcomes to groups) for recomputed numbers, which may differ from the
+    original numbers by rounding. A number within a relative error of 1e-9 of a known number gets
+    the level of the known number.
 
     level: level map of outcomes that are single numbers.
     known: (numbers,), known numbers, rising.
@@ -118,8 +119,9 @@ class NearLevels(LevelMap):
 
     @classmethod
     def of(cls, level: LevelMap, numbers: FloatArray) -> LevelMap:
-        """Return the map in which the numbers that repeat are known; `level` itself if no number
-        repeats."""
+        """Return the map whose known numbers are the values that repeat in `numbers`; return
+        `level` itself if no number repeats.
+        """
         values, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
         known = values[counts > 1]
         return cls(level, known) if len(known) else level
@@ -137,7 +139,8 @@ class NearLevels(LevelMap):
             both = self.known[np.clip([place - 1, place], 0, len(self.known) - 1)]
             distance = np.abs(both - column.numbers)
             nearest = np.where(distance[0] < distance[1], *both)
-            # Equal numbers stay as they are: -0.0 equals 0.0, but is another output.
+            # Numbers that equal a known number are not replaced: -0.0 equals 0.0, but is another
+            # output.
             least = distance.min(axis=0)
             is_near = (least > 0) & (least <= TINY * np.abs(nearest))
         numbers = np.where(is_near, nearest, column.numbers)
@@ -148,7 +151,9 @@ class NearLevels(LevelMap):
 
 
 def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:
-    """Yield consecutive outcomes in pieces of 65,536, which stay in the processor's cache."""
+    """Yield the outcomes in pieces of 65,536 neighbours; arrays of this size stay in the
+    processor's cache.
+    """
     for start in range(0, outcomes.size, CACHED):
         yield outcomes.take(slice(start, start + CACHED))
 
@@ -164,18 +169,20 @@ def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_])
 
 
 def is_continuous(numbers: FloatArray) -> bool:
-    """Return whether more than half of the first 2,000 numbers differ from all numbers before
-    them."""
+    """Return whether numbers rarely repeat: more than half of the first 2,000 numbers are
+    distinct.
+    """
     some = numbers[:2_000]
     return len(np.unique(some)) > len(some) / 2
 
 
 @functools.lru_cache(maxsize=4)
 def folds(size: int) -> IntArray:
-    """Return the fold (0 to 4) of each of `size` draws, in turn: the order of draws has no
-    meaning."""
+    """Return the fold of each of `size` draws: 0, 1, 2, 3, 4, 0, 1, … (The order of draws carries
+    no information.)
+    """
     result = np.arange(size) % FOLDS
-    # The array is cached and shared by all callers.
+    # Read-only, since the array is cached and shared by all callers.
     result.flags.writeable = False
     return result
 
@@ -202,9 +209,10 @@ def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatA
 
 
 def larger_for_d1(counts: IntArray) -> bool:
-    """Return whether the numbers from d1 are mostly larger than the numbers from d2 (Mann-Whitney).
+    """Return whether numbers drawn on d1 are mostly larger than numbers drawn on d2, by the
+    Mann-Whitney statistic.
 
-    counts: (cells, 2), draws by cell of numbers, rising, and by input.
+    counts: (cells, 2), draws by interval of numbers, in rising order, and by input.
     """
     below = np.cumsum(counts, axis=0) - counts
     d1_larger, d2_larger = (counts * below[:, ::-1]).sum(axis=0)
@@ -226,30 +234,31 @@ def by_group(
 
 @functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
-    """Return the at most 63 quantiles between 64 levels: evenly spaced from 0.05 to 0.95,
-    geometrically in both tails. A quarter of the levels (groups of outcomes) is in either tail.
+    """Return the quantiles at which 64 levels (groups of outcomes) of an order are cut, at most 63:
+    evenly spaced from 0.05 to 0.95, geometrically in both tails. Either tail has a quarter of the
+    levels.
 
     smallest: the smallest quantile, at most 0.04.
     """
     low = np.geomspace(min(smallest, 0.04), 0.05, LEVELS // 4)
     inner = np.linspace(0.05, 0.95, LEVELS // 2 + 1)[1:-1]
     result = np.concatenate([low, inner, 1 - low[::-1]])
-    # The array is cached and shared by all callers.
+    # Read-only, since the array is cached and shared by all callers.
     result.flags.writeable = False
     return result
 
 
 def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
-    """Return the level (group of outcomes) of every cell under every fit, (fits, cells), and the
-    number of levels.
+    """Divide cells into levels (groups of cells with neighbouring scores). Return the level of
+    every cell under every fit, (fits, cells), and the number of levels.
 
     scores: (fits, cells), the score of each cell under each fit. The last fit, to all draws,
         decides where levels are cut.
     masses: (cells,), number of draws in each cell; may be 0 for all.
 
-    Cells of equal score stay on one level, and a cell with many draws may be a level by itself. The
-    other fits are cut at the same shares of the mass, so that ranks are compared across fits, not
-    scores.
+    Cells with equal scores are on one level, and a cell with many draws may be a level by itself.
+    The other fits are cut at the same shares of the draws: a score may have another scale in each
+    fit, but ranks are comparable.
     """
     starts, ends = _mass_ranges(scores, masses)
     middles = (starts + ends) / 2
@@ -261,12 +270,13 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
 
 
 def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
-    """Return the number of draws by level (group of outcomes) and input: (levels + 1, 2). The last
-    level is for unseen outcomes.
+    """Return the number of draws by level (group of outcomes) and input, (levels + 1, 2), where the
+    level of each draw comes from a fit without its fold. The last level is for unseen outcomes.
 
     level: (folds, cells), the level of each cell by the fit without that fold.
     counts: (folds, cells + 1, 2), draws by fold, cell and input; the last cell is for unseen
         outcomes.
+    levels: number of levels, without the last.
     """
     place = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
     total = np.zeros((levels + 1, 2), dtype=np.int64)
@@ -275,14 +285,15 @@ def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
 
 
 def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return two arrays, both (fits, cells): the share of the mass in cells with a smaller score
-    than each cell, and the share in cells with at most its score."""
+    """Return two arrays, both (fits, cells), for each cell and fit: the share of the draws in cells
+    with a smaller score, and the share in cells with a smaller or equal score.
+    """
     order = np.argsort(scores, axis=1)
     ordered, upto = np.take_along_axis(scores, order, 1), np.cumsum(masses[order], axis=1)
     apart = ordered[:, 1:] != ordered[:, :-1]
     below, above = np.zeros(scores.shape), upto / np.maximum(1.0, upto[:, -1:])
-    # Shares rise: cells of equal score all start at the first cell's share and end at the last
-    # cell's.
+    # The loops over ranks are replaced by running maxima and minima: cells with equal scores all
+    # get the share before the first of them, and the share after the last of them.
     np.maximum.accumulate(np.where(apart, above[:, :-1], 0.0), axis=1, out=below[:, 1:])
     last = np.where(apart, above[:, :-1], np.inf)
     above[:, :-1] = np.minimum.accumulate(

@@ -1,6 +1,6 @@
-"""Smoothing of counts over ordered levels.
+"""Smoothing of counts over ordered levels (groups of outcomes).
 
-In raw counts some part of a flat tail always looks more telling than the rest of it. So the
+In raw counts, some part of a flat tail always looks more informative than the rest of it. So the
 log-odds of d1 by level are fitted as a sum of ramps. A ramp is flat, then linear between two
 levels, then flat again; Laplace noise gives a single ramp. If the fit is better, a multiple of a
 score is one of the terms. Callers are `candidates.py` (`smoothed`) and the sums over columns in
@@ -33,15 +33,16 @@ def softplus(log_odds: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(log_odds, 0.0) + np.log(1 + np.exp(-np.abs(log_odds))))
 
 
-# Largest number of levels (groups of outcomes), except of single values and rare outputs.
+# Largest number of levels (groups of outcomes) of an order. Orders of single values and of rare
+# outputs may have more.
 LEVELS = 64
-# Offsets that are added to a ramp, which rises from 0 to 1: with offset -½ it rises from -½ to ½,
-# with 0 from 0 to 1, with -1 from -1 to 0.
+# A ramp rises from 0 to 1. One of these offsets is added to it: with -½ it rises from -½ to ½, with
+# 0 from 0 to 1, with -1 from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# The level (group of outcomes) in which an end of a ramp lies is cut into this many equal parts, an
-# odd number. A ramp is averaged over ends in the middles of all parts.
+# A ramp may begin and end anywhere within a level (group of outcomes). Each of these two levels is
+# cut into this number of equal parts (odd), and the ramp is averaged over the middles of the parts.
 _PARTS = 5
-# Longest Newton step of a coefficient.
+# Largest change of a coefficient in one step of Newton's method.
 _LONGEST_STEP = 3.0
 
 
@@ -66,14 +67,14 @@ def smoothed(
     position: FloatArray | None = None,
     coordinate: FloatArray | None = None,
 ) -> Smoothed:
-    """Return counts smoothed over levels (groups of outcomes) by the better of two fits of
-    log-odds: a sum of ramps, or ramps and a multiple of the position. Better is the larger
-    log-likelihood after costs.
+    """Smooth counts over levels (groups of outcomes). Return the better of two fits of the log-odds
+    of d1: a sum of ramps, or a sum of ramps and a multiple of `position`. Better means a larger
+    log-likelihood minus the cost of the terms.
 
     counts: (levels, 2), ordered from d2 to d1.
-    position: (levels,), a quantity, such as a score, that log-odds may be a multiple of; None: no
-        such quantity.
-    coordinate: (levels,), rising, the coordinate in which ramps are linear; None: the number of the
+    position: (levels,), a quantity, such as a score, that log-odds may be a multiple of; None: only
+        the first fit.
+    coordinate: (levels,), rising, the coordinate in which ramps are linear; None: the index of the
         level.
     """
     if len(counts) < 2:
@@ -84,8 +85,9 @@ def smoothed(
 
 
 def log_odds(counts: NDArray[np.int64]) -> FloatArray:
-    """Return smoothed log-odds of d1 by level (group of outcomes), sums of ramps, for several
-    arrays of counts: (…, levels).
+    """Return smoothed log-odds of d1 by level (group of outcomes), for several arrays of counts:
+    (…, levels). The log-odds of each array are a sum of ramps: functions that are flat, then
+    linear, then flat.
 
     counts: (…, levels, 2), ordered from d2 to d1.
     """
@@ -106,8 +108,10 @@ def _best_fit(
     position: FloatArray | None,
     coordinate: FloatArray | None,
 ) -> tuple[FloatArray, float, bool]:
-    """Return the log-odds of d1 by level (group of outcomes), (levels,), the log-likelihood after
-    costs, and whether the position is a candidate term; the arguments are those of `smoothed`."""
+    """Fit log-odds of d1 by level (group of outcomes). Return (log_odds, worth, follows): the
+    log-odds, (levels,), the log-likelihood minus the cost of the terms, and whether the fit allowed
+    a multiple of `position` as a term. The arguments are those of `smoothed`.
+    """
     ramps = _ramps(len(counts)) if coordinate is None else _ramps_over(coordinate)
     fits = [(*_Fits(ramps, counts[None])(), False)]
     if position is not None:
@@ -142,20 +146,21 @@ def _ramps(levels: int) -> _Ramps:
 
 
 def _ramps_over(coordinate: FloatArray) -> _Ramps:
-    """Return all ramps (flat, then linear, then flat again) that are linear in the coordinate of a
-    level (group of outcomes).
+    """Return all ramps over some levels (groups of outcomes). A ramp is 0, then linear in the
+    coordinate of the level, then 1.
 
     coordinate: (levels,), the coordinate of each level, finite and strictly rising.
     """
     start, end = np.triu_indices(len(coordinate), 1)
-    # A ramp is 0 at levels (groups of outcomes) before its start and 1 beyond its end, wherever the
-    # ends are within their levels. The heights between are computed for all ramps in one array, one
-    # ramp after the other.
+    # A ramp is 0 at levels (groups of outcomes) before its start and 1 at levels after its end. Its
+    # heights at the levels from start to end are computed for all ramps in one array: ramp 0's
+    # levels, then ramp 1's levels, and so on.
     rise = (np.arange(len(coordinate))[:, None] > end).astype(np.float64)
     lengths = end - start + 1
     ramp = np.repeat(np.arange(len(start)), lengths)
     level = np.arange(len(ramp)) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
-    # Middles of the parts of a level (group of outcomes), relative to the middle of the level.
+    # The middles of the `_PARTS` equal parts of a level, relative to the middle of the level: from
+    # -0.4 to 0.4.
     middles = (np.arange(_PARTS) - _PARTS // 2) / _PARTS
     starts, ends = (
         [_between(coordinate, at + off)[ramp] for off in middles] for at in (start, end)
@@ -178,11 +183,11 @@ def _between(coordinate: FloatArray, level: NDArray[np.floating]) -> FloatArray:
 
 class _Fits:
     """Logistic regressions of the input on functions of the level (terms), one for each array of
-    counts, made together; call once.
+    counts. All are fitted together, by calling the object once.
 
-    Terms are added one by one, the term first that raises the likelihood most: ramps, a constant
-    and, if given, the position. All regressions that still grow have equally many terms, which are
-    slices of one array.
+    Terms are added one at a time: each time, the term that raises the likelihood most. Terms are
+    ramps (flat, then linear, then flat), a constant and, if given, the position. All regressions
+    that still grow have the same number of terms, so that one array holds them.
     """
 
     def __init__(
@@ -205,16 +210,18 @@ class _Fits:
             along = _centred(position, self._ahead[0], self._draws[0])
             usual = np.sqrt((self._draws[0] @ along**2) / max(1.0, self._draws.sum()))
             self._others = np.stack([along / max(float(usual), TINY), self._others[0]])
-        # State of the fits that still grow: their indices, the terms, the coefficients, and for
-        # each term the index of its ramp (-1: another term) and its offset.
+        # State of the regressions that still grow: their indices, the terms, the coefficients; and
+        # for each term the index of its ramp (-1 if the term is no ramp) and the offset of the
+        # ramp.
         self._growing = np.arange(fits)
         self._terms, self._heights = np.empty((fits, levels, 0)), np.empty((fits, 0))
         self._chosen = np.empty((fits, 0, 2))
 
     def __call__(self) -> tuple[FloatArray, FloatArray]:
-        """Return two arrays: the log-odds of d1 by level (group of outcomes), averaged over the
-        ends of ramps, (fits, levels); and the log-likelihood minus the cost of the terms in nats,
-        (fits,)."""
+        """Fit the regressions. Return two arrays: the log-odds of d1 by level (group of outcomes),
+        (fits, levels), averaged over near ends of the ramps; and the log-likelihood minus the cost
+        of the terms in nats, (fits,).
+        """
         result, worth = np.zeros_like(self._draws), np.zeros(len(self._draws))
         while len(self._growing):
             fitted = _products(self._terms, self._heights)
@@ -229,8 +236,8 @@ class _Fits:
         return result, worth
 
     def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
-        """Add to each regression the term that raises its likelihood most; drop the regressions
-        that no term raises enough. Return which regressions grew: (growing fits,).
+        """Add to each regression the term that raises its likelihood most. Drop the regressions
+        that no term raises enough. Return a mask of the regressions that grew: (growing fits,).
 
         fitted: (growing fits, levels), the present log-odds.
         """
@@ -241,8 +248,9 @@ class _Fits:
         term, chosen = np.ones_like(fitted), np.tile([-1.0, 0.0], (len(ramp), 1))
         is_enough = np.zeros(len(ramp), dtype=bool)
         rises = self._ramps.rise[:, ramp].T + offset[:, None]
-        # Ramps are tried first, so a ramp is chosen if it gains as much as another term. The score
-        # statistic is about twice the gain, so a term with a much smaller statistic is not fitted.
+        # Ramps are tried first: if a ramp and another term gain equally much, the ramp is chosen. A
+        # score statistic is about twice the gain in log-likelihood, so terms with a small statistic
+        # need not be fitted.
         for score, tried, cost, names in (
             (by_ramp, rises, tuning.GAIN_OF_CHOICE, np.stack([ramp, offset], axis=1)),
             (by_other, self._others[other], 0.0, chosen.copy()),
@@ -267,8 +275,9 @@ class _Fits:
     def _scores(
         self, ahead: FloatArray, draws: FloatArray, fitted: FloatArray
     ) -> tuple[tuple[Indices, FloatArray, FloatArray], tuple[Indices, FloatArray]]:
-        """Return for each fit the ramp with the largest score statistic given the terms so far, as
-        (index, offset, statistic), and the best other term, as (index, statistic).
+        """Return for each fit two candidates for the next term: the ramp with the largest score
+        statistic, as arrays (index, offset, statistic), and the other term with the largest score
+        statistic, as arrays (index, statistic).
 
         ahead, draws, fitted: (fits, levels), draws of d1, draws of both inputs, and present
             log-odds.
@@ -306,14 +315,16 @@ class _Fits:
 
 
 def _statistic(slope: FloatArray, bend: FloatArray) -> FloatArray:
-    """Return the score statistic of terms of a regression; 0 for a term that the other terms
-    determine."""
+    """Return Rao's score statistic of possible terms of a regression: about twice the gain in
+    log-likelihood. It is 0 for a linear function of the present terms.
+    """
     return np.asarray(slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6))
 
 
 def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
-    """Return left · rise, computed in pieces of few rows, since BLAS would give a large product to
-    threads."""
+    """Return the matrix product left · rise. It is computed in pieces of few rows: for a large
+    product, BLAS would start threads, which is slow on busy cores.
+    """
     rows = max(1, ONE_THREAD // rise.size)
     if len(left) <= rows:
         return left @ rise
@@ -332,10 +343,13 @@ def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> Fl
 def _maximised(
     ahead: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
 ) -> FloatArray:
-    """Return for every fit the coefficients with the largest likelihood, by Newton's method: (fits,
+    """Maximise the likelihood by Newton's method. Return the coefficients of every fit: (fits,
     terms).
 
-    heights: (fits, terms - 1), the coefficients before the last term was added.
+    ahead, draws: (fits, levels), draws of d1, and of both inputs.
+    terms: (fits, levels, terms).
+    heights: (fits, terms - 1), the coefficients before the last term was added; the search starts
+        there.
     """
     result = np.column_stack([heights, np.zeros(len(heights))])
     rest = np.arange(len(result))
@@ -361,10 +375,11 @@ def _averaged(
     terms: FloatArray,
     heights: FloatArray,
 ) -> FloatArray:
-    """Return the log-odds of d1 by level (group of outcomes), (levels,), averaged over starts and
-    ends of each ramp within six levels of the best ones, weighted by likelihood.
+    """Return the log-odds of d1 by level (group of outcomes), (levels,). Each ramp is replaced by a
+    mean of ramps whose starts and ends are within six levels of its own, weighted by likelihood.
 
-    chosen: (terms, 2), the index of the ramp of each term (-1: another term), and its offset.
+    chosen: (terms, 2), the index of the ramp of each term (-1 if the term is no ramp), and the
+        offset of the ramp.
     terms, heights: (levels, terms) and (terms,), the terms by level, and their coefficients.
     """
     fitted = terms @ heights
@@ -379,19 +394,20 @@ def _averaged(
         fits = (fitted - height * own)[:, None] + height * others
         likelihood = ahead @ fits - draws @ softplus(fits)
         weight = np.exp(likelihood - likelihood.max())
-        # Ends below a thousandth of the largest likelihood are left out, so that flat parts stay
-        # exactly flat.
+        # Ramps below a thousandth of the largest likelihood get weight 0, so that flat parts of the
+        # mean stay exactly flat.
         weight[weight < 1e-3] = 0.0
         total += height * (others @ (weight / weight.sum()) - own)
     return np.asarray(total)
 
 
 def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:
-    """Return log-odds shifted by a constant, such that they predict the observed number of draws of
-    d1.
+    """Return `position` plus a constant, such that as log-odds it predicts the observed number of
+    draws of d1.
 
-    position: log-odds of d1 by level (group of outcomes).  ahead: draws of d1 by level.  draws: all
-        draws by level.
+    position: log-odds of d1 by level (group of outcomes), but for a constant.
+    ahead: draws of d1 by level.
+    draws: draws of both inputs by level.
     """
     for _ in range(NEWTON_STEPS):
         share = probability(position)

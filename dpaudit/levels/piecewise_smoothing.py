@@ -1,11 +1,12 @@
-"""Smoothing of log-ratios along rows of places, where neighbours may be alike.
+"""Smoothing of log-ratios along rows of places, where neighbours may have similar log-ratios.
 
 A place is, for example, an entry of a sequence; a row is a list of related places. Noise with one
-distribution everywhere gives log-ratios that stay constant over a stretch of places, or drift
-evenly along it, and jump at its end. The probability of a jump, the values after a jump, and the
-share of drifting stretches are learned from all rows together by EM. The estimate is the mean over
-all divisions of the rows into stretches. Where every place has a log-ratio of its own, the jump
-probability goes to 1, and neighbours have no influence. `attacks/sequences.py` calls `expected`.
+distribution everywhere gives log-ratios that stay constant over a stretch of places, or change
+linearly along it (drift), and jump at its end. The probability of a jump, the values after a jump,
+and the share of drifting stretches are learned from all rows together by EM. The estimate is the
+mean over all divisions of the rows into stretches. Where every place has a log-ratio of its own,
+the jump probability goes to 1, and neighbours have no influence. `attacks/sequences.py` calls
+`expected`.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.limits import MOST_FLOATS, TINY
 from dpaudit.levels.shrinkage import GAP, GRID
 
-# Number of EM steps.
+# Number of EM steps (expectation-maximisation) that learn the jump probability.
 _STEPS = 10
-# Least probability that a log-ratio stays constant, jumps or drifts from one place of a row to the
-# next.
+# Lower limit of two learned probabilities: that the log-ratio jumps, or does not jump, between
+# neighbouring places of a row; and that a stretch of places is constant, or drifts.
 _LEAST_CHANCE = 1e-3
-# Largest number of places in a stretch (run of places with one log-ratio): longer stretches are
-# many and add little.
+# Largest number of places in a stretch (run of places without a jump). There are many longer
+# stretches, and they add little.
 _LONGEST = 32
 
 Places = NDArray[np.intp]
 
 
 def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
-    """Return the expected log-ratio of every place (such as an entry of a sequence): (fits,
-    places).
+    """Smooth log-ratios along rows of places, such as the entries of sequences. Return the expected
+    log-ratio of every place: (fits, places).
 
     estimates: (fits, places), estimated log-ratios with normal errors.
     variance: (fits, places), variances of these errors; infinite where nothing is known.
@@ -43,7 +44,7 @@ def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> Flo
     if estimates.shape[1] == 0:
         return estimates
     stretches = _Stretches.of(rows)
-    # As many fits in one call as memory allows.
+    # Number of fits that are smoothed together, limited by memory.
     together = max(1, MOST_FLOATS // (len(stretches.row) * len(GRID)))
     some = [slice(start, start + together) for start in range(0, len(estimates), together)]
     return np.concatenate([_expected(estimates[one], variance[one], stretches) for one in some])
@@ -51,7 +52,8 @@ def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> Flo
 
 def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches) -> FloatArray:
     gap = np.interp(estimates, GRID, GAP)
-    # Errors smaller than the gaps between grid points are widened to these gaps.
+    # Log-ratios are restricted to a grid. An error smaller than the distance of grid points would
+    # fall between them, so it is raised to half of this distance.
     likelihoods = _Likelihoods.of(estimates, 1 / (variance + (gap / 2) ** 2), stretches)
     law = np.full((len(estimates), 2, len(GRID)), 1 / (2 * len(GRID)))
     chance = np.full(len(estimates), 0.2)
@@ -65,13 +67,13 @@ def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretches:
-    """All stretches (runs of consecutive places, such as entries of sequences) that rows of places
-    can have, ordered by their last place.
+    """All possible stretches (runs of consecutive places without a jump) in rows of places, such as
+    entries of sequences. They are sorted by their last place.
 
     rows, lengths: the rows, the longest first, and the number of places in each.
     row, start, end: for each stretch, its row, and the positions of its first and last place there.
     ending: for each position in a row, the slice of the stretches that end there, and the number of
-        rows that are long enough.
+        rows that have this position.
     """
 
     rows: IntArray
@@ -109,12 +111,14 @@ class _Stretches:
 
     @property
     def half(self) -> FloatArray:
-        """For each stretch (run of consecutive places), half of the distance from its first to its
-        last place: (stretches,); ½ for a single place."""
+        """Half of the distance from the first to the last place of each stretch (run of consecutive
+        places): (stretches,). For a stretch of one place it is ½.
+        """
         return np.maximum((self.end - self.start) / 2, 0.5)
 
     def summed(self, numbers: FloatArray) -> FloatArray:
-        """Return sums over stretches (runs of consecutive places): (fits, stretches).
+        """Return the sum of `numbers` over the places of each stretch (run of consecutive places):
+        (fits, stretches).
 
         numbers: (fits, rows, length), a number at every place.
         """
@@ -123,8 +127,8 @@ class _Stretches:
         return upto[:, self.row, self.end + 1] - upto[:, self.row, self.start]
 
     def spread(self, numbers: FloatArray) -> FloatArray:
-        """Return at every place the sum over the stretches (runs of places) that contain it: (fits,
-        rows, length).
+        """Return for every place the sum of `numbers` over the stretches (runs of consecutive
+        places) that contain it: (fits, rows, length).
 
         numbers: (fits, stretches), a number for every stretch.
         """
@@ -136,8 +140,9 @@ class _Stretches:
         return np.cumsum(change, axis=2)[:, :, :length]
 
     def chances(self, worth: FloatArray, chance: FloatArray) -> FloatArray:
-        """Return the posterior probability of every stretch (run of consecutive places), that is,
-        that log-ratios jump at its ends and nowhere inside: (fits, stretches).
+        """Return the posterior probability of every stretch (run of consecutive places), (fits,
+        stretches): that log-ratios jump before its first place and after its last place, and
+        nowhere between.
 
         worth: (fits, stretches), log-likelihood of the estimates in each stretch.
         chance: (fits,), probability of a jump from one place to the next.
@@ -145,8 +150,8 @@ class _Stretches:
         fits, (rows, length) = len(worth), self.rows.shape
         jumps, stays = np.log(chance)[:, None], np.log1p(-chance)[:, None]
         worth = worth + (self.end - self.start) * stays
-        # Log-likelihoods of all places before a stretch (run of places), and of all places after
-        # it.
+        # Forward-backward algorithm: `before` is the log-likelihood of all places before a
+        # position, `after` that of all places after a stretch (run of places).
         before, after = np.zeros((fits, rows, length + 1)), np.full_like(worth, -np.inf)
         for end, (own, having) in enumerate(self.ending):
             here = before[:, :having, max(0, end + 1 - _LONGEST) : end + 1]
@@ -167,8 +172,8 @@ class _Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihoods:
-    """Likelihoods of constant and of drifting stretches (runs of consecutive places), for each
-    log-ratio in the middle of a stretch.
+    """The likelihood of every stretch (run of consecutive places) if it is constant, and if it
+    drifts, for each log-ratio of the grid at its middle.
 
     best: (fits, stretches), the largest log-likelihood.
     relative: (fits, stretches, 2, grid), the likelihood of a constant and of a drifting stretch,
@@ -192,8 +197,8 @@ class _Likelihoods:
         weights = np.where(is_there, weight[:, stretches.rows], 0.0)
         numbers = weights * np.where(is_there, estimates[:, stretches.rows], 0.0)
         place = np.arange(weights.shape[2])
-        # Let z run from -1 to 1 along a stretch. Computed are the sums of the weights times 1, z
-        # and z², and of the weighted estimates times 1 and z.
+        # Let z run from -1 to 1 along a stretch. The lines below compute Σ w, Σ w z, Σ w z², Σ w x
+        # and Σ w x z, where x are the estimates and w their weights.
         middle, half = stretches.middle, stretches.half
         one, first = stretches.summed(weights), stretches.summed(weights * place)
         second = stretches.summed(weights * place**2)
@@ -215,13 +220,14 @@ class _Likelihoods:
         self, stretches: _Stretches, law: FloatArray, chance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return two arrays, both (fits, stretches): the posterior probability of every stretch
-        (run of consecutive places), and this divided by the relative likelihood of the stretch.
+        (run of consecutive places), and this probability divided by the likelihood of the stretch
+        averaged over `law`.
 
         law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of
             drifting stretches.
-        chance: (fits,), jump probability.
+        chance: (fits,), probability of a jump from one place to the next.
         """
-        # Not a matrix product: its threads wait for each other, and cost more than they save.
+        # `einsum` is used, since the threads of a matrix product cost more than they save.
         likelihood = np.einsum("fskg,fkg->fs", self.relative, law)
         chances = stretches.chances(self.best + np.log(likelihood), chance)
         return chances, chances / likelihood
@@ -230,8 +236,7 @@ class _Likelihoods:
 def _improved(
     likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the distribution of log-ratios and the probability of a jump after a step of EM, which
-    raises the likelihood.
+    """Return improved values of `law` and `chance`, by one step of EM, which raises the likelihood.
 
     law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of drifting
         stretches (runs of places).

@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLevels(LevelMap):
-    """Level map (from outcomes to groups) of a portfolio. An outcome where all side rules abstain
-    has its level of the main rule; any other outcome has an additional level, one for each
+    """Level map (from outcomes to groups) of a portfolio of rules. If all side rules abstain, an
+    outcome has its level of the main rule. Otherwise it has an additional level, one for each
     combination of guesses. So the level of an outcome determines the guess of every rule.
 
     main, main_guesses: the level map of the main rule, and its guess at each level, (main levels,).
@@ -50,8 +50,10 @@ class JointLevels(LevelMap):
     def of(
         cls, main: LevelMap, guesses: IntArray, sides: Sequence[tuple[LevelMap, IntArray]]
     ) -> JointLevels:
-        """Return the joint levels (groups of outcomes) of a main rule and side rules.
+        """Return the level map that joins the levels (groups of outcomes) of a main rule and side
+        rules.
 
+        main: the level map of the main rule.
         guesses: (main levels,), the guesses of the main rule.
         sides: for each side rule, its level map and its guesses.
         """
@@ -85,8 +87,9 @@ class JointLevels(LevelMap):
         return self.main.words(chosen[: self.main.levels])
 
 
-# Shares of the error probability of the exact test for the rare rule, and for the "other" rule. The
-# main rule has the rest: all of it if there is no side rule (docs/method.md §4).
+# Shares of the error probability α of the exact test: the rare rule is tested at 8 % of α, the
+# "other" rule at 2 %. The main rule has the rest; without side rules it has all of α
+# (docs/method.md §4).
 RARE_SHARE = 0.08
 OTHER_SHARE = 0.02
 
@@ -117,15 +120,19 @@ class Rule:
     point: ProfilePoint | None = None
 
     def words(self, guess: Literal[1, -1]) -> str | None:
-        """Return the event of one guess in words; None if the rule never makes this guess, or only
-        at levels (groups of outcomes) that no output has."""
+        """Return in words the event at which the rule makes a guess: 1 stands for d1, -1 for d2.
+        Return None if the rule never makes this guess, or only at levels (groups of outcomes) that
+        no output has.
+        """
         chosen = np.asarray(self.guesses == guess)
         words = self.level.words(chosen) if chosen.any() else NO_OUTPUT
         return None if words == NO_OUTPUT else words
 
     @property
     def right_and_wrong(self) -> tuple[float, float]:
-        """Expected numbers of right and of wrong guesses, out of all learning draws."""
+        """Expected numbers of right and of wrong guesses, in a sample of the size of the learning
+        draws.
+        """
         if self.expected_guesses is None:
             return 0.0, 0.0
         (right_d1, wrong_d1), (wrong_d2, right_d2) = self.expected_guesses.tolist()
@@ -147,7 +154,10 @@ class Portfolio:
 
     @classmethod
     def of(cls, rules: Sequence[Rule]) -> Portfolio:
-        """Return the portfolio of some rules, the main rule first."""
+        """Return the portfolio of these rules.
+
+        rules: the main rule first, then side rules.
+        """
         main, sides = rules[0], rules[1:]
         if not sides:
             return cls(main.level, (main,), main.guesses[None, :])
@@ -174,7 +184,8 @@ class Portfolio:
         return self.level(outcomes)
 
     def only(self, number: int) -> Portfolio:
-        """Return the portfolio of one of the rules, on unchanged levels, with a share of 1.
+        """Return a portfolio that holds only one of the rules, on the same levels, with all of the
+        error probability (share 1).
 
         number: the index of the rule.
         """
@@ -184,7 +195,8 @@ class Portfolio:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An attack that was considered for the exact test.
+    """An attack that was considered for the exact test, with its predicted bound or the reason why
+    it was skipped.
 
     predicted: the bound that learning predicted for this attack, for ε at the δ of the tested point
         (for δ at its ε if the claim is a curve); None for a skipped attack.
@@ -198,8 +210,8 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class ScoreDistributions:
-    """Histogram of the score of the main rule's attack, over selection draws of either input. Each
-    draw is scored by a fit to other draws.
+    """Histogram of the score of the main rule, over selection draws of each input. Each draw is
+    scored by a fit to other draws.
 
     edges: the edges between levels (groups of outcomes), rising.
     counts: (draws of d1, draws of d2) for each level, the lowest first; the last pair counts
@@ -242,9 +254,13 @@ class Learned:
     counts: IntArray | None = None
 
     def expected_by_joint_level(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
-        """Return `expected_draws` with each draw counted at one level (group of outcomes) only:
-        (levels, 2). Draws at additional levels of the portfolio are subtracted from the levels of
-        the main rule, in the proportions of the selection draws."""
+        """Return the expected draws by level and input, (levels, 2), with each draw counted at one
+        level (group of outcomes) only. In `expected_draws`, a draw at an additional level of the
+        portfolio is also counted at its level of the main rule. Here these draws are subtracted
+        from the levels of the main rule, in the proportions of the selection draws.
+
+        selection: the draws that were learned from.
+        """
         portfolio, expected = self.portfolio, self.expected_draws
         if expected is None or len(portfolio.rules) == 1:
             return expected

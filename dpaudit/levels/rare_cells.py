@@ -1,10 +1,10 @@
-"""Cells for the entries of rare outputs.
+"""Cells (values, labels or pieces of tails) for the entries of rare outputs.
 
 `RareColumn` maps an entry of a column to a cell number: 0 for a usual entry, 1 for a rare entry in
-no cell, 2 and more for the cells (single values, labels, pieces of the tails). `rare_column` makes
-the cells from outputs that a filter of rare outputs (`rare_filter.py`) lets through;
-`frequent_column` makes cells for all entries that repeat often, whether they are rare or not.
-`attacks/rare_outputs.py` counts draws by these cells and makes the rare rule.
+no cell, 2 and more for the cells. `rare_column` makes the cells from outputs that a filter of rare
+outputs (`rare_filter.py`) selected; `frequent_column` makes cells for all entries that repeat
+often, whether they are rare or not. `attacks/rare_outputs.py` counts draws by these cells and makes
+the rare rule.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from dpaudit.levels.limits import FEW, MOST_CELLS, REPEATS
 from dpaudit.levels.rare_filter import OFTEN, Mask, RareFilter, Usual
 from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes
 
-# Cell numbers: of a usual entry, and of a rare entry in no cell. The numbers of cells follow.
+# The two cell numbers that are no cells: USUAL for a usual entry, UNLISTED for a rare entry in no
+# cell. Cells have the numbers from 2 on.
 USUAL, UNLISTED = 0, 1
-# Joint number of an outcome that the filter lets through although no listed column has a rare
-# entry.
+# Joint number of a rare outcome whose rare entry is in none of the listed columns.
 OTHER = 1
-# _TAIL: share of the numbers of a column in either tail.
-# _TIMES_AS_FAR: a number at least this many times as far from the median as the number before it
-#     starts a group of far numbers, which is no tail.
+# _TAIL: either tail of a column consists of this share of its numbers.
+# _TIMES_AS_FAR: let the distances from the median be sorted. If one is at least this many times the
+#     one before, the numbers from there on are a group of far numbers, which is not a tail.
 _TAIL, _TIMES_AS_FAR = 0.05, 3.0
 
 Numbers = NDArray[np.intp]
@@ -84,8 +84,8 @@ class RareColumn:
         return result if self.only is None else np.where(self.only[result], result, USUAL)
 
     def words(self, chosen: Mask, rare_filter: RareFilter) -> list[str]:
-        """Return in words the event that an entry is in one of the chosen cells, as a list of
-        alternatives.
+        """Return in words the event that an entry is in a chosen cell: a list of alternatives, such
+        as `output is 7` and `output > 12`.
 
         chosen: (size,), True for a chosen cell number.
         rare_filter: the filter that defines which entries are rare.
@@ -155,17 +155,20 @@ class RareLevels(LevelMap):
 
 def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
     """Return for each column the range of its joint numbers. A joint number stands for a column and
-    one of its cells. Ranges follow each other from 2 on, and a range has a number for each cell
-    number of the column but 0."""
+    one of its cell numbers, except 0. The first range starts at 2, and each range starts where the
+    range before it ends.
+    """
     ends = np.cumsum([2, *(one.size - 1 for one in columns)]).tolist()
     return [slice(*both) for both in pairwise(ends)]
 
 
 def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], size: int) -> Numbers:
-    """Return the joint number of every outcome: (size,). It combines the first column that has a
-    rare entry with the cell number there; without a rare entry it is `USUAL`.
+    """Return the joint number of every outcome: (size,). It stands for the first column with a rare
+    entry, and the cell number of this entry. Outcomes without a rare entry get `USUAL`.
 
-    entries: for each column, (size,), the cell numbers.
+    columns: map entries to cell numbers.
+    entries: for each column, (size,), the cell number of every entry.
+    size: number of outcomes.
     """
     result = np.zeros(size, dtype=np.intp)
     for own, numbers in zip(entries, joint_ranges(columns), strict=True):
@@ -174,18 +177,20 @@ def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], siz
 
 
 def in_words(word: str) -> str:
-    """Return the word of an outcome or an entry as descriptions of events show it: shortened, and
-    with the word "exception" for exceptions."""
+    """Return an outcome or an entry as descriptions of events show it: `the exception KeyError` for
+    a raised exception, otherwise at most 60 characters of the word.
+    """
     if word.startswith(RAISED):
         return f"the exception {word.removeprefix(RAISED)}"
     return shortened(word)
 
 
 def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
-    """Return cells for a column of outcomes that a filter of rare outputs has let through; None if
-    no entry is rare.
+    """Return the cells of a column, made from rare outcomes; None if no entry of the column is
+    rare.
 
     usual: the usual entries of the column; None for a column that usual outcomes do not have.
+    column: entries of outcomes that a filter of rare outputs selected.
     """
     is_rare = _is_rare(usual, column)
     if not is_rare.any():
@@ -197,8 +202,8 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
     low, high = 0.0, 0.0
     if usual is not None and len(usual.numbers):
         low, high = usual.numbers[[0, -1]].tolist()
-    # A single value outside the usual values, but near to them, is part of a tail, as for noise in
-    # whole numbers.
+    # A single value outside the usual values, but near them, is part of a tail: noise in whole
+    # numbers gives such values.
     distance = np.maximum(low - singles, singles - high)
     is_tail = (distance > 0) & (distance < high - low) & (not is_range)
     pieces = _tails(numbers, low, high) if is_range else []
@@ -212,9 +217,10 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
 
 
 def frequent_column(column: Column) -> RareColumn | None:
-    """Return cells for all entries of a column: one for each value and label that repeats often,
-    one on either side for numbers far beyond all others, and one for the rest. None if the last one
-    is the only cell."""
+    """Return cells for all entries of a column: a cell for each value and label that repeats often,
+    a cell on either side for numbers far beyond all others, and a cell for the rest. Return None if
+    only the rest has a cell.
+    """
     numbers = np.sort(column.numbers[is_number(column)])
     singles, counts = _often_seen(numbers, OFTEN, MOST_CELLS)
     low, high = -math.inf, math.inf
@@ -226,8 +232,8 @@ def frequent_column(column: Column) -> RareColumn | None:
         inner = numbers[[outer, -1 - outer]]
         is_outer = (singles < inner[0]) | (singles > inner[1])
         is_tail = is_outer & (singles > low) & (singles < high) & is_discrete
-    # In a column of repeating values, the rest are its rarest values, most of which lie in the
-    # tails.
+    # In a column of values that repeat, most of the remaining values lie in the tails, so the cell
+    # of the rest counts as a tail.
     rest: Piece = (-math.inf, math.inf, is_discrete)
     pieces = [(high, math.inf, False), rest]
     if low > -math.inf:
@@ -245,11 +251,12 @@ def _cells(
     labels: tuple[str, ...],
     others: Piece | None = None,
 ) -> tuple[Cells, Mask]:
-    """Return the cells of a column: of single values, pieces of the number line, and labels; and by
-    cell number, whether each is a tail.
+    """Return (cells, are_tails): the cells of a column (single values, pieces of the number line,
+    labels), and a mask by cell number of the cells that are part of a tail.
 
     singles, is_tail: single values, rising, and whether each is part of a tail.
     pieces: a number that is no single value belongs to the first piece that contains it.
+    labels: the labels that get a cell each.
     others: the piece whose cell all other labels share; None: other labels are in no cell.
     """
     ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]
@@ -291,8 +298,10 @@ def _often_seen(rising: FloatArray, least: int, most: int) -> tuple[FloatArray, 
 
 
 def _is_rare(usual: Usual | None, column: Column) -> Mask:
-    """Return which entries are rare: (size,). If no usual (frequent) entries are known, all but
-    absent entries are rare."""
+    """Return a mask of the rare entries of a column: (size,).
+
+    usual: the usual (frequent) entries; None: all entries are rare except absent ones.
+    """
     if usual is not None:
         return usual.is_rare(column)
     if column.codes is None:
@@ -302,8 +311,9 @@ def _is_rare(usual: Usual | None, column: Column) -> Mask:
 
 
 def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
-    """Return the pieces of the number line beyond a range, on sides where at least two numbers lie.
-    A piece farther from the range than the range is wide is marked as no tail.
+    """Return pieces of the number line below and above a range, on each side where at least two
+    rare numbers lie. A piece that is farther from the range than the range is wide is marked as not
+    a tail.
 
     numbers: the rare numbers, rising.
     low, high: ends of the range of usual numbers.
@@ -323,14 +333,15 @@ def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
 
 
 def _cut(numbers: FloatArray, end: float) -> FloatArray:
-    """Return the one or two places where numbers beyond the end of a range are cut: inside the
-    widest gap, relative to the distance from the end; and at the median, if the median is nearer to
-    the end than the gap is.
+    """Return the one or two points at which the numbers on one side of a range are cut. The first
+    is inside the widest gap, relative to the distance from the range. The second is at the median
+    of the numbers, if the median is nearer to the range than the gap is.
 
-    numbers: rising, all on one side of the end.
+    numbers: rising, all on one side of `end`.
+    end: the nearer end of the range.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        # The distance is clipped, so that its logarithm is finite.
+        # Distances are clipped, so that their logarithms are finite.
         distance = np.minimum(np.abs(numbers - end), 1e300)
         gaps = np.abs(np.diff(np.log1p(distance / np.median(distance))))
         room = np.diff(numbers)
@@ -343,8 +354,9 @@ def _cut(numbers: FloatArray, end: float) -> FloatArray:
 
 
 def _far(rising: FloatArray) -> float:
-    """Return the number from which on numbers are far above all others: at least three times as far
-    above the median as the number before. Infinite if there are no such numbers.
+    """Return a bound above which numbers are far from all others: the first number above it is at
+    least three times as far above the median as the number before. Return infinity if there is no
+    such number.
 
     rising: the numbers of a column, rising.
     """
@@ -360,8 +372,9 @@ def _far(rising: FloatArray) -> float:
 
 
 def _inside(low: float, high: float) -> float:
-    """Return a short decimal about halfway between two numbers. A leak may begin anywhere in a gap,
-    and the few numbers seen so far need not include where it begins."""
+    """Return a number with few decimals about halfway between two numbers. A leak may begin
+    anywhere in the gap between the two, so the middle is the best guess.
+    """
     half = (high - low) / 2
     half = half if math.isfinite(half) else 0.0
     return short_below(high - half, half)

@@ -28,9 +28,11 @@ from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
 from dpaudit.stats.order import few_values
 
-# Number of draws from which on an entry is usual, or has a cell of its own among all entries.
+# An entry is usual if at least this number of draws have it. A value that repeats this often can
+# also get a cell of its own.
 OFTEN = 10
-# Number of bits of a hash of a float, and the odd factor of that hash (Knuth 1973).
+# For hashes of floats: the number of bits of a hash, and the odd factor that the bits of the float
+# are multiplied by (Knuth 1973).
 _BUCKETS, _SPREAD = 20, np.uint64(0x9E3779B97F4A7C15)
 
 Mask = NDArray[np.bool_]
@@ -52,7 +54,7 @@ class Usual:
     is_range: bool
     labels: frozenset[str] | None
     repeated: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
-    # The cells of the column; the value of a cell is whether its entries are rare.
+    # The cells of the column, where the value of a cell is True if its entries are rare.
     _rarity: Cells = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -60,7 +62,9 @@ class Usual:
 
     @classmethod
     def of(cls, column: Column, often: int) -> Usual:
-        """Return the usual entries of a column: those seen at least `often` times."""
+        """Return the usual entries of a column: the entries seen at least `often` times or, if
+        numbers rarely repeat, a range of numbers.
+        """
         numbers, labels = column.numbers[is_number(column)], _usual_labels(column, often)
         values = _few(numbers)
         usual = None if values is None else _often_enough(*values, often, len(column.numbers))
@@ -74,12 +78,13 @@ class Usual:
         return self._rarity(column)
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
-        """Return the extended usual entries, and the row of one example draw for each value and
-        label that becomes usual.
+        """Return the usual entries, extended by frequent entries of `column`; and the row of one
+        example draw for each value and label that becomes usual.
 
-        Values and labels seen at least `often` times in this column become usual; a range grows to
-        the `often`-th number beyond either end.
-        column: entries of outcomes that the filter has let through.
+        Values and labels seen at least `often` times in `column` become usual. If the usual numbers
+        are a range, each end of it moves outward to the `often`-th number beyond it.
+
+        column: entries of outcomes that the filter of rare outputs selected.
         """
         place = np.flatnonzero(is_number(column) & self.is_rare(column))
         far = column.numbers[place]
@@ -96,8 +101,9 @@ class Usual:
         return replace(self, numbers=usual, labels=labels), rows
 
     def _more_labels(self, column: Column, often: int) -> tuple[frozenset[str] | None, Rows]:
-        """Return the usual labels, extended by all labels seen at least `often` times, and for each
-        new label the row of one draw that has it."""
+        """Return (labels, rows): the usual labels, extended by all labels seen at least `often`
+        times, and for each new label the row of one draw that has it.
+        """
         if self.labels is None or column.codes is None:
             return self.labels, np.empty(0, dtype=np.intp)
         codes, first, counts = np.unique(column.codes, return_index=True, return_counts=True)
@@ -123,7 +129,8 @@ class Usual:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareFilter:
-    """The filter of rare outputs, made of the usual entries of all columns; frozen, can be pickled.
+    """The filter that selects rare outputs: outcomes with an entry that is not among the usual
+    (frequent) entries of its column. It is frozen and can be pickled.
 
     rest: usual hashes, rising. The hash of an outcome covers its parts that are in no column. None:
         these parts are not looked at.
@@ -150,19 +157,23 @@ class RareFilter:
 
     @property
     def has_ranges(self) -> bool:
-        """Whether some column has a usual range, since its numbers rarely repeat."""
+        """Whether the usual numbers of some column are a range, because its numbers rarely
+        repeat.
+        """
         return any(one.is_range for one in self.columns)
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int = OFTEN) -> RareFilter:
-        """Return the filter that lets through outcomes with an entry seen in fewer than `often`
-        draws."""
+        """Return the filter that selects outcomes with at least one entry seen in fewer than
+        `often` draws.
+        """
         return cls._of(selection, often)
 
     @classmethod
     def seen(cls, selection: SelectionDraws) -> RareFilter | None:
-        """Return the filter that lets through outcomes with an entry that was never seen; None if
-        outcomes have more columns than the filter can look at."""
+        """Return the filter that selects outcomes with at least one entry that was never seen; None
+        if outcomes have more columns than the filter can look at (256).
+        """
         result = cls._of(selection, 1)
         return None if result.is_cut or selection.outcomes.width > MANY_COLUMNS else result
 
@@ -176,8 +187,7 @@ class RareFilter:
         return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
 
     def is_rare(self, outcomes: Outcomes) -> Mask:
-        """Return whether each outcome has a rare entry, so that the filter lets it through:
-        (size,)."""
+        """Return a mask of the rare outcomes, which have at least one rare entry: (size,)."""
         result = np.zeros(outcomes.size, dtype=bool)
         names = [one.name for one in self.columns]
         for usual, column in zip(self.columns, outcomes.named(names), strict=True):
@@ -189,10 +199,10 @@ class RareFilter:
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
     ) -> tuple[RareFilter, Rows]:
-        """Return a filter that lets fewer outcomes through, and the rows of some outcomes: one row
-        for each value, label or hash of `rest` that becomes usual.
+        """Return (filter, rows): a filter that selects fewer outcomes, and one row of `kept` for
+        each value, label or hash of `rest` that becomes usual.
 
-        kept: outcomes that this filter has let through. An entry seen at least `often` times among
+        kept: outcomes that this filter has selected. An entry seen at least `often` times among
             them becomes usual.
         spared: names of columns in which nothing becomes usual.
         """
@@ -204,8 +214,9 @@ class RareFilter:
             result.append(further)
             rows.append(np.asarray(first, dtype=np.intp))
         rest = self.rest
-        # Parts outside all columns have no name to be spared by. They may belong to a spared column
-        # that is new to the filter; then they stay rare.
+        # The parts of an outcome that are in no column of the filter have no name, so `spared`
+        # cannot list them. If a spared column is unknown to the filter, these parts may belong to
+        # it, so they stay rare.
         if rest is not None and spared <= set(names):
             values, first, counts = np.unique(
                 kept.keys_beside(frozenset(names)), return_index=True, return_counts=True
@@ -217,8 +228,7 @@ class RareFilter:
         return narrower, np.unique(np.concatenate(rows))
 
     def new(self, outcomes: Outcomes) -> list[Column]:
-        """Return the columns of some outcomes that the outcomes from which the filter was made did
-        not have."""
+        """Return the columns of `outcomes` that did not exist when the filter was made."""
         if self.is_cut:
             return []
         known = {one.name for one in self.columns}
@@ -226,8 +236,8 @@ class RareFilter:
 
 
 def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
-    """Return a range with each end moved outward, to the `often`-th number beyond it. An end with
-    fewer numbers beyond it stays.
+    """Return the range `usual` with each end moved outward, to the `often`-th number beyond it. An
+    end with fewer than `often` numbers beyond it does not move.
 
     usual: the two ends.
     far: numbers outside the range, rising.
@@ -242,8 +252,9 @@ def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
 
 
 def _range(numbers: FloatArray, often: int) -> FloatArray:
-    """Return the two ends of the usual range of numbers: at most `often` numbers lie at or beyond
-    either end."""
+    """Return the two ends of the range of usual numbers: outside it, or at its ends, lie at most
+    `often` numbers on either side.
+    """
     last = min(often, len(numbers))
     if 2 * last >= len(numbers):
         return np.sort(numbers)[[last - 1, -last]]
@@ -253,16 +264,16 @@ def _range(numbers: FloatArray, often: int) -> FloatArray:
 
 
 def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
-    """Return rare values inside the usual range that were seen more than once, at most 8, the most
-    frequent ones; none if most numbers repeat.
+    """Return values inside the usual range that are still rare, since they were seen at least twice
+    but fewer than `often` times: at most 8, the most frequent ones. Return none if more than 2 % of
+    the numbers repeat.
 
     usual: the two ends of the range.
-    often: number of draws from which on a value is usual.
     """
     if often <= REPEATS:
         return np.empty(0)
-    # Equal numbers have equal hashes, so only numbers that share a hash are sorted. This takes a
-    # quarter of the time of sorting all numbers.
+    # Only numbers that share their hash with another number are sorted, since equal numbers have
+    # equal hashes. This takes a quarter of the time of sorting all numbers.
     bucket = (numbers + 0.0).view(np.uint64) * _SPREAD >> np.uint64(64 - _BUCKETS)
     place = bucket.astype(np.intp)
     shared = numbers[np.bincount(place, minlength=1 << _BUCKETS)[place] > 1]
@@ -276,8 +287,8 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
-    """Return the `often`-th number, or a short decimal slightly below it. With `often` = 1 the
-    number itself is returned, so that no number lies beyond.
+    """Return the `often`-th of the numbers, or a number with few decimals slightly below it. With
+    `often` = 1 the number itself is returned, so that no number lies beyond it.
 
     rising: numbers at one end of a range, rising.
     """
@@ -289,8 +300,9 @@ def _shortly(rising: FloatArray, often: int) -> float:
 
 
 def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
-    """Return the different values of some numbers, rising, and their counts; None if there are more
-    than 4,096 values."""
+    """Return (values, counts): the distinct values among the numbers, rising, and how often each
+    occurs; None if there are more than 4,096 distinct values.
+    """
     result = few_values(numbers)
     if result is not None or len(np.unique(numbers[: 2 * MOST_CELLS])) > MOST_CELLS:
         return result
@@ -301,9 +313,10 @@ def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
 def _often_enough(
     values: FloatArray, counts: NDArray[np.int64], often: int, size: int
 ) -> FloatArray | None:
-    """Return the values seen at least `often` times; None if more than 2 % of the entries are rare:
-    then further draws would bring ever more new values.
+    """Return the values seen at least `often` times; None if more than 2 % of the entries have
+    other values: further draws would bring ever more new values.
 
+    values, counts: distinct values, and how often each was seen.
     size: number of entries of the column, labels included.
     """
     if counts[counts < max(often, REPEATS)].sum() > SMALL_SHARE * size:
@@ -312,8 +325,9 @@ def _often_enough(
 
 
 def _names(columns: Sequence[Column]) -> list[str]:
-    """Return the names of the columns to look at. A column that only gives the type of another
-    column's entries is replaced by that other column."""
+    """Return the names of the columns to look at. A column that only holds the types of another
+    column's entries is replaced by that other column.
+    """
     names = [one.name for one in columns]
     every = set(names)
     return [name if _base(name) in every else _base(name) for name in names]
@@ -325,7 +339,8 @@ def _base(name: str) -> str:
 
 def _often(keys: KeyArray, often: int) -> KeyArray | None:
     """Return the hashes seen at least `often` times, rising; None if more than 2 % of the hashes
-    are rare, so that new hashes never end."""
+    are rarer, since then most new outcomes have new hashes.
+    """
     values, counts = np.unique(keys, return_counts=True)
     if counts[counts < often].sum() > SMALL_SHARE * len(keys):
         return None
@@ -333,7 +348,7 @@ def _often(keys: KeyArray, often: int) -> KeyArray | None:
 
 
 def _missing(keys: KeyArray, known: KeyArray) -> Mask:
-    """Return which hashes are not among the known hashes: (size,).
+    """Return a mask of the hashes that are not among the known hashes: (size,).
 
     known: the known hashes, in rising order.
     """
@@ -345,8 +360,9 @@ def _missing(keys: KeyArray, known: KeyArray) -> Mask:
 
 
 def _usual_labels(column: Column, often: int) -> frozenset[str] | None:
-    """Return the labels seen at least `often` times; None if more than 2 % of the entries have rare
-    labels, so that new labels never end."""
+    """Return the labels seen at least `often` times; None if more than 2 % of the entries have
+    rarer labels, since then most new labels are rare without meaning.
+    """
     if column.codes is None:
         return frozenset()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]

@@ -31,7 +31,8 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     starts: list[int] = []
     firsts: list[float] = []
     seconds: list[float] = []
-    # The learner's inner loop: the last block is held in variables, with ½ added to both counts.
+    # This is the inner loop of learning, so the last block is held in variables. Each of its two
+    # counts includes ½.
     pairs = iter((counts + 0.5).tolist())
     start, (first, second) = 0, next(pairs)
     for cell, (ahead, behind) in enumerate(pairs, 1):
@@ -49,10 +50,10 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.repeat(blocks, np.diff([*starts, start, len(counts)]), axis=0)
 
 
-# Largest probability whose log-odds are computed.
+# Largest probability of which log-odds are computed: at 1 they would be infinite.
 _ALMOST_ONE = 1 - 1e-12
-# Expected loss of the exact test: its bound lies this many standard errors below the estimate. It
-# is a little more than the 2.33 of a one-sided normal 99 % bound, since the exact bound is wider.
+# The exact test is expected to certify a bound this many standard errors below the estimate. It is
+# a little more than the 2.33 of a one-sided normal 99 % bound, since the exact bound is wider.
 _LOSS_TO_COME = 2.4
 
 
@@ -76,7 +77,8 @@ class RuleTable:
 
     @classmethod
     def of(cls, counts: IntArray) -> RuleTable:
-        """Return the table of counts that are first made monotone over levels (groups of outcomes).
+        """Return the table that follows from counts, after the share of d1 was made monotone over
+        levels (groups of outcomes).
 
         counts: (levels + 1, 2), by level and input; the last level, for unseen outcomes, has no
             place in the order.
@@ -85,8 +87,9 @@ class RuleTable:
 
     @classmethod
     def of_balanced(cls, counts: IntArray) -> RuleTable:
-        """Return the table of `RuleTable.of`, scaled as if both inputs had been drawn equally
-        often."""
+        """Return the table that `RuleTable.of` would return if both inputs had been drawn equally
+        often.
+        """
         ordered = balanced(_monotone(counts[:-1]), counts.sum(axis=0))
         return cls.of_monotone(ordered, int(counts.sum()))
 
@@ -94,13 +97,14 @@ class RuleTable:
     def of_monotone(
         cls, ordered: FloatArray, draws: int, variance: FloatArray | None = None
     ) -> RuleTable:
-        """Return the table of expected draws whose share of d1 rises from level (group of outcomes)
-        to level.
+        """Return the table of right and wrong guesses that follows from expected draws.
 
-        ordered: (levels, 2), by level and input.
+        ordered: (levels, 2), expected draws by level (group of outcomes) and input; the share of d1
+            rises from level to level.
         draws: number of all draws, unseen outcomes included.
         variance: (levels,), variance of the expected draws of d1 by level. If given, right guesses
-            are lowered, and wrong guesses raised, by `tuning.DEVIATIONS` standard deviations.
+            are lowered, and wrong guesses raised, by `tuning.DEVIATIONS` standard deviations. None:
+            not lowered or raised.
         """
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
@@ -119,16 +123,18 @@ class RuleTable:
 
 def balanced(draws: FloatArray | IntArray, arms: NDArray[np.integer]) -> FloatArray:
     """Return draws by level (group of outcomes) and input, scaled as if both inputs had been drawn
-    equally often, as is expected of later draws. Otherwise an input that chance drew more often
-    would look easier to guess.
+    equally often. Without this, an input that chance drew more often would look easier to guess.
 
+    draws: (levels, 2), by level and input.
     arms: (2,), number of all draws of d1 and of d2.
     """
     return np.asarray(draws * (arms.sum() / 2 / np.maximum(arms, 1)))
 
 
 def largest(bounds: FloatArray) -> tuple[int, int]:
-    """Return (l, u), the first rule with the largest entry of a table."""
+    """Return (l, u), the row and column of the largest entry of a table of rules; the first such
+    entry if several are equal.
+    """
     low, high = divmod(int(np.argmax(bounds)), bounds.shape[1])
     return low, high
 
@@ -149,13 +155,13 @@ def guesses_of(rule: tuple[int, int], levels: int, unseen: int = 0) -> IntArray:
 
 
 def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: float) -> FloatArray:
-    """Return the ε that every rule is predicted to certify at δ on `coming` draws: (levels + 1,
-    levels + 1). It may be negative, and is -inf for impossible rules.
+    """Return the ε that every rule is predicted to certify at `delta` on `coming` draws: (levels +
+    1, levels + 1). It may be negative, and is -inf for impossible rules.
 
-    The prediction is Wilson's lower bound on the share of right guesses, in log-odds. Two errors,
-    in standard errors, are added in quadrature: `penalty` for the luck of selection, and the loss
-    of the exact test. Guesses that δ excuses are subtracted first: hδ of the draws, and as many
-    standard deviations of this number.
+    The prediction is Wilson's lower bound on the share of right guesses, in log-odds. Its number of
+    standard errors adds two terms in quadrature: `penalty`, for the luck of selection, and the loss
+    of the exact test. Before that, the guesses that δ excuses are subtracted from the right
+    guesses: h · δ · draws, plus the same number of standard errors of this count.
     """
     ratio = table.draws / max(1, coming)
     excused = table.h * delta * table.draws
@@ -165,10 +171,10 @@ def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: floa
 
 
 def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
-    """Return the predicted log wealth (nats) of bets on every rule, after as many draws as were
-    learned from: (levels + 1, levels + 1).
+    """Return the predicted log wealth (nats) of bets on every rule, after a number of draws equal
+    to the learning draws: (levels + 1, levels + 1).
 
-    point: the (ε, δ) that is bet against.
+    point: the point (ε, δ) that is bet against.
     """
     if point.delta == 0:
         claimed = min(1 / (1 + math.exp(-point.epsilon)), _ALMOST_ONE)
@@ -190,8 +196,8 @@ def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: floa
     `predicted_epsilon`."""
     odds = math.exp(min(epsilon, 300.0))
     noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * table.draws / max(1, coming))
-    # Fewer guesses may be wrong in the learning draws than in the draws to come. So `missed` raises
-    # the number of wrong guesses, as an upper bound of a Poisson count.
+    # By luck, fewer guesses may be wrong in the learning draws than in the draws to come. So
+    # `missed`, an upper bound of a Poisson count, is added to the number of wrong guesses.
     missed = noise**2 / 2 + noise * np.sqrt(table.wrong + noise**2 / 4)
     error = np.sqrt(noise**2 * table.correct + (odds * missed) ** 2)
     lower = table.correct - odds * table.wrong - error
@@ -204,7 +210,9 @@ def evidence_of(
     """Return the evidence (nats) of guesses against a claimed point (ε, δ).
 
     It is the number of guesses times the Kullback-Leibler divergence of the share of right guesses
-    from e^ε / (1 + e^ε), the largest share under the claim; 0 below that share.
+    from e^ε / (1 + e^ε), the largest share under the claim. It is 0 if the share does not exceed
+    the largest one.
+
     correct, wrong: numbers of right and wrong guesses.
     draws: number of all draws, with or without a guess.
     h: factor of δ; h · δ · draws right guesses are excused and subtracted first (docs/method.md
@@ -218,14 +226,16 @@ def evidence_of(
 
 
 def never_abstaining(table: RuleTable) -> FloatArray:
-    """Return the right guesses of the rules that guess at every level (l = u); -inf for other
-    rules."""
+    """Return a table with the right guesses of the rules that guess at every level (l = u); -inf
+    for all other rules.
+    """
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
 
 
 def _monotone(ordered: IntArray) -> FloatArray:
-    """Return counts by level (group of outcomes) and input with the share of d1 made monotone; the
-    number of draws of a level stays."""
+    """Return draws by level (group of outcomes) and input, (levels, 2), after the share of d1 was
+    made monotone over levels. The number of draws at each level is unchanged.
+    """
     pooled = pooled_counts(ordered)
     masses = ordered.sum(axis=1, keepdims=True)
     return np.asarray(masses * pooled / np.maximum(1.0, pooled.sum(axis=1, keepdims=True)))
@@ -247,8 +257,9 @@ def _logit(share: FloatArray) -> FloatArray:
 
 
 def _divergence(share: FloatArray, claimed: float) -> FloatArray:
-    """Return the Kullback-Leibler divergence, in nats, of a Bernoulli law with probability `share`
-    from a Bernoulli law with probability `claimed`; share is in [claimed, 1)."""
+    """Return the Kullback-Leibler divergence, in nats, of Bernoulli(share) from Bernoulli(claimed);
+    share is in [claimed, 1).
+    """
     share = np.minimum(share, _ALMOST_ONE)
     right = share * np.log(share / claimed)
     return np.asarray(right + (1 - share) * (np.log1p(-share) - math.log1p(-claimed)))

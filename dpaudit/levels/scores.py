@@ -32,7 +32,8 @@ from dpaudit.levels.shrinkage import ExpectedDraws
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.order import mid_ranks, stable_order
 
-# Number of folds for a slow learner with few draws.
+# Number of parts of the draws in the cross-fitting of a slow learner: each part is scored by a fit
+# to the other parts. Used if there are too few draws for two separate fits.
 _PARTS = 3
 
 Fit = TypeVar("Fit")
@@ -44,15 +45,15 @@ class Intervals:
 
     each: map from an outcome to its interval; the last number is for unseen outcomes.
     counts: (intervals + 1, 2), learning draws by interval and input.
-    level: (intervals,), rising, the level (group of outcomes) of each interval.
+    level: (intervals,), rising, the level (group of intervals) of each interval.
     position: (intervals,), mean number or score in each interval, NaN for a label; None: unknown.
     joined: called with the level of every interval; returns the map from outcomes to levels.
     order: (intervals,), the intervals in their present order, if further draws have moved a label;
         None: the original order.
-    place_labels: called with intervals after further draws; returns them with labels put in order
-        again. None without labels.
-    expected: (intervals, 2), expected draws by interval and input, if known better than by the
-        counts.
+    place_labels: called with intervals after further draws; returns them after a new choice of the
+        places of labels. None without labels.
+    expected: (intervals, 2), expected draws by interval and input; None if no estimate is better
+        than the counts.
     """
 
     each: LevelMap
@@ -65,7 +66,7 @@ class Intervals:
     expected: FloatArray | None = None
 
     def add(self, counts: IntArray) -> Intervals:
-        """Return the intervals after further draws.
+        """Return the intervals with further draws added to the counts.
 
         counts: (intervals + 1, 2), draws counted by `each`.
         """
@@ -73,8 +74,7 @@ class Intervals:
         return later if self.place_labels is None else self.place_labels(later)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Intervals:
-        """Return the intervals for outcomes of another form, such as before their numbers were
-        rounded.
+        """Return the same intervals for outcomes of another form, such as outcomes before rounding.
 
         of: turns a level map of these intervals into a level map of the other outcomes.
         """
@@ -95,8 +95,9 @@ class Intervals:
         return by_group(self.counts, np.append(self._levels(), levels), levels + 1).astype(np.int64)
 
     def expected_draws(self) -> ExpectedDraws | None:
-        """Return the expected draws by level (group of outcomes) and input; None if only the counts
-        are known."""
+        """Return the expected draws by level (group of outcomes) and input; None if there is no
+        better estimate than the counts.
+        """
         if self.expected is None:
             return None
         levels = int(self.level[-1]) + 1
@@ -104,8 +105,9 @@ class Intervals:
 
     def positions(self) -> FloatArray | None:
         """Return the mean number or score of every level (group of outcomes), (levels,); None if
-        unknown. A level that has only labels gets a position between its neighbours or, at an end,
-        beyond the last known position."""
+        unknown. A level that has only labels gets a position between its neighbours. If it is the
+        first or last level, it gets a position beyond the nearest known position.
+        """
         if self.position is None:
             return None
         there = ~np.isnan(self.position)
@@ -116,21 +118,24 @@ class Intervals:
             return filled(total[:, 0] / total[:, 1])
 
     def coordinates(self) -> FloatArray:
-        """Return the coordinate of every level (group of outcomes) in which log-odds are piecewise
-        linear: (levels,), rising. It is the mean number or score or, if these do not rise, half of
-        the draws of the level plus all draws below it."""
+        """Return a coordinate for every level (group of outcomes), (levels,), rising: log-odds are
+        fitted as piecewise linear functions of it. It is the mean number or score of the level. If
+        these means do not rise, it is half of the draws at the level plus all draws at lower
+        levels.
+        """
         position = self.positions()
         if position is not None and np.all(np.diff(position) > 0):
             return position
         masses = by_group(self.counts[:-1], self._levels()).sum(axis=1)
-        # Levels without draws need different coordinates, too.
+        # A level without draws must not have the same coordinate as its neighbour.
         masses += 1e-6 * max(1.0, masses.mean())
         return np.asarray(np.cumsum(masses) - masses / 2)
 
     def near(self, low: int, high: int) -> Intervals:
-        """Return the intervals joined into at most 63 other levels (groups of outcomes). Each of
+        """Return the intervals divided again, into at most 63 levels (groups of intervals). Each of
         the six intervals on either side of the start of level `low`, and of level `high`, becomes a
-        level of its own."""
+        level of its own.
+        """
         starts = np.diff(self.level, prepend=self.level[0]) > 0
         fine = np.zeros(len(starts), dtype=bool)
         for place in np.searchsorted(self.level, [low, high]):
@@ -153,9 +158,9 @@ class Intervals:
 
 
 def filled(position: FloatArray) -> FloatArray:
-    """Return the positions of levels (groups of outcomes) in order with NaN replaced: by
-    interpolation between known positions, and beyond the ends by steps as large as the last step
-    between known positions.
+    """Return the positions of ordered levels (groups of outcomes) with NaN replaced. Between known
+    positions, values are interpolated. Beyond the first or last known position, they continue in
+    steps of the size of the nearest known step.
 
     position: (levels,).
     """
@@ -170,7 +175,7 @@ def filled(position: FloatArray) -> FloatArray:
 
 
 class Score(Protocol):
-    """A frozen function from outcomes to scores; can be pickled.
+    """A frozen function from outcomes to scores; it can be pickled.
 
     columns: (name, share) of the columns that the score depends on most; shares add up to at most
         1.
@@ -180,8 +185,9 @@ class Score(Protocol):
     def columns(self) -> tuple[tuple[str, float], ...]: ...
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
-        """Return the score of every outcome, (size,), each computed from that outcome alone. NaN:
-        the outcome has no place in the order."""
+        """Return the score of every outcome: (size,). The score of an outcome depends on no other
+        outcome. NaN means that the outcome has no place in the order.
+        """
         ...
 
     def words(self) -> str:
@@ -195,7 +201,7 @@ class Scored:
 
     attack: name of the scorer, as reports show it.
     held_out: (size,), the score of every draw by a fit to other draws.
-    freeze: makes the score that is fitted to all draws.
+    freeze: a function without arguments that makes the frozen score, fitted to all draws.
     halves: (2, size), the scores of all draws by fits to two halves of the draws; None: unknown.
     edges: edges between levels (groups of outcomes).
     """
@@ -216,7 +222,9 @@ class Scored:
         return _levels_of(self.held_out, _bins(self.edges))
 
     def freeze_levels(self) -> ScoreLevels:
-        """Return the level map of the score that is fitted to all draws."""
+        """Return the map from outcomes to levels (bins of the score), for the score that is fitted
+        to all draws.
+        """
         return ScoreLevels.cut(self.freeze(), self.edges)
 
     @property
@@ -226,8 +234,8 @@ class Scored:
         return len(self.edges) > LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
-        """Return the finer intervals that the levels (groups of outcomes) are made of, with the
-        draws in each.
+        """Return the intervals that are finer than the levels (groups of outcomes), with the draws
+        in each.
 
         is_d1: (size,), whether each draw was made on d1.
         """
@@ -243,8 +251,9 @@ class Scored:
         )
 
     def finer_edges(self) -> FloatArray:
-        """Return the edges between the finer intervals, three for each level (group of outcomes),
-        and between levels."""
+        """Return the edges between the finer intervals. There are about three intervals for each
+        level (group of outcomes), and each edge between levels is also an edge between intervals.
+        """
         known = self.held_out[~np.isnan(self.held_out)]
         some = _quantiles(np.sort(known), np.linspace(0, 1, 3 * LEVELS + 1)[1:-1])
         return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
@@ -271,9 +280,10 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreLevels(LevelMap):
-    """Map an outcome to the level of its score; an outcome without a score has the last
+    """Maps an outcome to the level (bin) of its score; an outcome without a score gets the last
     level.
 
+    score: the score.
     digitise: finds the bin of a number.
     """
 
@@ -282,7 +292,7 @@ class ScoreLevels(LevelMap):
 
     @classmethod
     def cut(cls, score: Score, edges: FloatArray) -> ScoreLevels:
-        """Return the level map with these edges between levels (groups of outcomes)."""
+        """Return the level map of a score with these edges between levels (bins of the score)."""
         return cls(score, _bins(edges))
 
     @classmethod
@@ -315,10 +325,11 @@ class ScoreLevels(LevelMap):
 
 
 def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return (column, share of the total weight) pairs, the largest share first.
+    """Return (column, share of the total weight) pairs, the largest share first. Columns of weight
+    0 are left out. The weight of a column that holds the types of another column's entries is added
+    to that other column.
 
-    The weight of a column that holds the types of another column's entries counts for that other
-    column. Columns of weight 0 are left out.
+    names, weights: the name and the weight of each column.
     """
     total: dict[str, float] = {}
     for name, weight in zip(names, weights, strict=True):
@@ -330,9 +341,12 @@ def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, f
 
 
 def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """Return the names of at most four columns with the largest shares, each more than a quarter of
-    the largest. Empty if their shares add
-    up to less than a tenth, so that no few columns stand out."""
+    """Return the names of the at most four columns with the largest shares, to be named in reports.
+    Each has more than a quarter of the largest share. Return none if all of them together have less
+    than a tenth of the total, since then no few columns stand out.
+
+    columns: (name, share), the largest share first.
+    """
     largest = columns[0][1] if columns else 0.0
     named = [one for one in columns[:COLUMNS_NAMED] if one[1] > largest / 4]
     together = sum(share for _, share in named)
@@ -340,8 +354,9 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
 
 
 def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:
-    """Return the description of a score, followed by the names of the columns that it depends on
-    most."""
+    """Return the description `what` of a score, followed by the names of the columns that it
+    depends on most.
+    """
     named = most(columns)
     return f"{what}, most of all {', '.join(named)}" if named else what
 
@@ -349,9 +364,10 @@ def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:
 def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:
     """Return held-out scores on the scale of the score that is fitted to all draws: (size,).
 
-    Each fold's fit has a scale of its own. So each score is replaced by the final fit's score at
-    the same rank. The inputs play no part. With fewer than 2,000 draws, ranks are imprecise, and
-    the scores are returned unchanged.
+    The fit without each fold has a scale of its own. So each score is replaced by the score of the
+    same rank in the final fit, whatever the inputs are. With fewer than 2,000 draws, ranks are
+    imprecise, and the scores are returned unchanged.
+
     held_out: (size,), the score of each draw by the fit to the other folds.
     fold: (size,), the fold of each draw.
     kept: (size,), the score of each draw by the fit to all draws.
@@ -373,8 +389,9 @@ def _bins(edges: FloatArray) -> Digitiser:
 
 
 def _levels_of(scores: FloatArray, bins: Digitiser) -> IntArray:
-    """Return the level of each score: the number of edges that it reaches. NaN has the level after
-    the last bin."""
+    """Return the level of each score: the number of edges ≤ the score. NaN gets the level after the
+    last one.
+    """
     gaps = np.isnan(scores)
     if not gaps.any():
         return np.asarray(bins(scores))
@@ -382,8 +399,9 @@ def _levels_of(scores: FloatArray, bins: Digitiser) -> IntArray:
 
 
 def _quantiles(ordered: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the entries of sorted numbers at some shares (0 to 1) of the way from first to
-    last."""
+    """Return quantiles of sorted numbers: for each share (0 to 1), the entry at this share of the
+    way from the first entry to the last.
+    """
     return ordered[np.floor(shares * (len(ordered) - 1)).astype(np.intp)]
 
 
@@ -393,11 +411,14 @@ def cross_fitted(
     fit: Callable[[IntArray], Fit],
     score: Callable[[Fit, IntArray], FloatArray],
 ) -> tuple[FloatArray, Fit, FloatArray | None]:
-    """Return the scores of all draws by fits to other draws, (size,); the final fit; and the scores
-    by fits to two halves, (2, size), or None if there are too few draws for two fits.
+    """Cross-fit a learner. Return (held_out, fit, halves): the scores of all draws by fits to other
+    draws, (size,); the final fit; and the scores of all draws by fits to two halves, (2, size), or
+    None if there are too few draws for two fits.
 
     With at least 2 · most_rows draws, there are two fits, and neither scores the draws that it was
     fitted to. With fewer, each third of the draws is scored by a fit to the other two thirds.
+
+    size: number of draws.
     most_rows: largest number of draws of one fit.
     fit: called with row numbers; returns a fit to these draws.
     score: called with a fit and row numbers; returns the scores of these draws.
@@ -426,6 +447,6 @@ def _edges(scores: FloatArray) -> FloatArray:
     if len(known) == 0:
         return np.empty(0)
     edges = _quantiles(np.sort(known), tail_refined(4 / len(known)))
-    # The smallest score is a level of its own, as the largest score is.
+    # An additional edge makes the smallest score a level of its own, as the largest score is one.
     edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(LEVELS - 1) :]
     return np.asarray(edges[(edges > known.min()) & (edges <= known.max())], dtype=np.float64)

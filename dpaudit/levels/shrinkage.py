@@ -31,9 +31,10 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.limits import BEYOND_DOUBT, LEAST_WEIGHT, LONGEST_STEP, TINY
 from dpaudit.levels.piecewise_logit import LEVELS
 
-# The grid has 0 and, of either sign, 56 log-ratios from 0.002 to 12, geometrically spaced.
+# The grid of log-ratios: 0, 56 positive values from 0.002 to 12, geometrically spaced, and the same
+# values with a negative sign.
 _SMALLEST, _LARGEST, _POINTS = 2e-3, 12.0, 56
-# Number of EM steps.
+# Number of EM steps (expectation-maximisation) that fit a distribution of log-ratios.
 _STEPS = 60
 
 
@@ -83,7 +84,8 @@ class Law:
         share = 1 / (1 + np.exp(-GRID - self.even))
         mean = posterior @ share
         variance = np.maximum(posterior @ share**2 - mean**2, 0.0)
-        # A cell whose own estimate is more precise than the grid keeps its own estimate.
+        # If the error of a cell's own estimate is smaller than half the distance of grid points
+        # there, the cell keeps its own estimate.
         draws = alike.sum(axis=1)
         seen = (alike[:, 0] + 0.5) / (draws + 1)
         error = 1 / np.sqrt((draws + 1) * seen * (1 - seen))
@@ -107,9 +109,9 @@ def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
 def shrunk_to(
     predicted: FloatArray, counts: IntArray, arms: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return the expected share of d1 among the draws of each cell, (cells,), shrunk towards
-    predictions. The distribution of the deviations from the predictions is learned from the counts
-    of all cells.
+    """Return the expected share of d1 among the draws of each cell, (cells,), shrunk towards the
+    share that `predicted` implies. How far shares are shrunk is learned from the counts of all
+    cells.
 
     predicted: (cells,), predicted log-ratios.
     counts: (cells, 2), draws by cell and input.
@@ -123,9 +125,10 @@ def shrunk_to(
 
 def _likelihood(counts: IntArray, even: float | FloatArray) -> FloatArray:
     """Return the likelihood of each log-ratio of the grid, given the counts of a cell: (cells,
-    grid). The largest likelihood of each cell is 1.
+    grid). It is scaled so that the largest likelihood of each cell is 1.
 
-    even: log-odds of d1 in a cell with log-ratio 0; may differ from cell to cell.
+    counts: (cells, 2), draws by cell and input.
+    even: log-odds of d1 in a cell with log-ratio 0; a number, or (cells, 1).
     """
     odds = GRID + even
     logs = -counts[:, :1] * np.log1p(np.exp(-odds)) - counts[:, 1:] * np.log1p(np.exp(odds))
@@ -133,9 +136,10 @@ def _likelihood(counts: IntArray, even: float | FloatArray) -> FloatArray:
 
 
 def _most_likely(likelihood: FloatArray, many: NDArray[np.integer]) -> FloatArray:
-    """Return the distribution on the grid that makes the counts most likely: (grid,).
+    """Return the distribution of log-ratios on the grid that makes the counts most likely: (grid,).
 
-    likelihood: (pairs, grid), by pair of counts and log-ratio.
+    likelihood: (pairs, grid), the likelihood of each log-ratio for each distinct pair of counts
+        (d1, d2).
     many: (pairs,), number of cells with each pair of counts.
     """
     weights = np.full(len(GRID), 1 / len(GRID))
@@ -145,7 +149,11 @@ def _most_likely(likelihood: FloatArray, many: NDArray[np.integer]) -> FloatArra
 
 
 def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the posterior probability of every log-ratio in every cell: (cells, grid)."""
+    """Return the posterior probability of every log-ratio of the grid in every cell: (cells, grid).
+
+    likelihood: (cells, grid).
+    weights: (grid,), the prior probability of each log-ratio.
+    """
     posterior = likelihood * (weights + LEAST_WEIGHT)
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
@@ -163,8 +171,8 @@ class ExpectedDraws:
 
 
 def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
-    """Return the level (group of outcomes) of every cell, (cells,), rising with its share of d1;
-    and the number of levels, at most 63.
+    """Join cells with similar shares of d1 into levels (groups). Return (level, levels): the level
+    of every cell, (cells,), rising with its share of d1; and the number of levels, at most 63.
 
     share: (cells,), expected share of d1 among the draws of each cell.
     draws: (cells,), number of draws in each cell.
@@ -177,8 +185,9 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     ahead = mass * distinct
     cells = len(distinct)
     before, after = list(range(-1, cells - 1)), list(range(1, cells + 1))
-    # Number of times that each group has grown; -1 after it has joined another group. The index of
-    # a group is the index of its first cell.
+    # For each group of cells, how often it has grown; -1 once it was joined to another group. The
+    # index of a group is the index of its first cell. Heap entries with an outdated age are
+    # skipped.
     age = [0] * cells
 
     def entry(left: int) -> tuple[float, int, int, int, int]:
@@ -210,20 +219,20 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     return level[place.ravel()].astype(np.int64), groups
 
 
-# Number of EM steps after clusters were joined or added.
+# Number of EM steps (expectation-maximisation) after two clusters were joined, or one was added.
 _STEPS_OF_JOINING = 20
 
 
-# The sign of a log-ratio, as an array of shape (2, 1, 1) before cells and sizes.
+# The two signs of a log-ratio, with shape (2, 1, 1): arrays have the axes sign, cell, size.
 _SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """The different pairs of counts that cells have.
+    """The distinct pairs (draws of d1, draws of d2) that cells have.
 
     ahead, behind: (pairs, 1), draws of d1 and of d2, as floats.
-    many: (pairs,), number of cells with these counts.
+    many: (pairs,), number of cells with this pair.
     even: log-odds of d1 in a cell with log-ratio 0.
     """
 
@@ -256,8 +265,8 @@ class _Model:
 class _Likelihood:
     """The likelihood of possible log-ratios (a size and a sign), given the counts of a cell.
 
-    relative: (2, cells, sizes), divided by the largest likelihood of the cell; positive log-ratios
-        first, then negative ones.
+    relative: (2, cells, sizes), the likelihood divided by the largest likelihood of the cell;
+        positive log-ratios first, then negative ones.
     log_largest: (1, cells, 1), log of the largest likelihood of each cell.
     share: (2, 1, sizes), the share of d1 at each log-ratio.
     """
@@ -308,7 +317,8 @@ class Clusters:
 
     @classmethod
     def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Clusters:
-        """Return the posterior distribution, given counts.
+        """Fit models to the counts of cells. Return the posterior distribution of the log-ratios of
+        the cells.
 
         counts: (cells, 2), draws by cell and input.
         arms: (2,), number of all draws of d1 and of d2.
@@ -340,9 +350,11 @@ class Clusters:
         return share[place.ravel()]
 
     def assigned(self, rng: np.random.Generator) -> FloatArray:
-        """Return for every cell the signed log-ratio of a cluster drawn from the posterior:
-        (cells,)."""
-        # The first model is a grid, on which one cluster is spread over neighbouring points.
+        """Draw a cluster for every cell from the posterior. Return the log-ratio of the drawn
+        cluster, with its sign: (cells,).
+        """
+        # The first model is left out if another one is possible: it is a grid, on which a single
+        # cluster is spread over neighbouring points.
         models, weights = self.models, self.weights
         if weights[1:].sum() > 0:
             models, weights = models[1:], weights[1:] / weights[1:].sum()
@@ -366,8 +378,10 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
 
 
 def _models(cells: _Cells) -> list[_Model]:
-    """Return models with fewer and fewer clusters of cells, up to the first model that is far less
-    likely than the others. In the first model, every point of a grid of log-ratios is a cluster."""
+    """Return models with fewer and fewer clusters of cells. The last one is the first model that is
+    far less likely than the best, or the model of one cluster. In the first model, every point of a
+    grid of log-ratios is a cluster.
+    """
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
@@ -377,8 +391,8 @@ def _models(cells: _Cells) -> list[_Model]:
     sizes = grid[peaks]
     weights = np.bincount(nearest, weights=weights).astype(np.float64)
     fit = _fitted(cells, sizes, weights, _STEPS, moves=True)
-    # Two clusters with similar log-ratios may share one peak of the grid, so up to three clusters
-    # are added where the likelihood gains enough.
+    # Two clusters with similar log-ratios may look like one peak of the grid. So up to three more
+    # clusters are tried, each kept only if it raises the likelihood enough.
     on_grid = _Likelihood.of(cells, grid)
     for _ in range(3):
         further = _one_more(cells, on_grid, *fit[:2])
@@ -398,15 +412,15 @@ def _models(cells: _Cells) -> list[_Model]:
 def _one_more(
     cells: _Cells, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, float] | None:
-    """Return the fit (sizes, weights, log-likelihood) with one more cluster of cells, at the grid
-    point where the likelihood rises fastest; None if it rises too little there.
+    """Add a cluster of cells where it raises the likelihood fastest. Return the fit (sizes,
+    weights, log-likelihood); None if the likelihood rises too little.
 
     on_grid: likelihood of the log-ratios on the grid.
-    sizes, weights: sizes and weights of the present clusters. The new cluster starts with half the
+    sizes, weights: sizes and weights of the present clusters. The new cluster takes half of the
         weight of its nearest neighbour.
     """
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
-    # The exponent is limited for cells that no cluster explains.
+    # The exponent is limited: for a cell that no cluster explains it would overflow.
     odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, 300.0))
     rise = cells.many @ odds.sum(axis=0) / 2 - cells.many.sum()
     place = int(np.argmax(rise))
@@ -422,8 +436,8 @@ def _one_more(
 def _joined(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, place: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return the fit (sizes, weights, log-likelihood) after two neighbouring clusters of cells are
-    joined.
+    """Join two neighbouring clusters of cells and fit again. Return the fit (sizes, weights,
+    log-likelihood).
 
     place: index of the smaller of the two, in the order of sizes.
     """
@@ -440,17 +454,19 @@ def _joined(
 def _fitted(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return (sizes, weights, log-likelihood) of clusters of cells after some steps of EM, which
-    raise the likelihood.
+    """Run EM (expectation-maximisation) on clusters of cells. Return (sizes, weights,
+    log-likelihood).
 
-    moves: whether sizes may change, by one Newton step in each step of EM.
+    sizes, weights: the clusters to start from.
+    steps: number of EM steps.
+    moves: whether sizes may change, by one Newton step in each EM step.
     """
     ahead, draws, many = cells.ahead, cells.ahead + cells.behind, cells.many[:, None]
     everything = cells.many.sum()
     likelihood = _Likelihood.of(cells, sizes)
     for _ in range(steps):
-        # The learner's inner loop, on small arrays: `np.add.reduce` is faster here than the method
-        # `sum`.
+        # This is the inner loop of learning. On small arrays `np.add.reduce` is faster than the
+        # method `sum`.
         blame = likelihood.blame(weights)
         blame *= many
         weights = np.add.reduce(blame, axis=(0, 1)) / everything
@@ -467,8 +483,9 @@ def _fitted(
 
 def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
     """Return the posterior probability of every log-ratio in every cell, (2, cells, sizes), and the
-    share of d1 at each log-ratio, (2, 1, sizes). The points of the grid have a tiny prior weight in
-    addition to the clusters of the model."""
+    share of d1 at each log-ratio, (2, 1, sizes). The log-ratios are those of the model's clusters,
+    followed by the points of the grid with a tiny prior weight.
+    """
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), LEAST_WEIGHT)])
     likelihood = _Likelihood.of(cells, sizes)
@@ -476,10 +493,11 @@ def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
 
 
 def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
-    """Return a true share of d1 for every cell, drawn from the posterior: (cells,).
+    """Draw the true share of d1 in every cell from its posterior: (cells,).
 
-    The posterior is approximated by normal laws of log-ratios. The cells of one cluster are equal
-    or differ slightly: both are equally likely beforehand, and the counts decide which is likelier.
+    The posterior is approximated by normal laws of log-ratios. The cells of one cluster either have
+    equal log-ratios or differ slightly. Both cases have prior probability ½; the counts decide
+    which is more probable.
     """
     ratios = clusters.assigned(rng)
     counts = clusters.counts + 0.5
@@ -497,7 +515,7 @@ def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
 def _cluster(
     result: FloatArray, variance: FloatArray, apart: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Return log-ratios of the cells of one cluster, drawn from their posterior: (cells,).
+    """Draw the log-ratios of the cells of one cluster from their posterior: (cells,).
 
     result, variance: (cells,), estimated log-ratios and the variances of their errors.
     apart: prior standard deviation of the true log-ratios if they differ.
@@ -517,8 +535,8 @@ def _cluster(
 def _common_mean(
     result: FloatArray, variance: NDArray[np.float64]
 ) -> tuple[float, tuple[float, float]]:
-    """Return (mean, (standard error of the mean, log-likelihood)) for normal numbers with a common
-    mean. The likelihood is integrated over the mean.
+    """Estimate the common mean of independent normal numbers. Return (mean, (standard error of the
+    mean, log-likelihood)), where the likelihood is integrated over the mean.
 
     result, variance: the numbers and their variances.
     """

@@ -12,34 +12,36 @@ mean efficiency over reference mechanisms, in hundredths, if the constant is hal
 at each use, as `tuning.NAME`, so that the benchmark can change it.
 """
 
-# Penalties: standard errors by which a predicted bound is lowered (docs/method.md §5). Without them
-# the luckiest of many candidates wins; large penalties miss small events.
+# Penalties: standard errors by which a predicted bound is lowered (docs/method.md §5). Without a
+# penalty, the luckiest of many candidates wins; a large penalty misses events of small probability.
 
-# For held-out counts of thresholds, intervals, sums of columns, and few cells.
-# Halved -0.8, doubled -23.5.
+# Penalty, in standard errors, for held-out counts of thresholds, intervals, sums of columns, and
+# orders of few cells. Change of efficiency, in hundredths: halved -0.8, doubled -23.5.
 PENALTY = 3.5
-# Penalty for held-out counts of more than FEW_CELLS cells (groups of outcomes), where luck has more
-# choices. Change of efficiency, in hundredths: halved -2.6, doubled 0.
+# Penalty, in standard errors, for held-out counts of more than FEW_CELLS cells (groups of
+# outcomes): the order of many cells depends more on luck. Change of efficiency, in hundredths:
+# halved -2.6, doubled 0.
 PENALTY_ANY_ORDER = 4.5
-# Added to both penalties above if δ = 0: then rules that rarely guess can have a large bound, too,
-# so that more rules can look good by luck. Change of efficiency, in hundredths: halved -1.3,
-# doubled +0.3.
+# Added to PENALTY and PENALTY_ANY_ORDER if δ = 0, in standard errors: then rules that rarely guess
+# can have a large bound, too, so that more rules can look good by luck. Change of efficiency, in
+# hundredths: halved -1.3, doubled +0.3.
 PENALTY_WITHOUT_DELTA = 1.0
-# Penalty for counts smoothed over levels (groups of outcomes), which luck changes little. Change of
-# efficiency, in hundredths: halved +0.6, doubled +1.8.
+# Penalty, in standard errors, for counts smoothed over levels (groups of outcomes), which depend
+# little on luck. Change of efficiency, in hundredths: halved +0.6, doubled +1.8.
 PENALTY_SMOOTHED = 1.5
-# Penalty for candidates (orders of outcomes) in which one fit gives the estimates of all levels, so
-# that frequent outputs determine the estimates of rare outputs. Change of efficiency, in
-# hundredths: halved -1.7, doubled -7.0.
+# Penalty, in standard errors, for candidates (orders of outcomes) in which one fit gives the
+# estimates of all levels, so that frequent outputs determine the estimates of rare outputs. Change
+# of efficiency, in hundredths: halved -1.7, doubled -7.0.
 PENALTY_ONE_FIT = 0.5
-# Penalty for candidates (orders of outcomes) whose log-ratios of cells are shrunk towards common
-# values. Change of efficiency, in hundredths: halved 0, doubled 0.
+# Penalty, in standard errors, for candidates (orders of outcomes) whose log-ratios of cells are
+# shrunk towards common values. Change of efficiency, in hundredths: halved 0, doubled 0.
 PENALTY_SHRUNK = 1.0
-# For the total probability of single outputs (probabilistic definition of DP).
-# Halved 0, doubled 0.
+# Standard errors by which the total probability of single outputs is lowered, when outputs are
+# chosen to outweigh δ (probabilistic definition of DP). Change of efficiency, in hundredths: halved
+# 0, doubled 0.
 PENALTY_OF_MASS = 3.0
 
-# Constants that say how certain a decision has to be, in standard errors.
+# Margins of decisions, in standard errors.
 
 # For a single decision, about 98 %. Four uses:
 # - a rule is predicted to refute the claim if its bound, lowered by this much, exceeds the claim;
@@ -48,67 +50,68 @@ PENALTY_OF_MASS = 3.0
 # - right guesses over rare cells are lowered by this much.
 # Halved 0, doubled 0.
 DEVIATIONS = 2.0
-# Where luck has many tries (with two, one in forty claims that hold with equality looks refuted):
-# to end learning early, to keep a regression coefficient, and to trust the counts of a cell more
-# than its cluster.
-# Halved -2.9, doubled 0.
+# Margin, in standard errors, of a decision that luck has many chances to get wrong: to end learning
+# early, to keep a regression coefficient, and to trust the counts of a cell more than its cluster.
+# (With a margin of 2, one in forty claims that hold with equality would look refuted.) Change of
+# efficiency, in hundredths: halved -2.9, doubled 0.
 DEVIATIONS_BEYOND_LUCK = 4.0
-# Least excess of the χ² statistic of a column over its mean, in standard deviations, for the column
-# to be ordered by itself.
-# Halved 0, doubled 0.
+# A column is ordered by itself only if its χ² statistic exceeds its mean by at least this number of
+# standard deviations. Change of efficiency, in hundredths: halved 0, doubled 0.
 ERRORS_OF_COLUMN = 1.0
 
-# Constants that decide between candidates (orders of outcomes), and between a leak and noise.
+# Constants that choose between candidates (orders of outcomes), and between a leak and noise.
 
-# Largest number of cells of an order of outcomes that gets PENALTY in place of PENALTY_ANY_ORDER.
-# Change of efficiency, in hundredths: halved +0.8, doubled 0.
+# An order of at most this number of cells gets PENALTY instead of PENALTY_ANY_ORDER. Change of
+# efficiency, in hundredths: halved +0.8, doubled 0.
 FEW_CELLS = 16
-# Factor on the predicted bound of an order of many cells, since a reader can hardly check an event
-# of many cells. Change of efficiency, in hundredths: halved 0, doubled 0.
+# Factor on the predicted bound of an order of many cells: simpler orders are preferred, since a
+# reader can check their events. Change of efficiency, in hundredths: halved 0, doubled 0.
 LESS_SIMPLE = 0.9
 # Candidates (orders of outcomes) whose predicted bound is at least this share of the largest
 # predicted bound are compared by likelihood. Change of efficiency, in hundredths: halved 0, doubled
 # -3.5.
 ABOUT_AS_MUCH = 0.85
-# Prior odds that a piece of a tail which only one input gave is a leak; 1 for values, labels and
-# keys. From `python -m benchmarks.rare_leaks`: tails of private noise are common.
+# Prior odds that a piece of a tail leaks if only one input gave it; for values, labels and keys the
+# odds are 1. They are low since private noise has tails, too. Source: `python -m
+# benchmarks.rare_leaks`.
 ODDS_OF_TAIL = 0.05
-# Largest share of the draws on which the "other" rule guesses: a rule that guesses more often
-# competes with the main rule, which has finer levels.
+# The "other" rule may guess on at most this share of the draws. A rule that guesses more often
+# would compete with the main rule, whose levels are finer.
 LARGEST_SIDE = 0.1
 
-# Constants for fits: log-likelihood, in nats, that a more complex fit must gain.
+# Log-likelihood, in nats, that a more complex fit must gain over a simpler one.
 
-# Log-likelihood, in nats, that a ramp must gain; it is chosen from thousands of ramps. Change of
-# efficiency, in hundredths: halved -0.1, doubled 0.
+# Log-likelihood, in nats, that a ramp must gain to enter a fit. It is large, since the ramp is
+# chosen from thousands. Change of efficiency, in hundredths: halved -0.1, doubled 0.
 GAIN_OF_RAMP = 6.0
-# Log-likelihood, in nats, that a further choice must gain: the ends of a ramp, additional features
-# of a regression. Change of efficiency, in hundredths: halved 0, doubled 0.
+# Log-likelihood, in nats, that a fit must gain for each choice it makes: the ends of a ramp, or a
+# larger set of features of a regression. Change of efficiency, in hundredths: halved 0, doubled 0.
 GAIN_OF_CHOICE = 2.0
-# Log-likelihood, in nats, that a further parameter must gain: a cluster of cells, a less simple fit
-# of a column. One nat, as in AIC. Change of efficiency, in hundredths: halved -0.2, doubled 0.
+# Log-likelihood, in nats, that each further parameter must gain, such as one more cluster of cells:
+# one nat, as in AIC. Change of efficiency, in hundredths: halved -0.2, doubled 0.
 COST_OF_PARAMETER = 1.0
-# Log-likelihood, in nats, that a separate score must gain: of an independent block of columns, or
-# of the outputs of one type.
+# Log-likelihood, in nats, that a separate score must gain: the score of an independent block of
+# columns, or of the outputs of one type.
 GAIN_OF_BLOCK = 3.0
 
 # Constants for the smoothing of counts.
 
-# Average number of draws in a cell of a column of numbers with few draws. Change of efficiency, in
-# hundredths: halved +1.1, doubled +1.3.
+# Average number of draws in an interval of a column, if the column has too few draws for the
+# largest number of intervals. Change of efficiency, in hundredths: halved +1.1, doubled +1.3.
 DRAWS_PER_CELL = 24
-# Share of the draws in either tail of a column of numbers, where cells are finer.
-# Halved 0, doubled 0.
+# Each tail of a column of numbers, where intervals are finer, holds this share of the draws. Change
+# of efficiency, in hundredths: halved 0, doubled 0.
 SHARE_OF_TAILS = 0.02
-# Draws of each input that are added to the counts of every cell (interval or label) in a sum over
-# columns. Change of efficiency, in hundredths: halved 0, doubled +0.1.
+# In a sum over columns, this number of draws of each input is added to the counts of every cell
+# (interval or label), which shrinks log-ratios to zero. Change of efficiency, in hundredths: halved
+# 0, doubled +0.1.
 PRIOR_DRAWS = 4.0
-# False discovery rate when the columns of a sum are selected. Change of efficiency, in hundredths:
-# halved +0.3, doubled -3.1.
+# False discovery rate of the test that selects the columns of a sum: expected share of columns
+# without a signal among them. Change of efficiency, in hundredths: halved +0.3, doubled -3.1.
 NOISE_COLUMNS = 0.1
-# Largest factor on the log-ratios of a column in a sum. Change of efficiency, in hundredths: halved
-# -0.2, doubled 0.
+# Largest factor by which the log-ratios of a column may be multiplied in a sum over columns. Change
+# of efficiency, in hundredths: halved -0.2, doubled 0.
 LARGEST_SCALE = 1.5
-# Prior standard deviation of the difference between related log-ratios (the two sides of a rule,
-# the cells of a cluster, neighbouring entries), as a share of their size.
+# Prior standard deviation of the difference between two related log-ratios, as a share of their
+# size. Related are the two sides of a rule, the cells of a cluster, and neighbouring entries.
 SPREAD_OF_DIFFERENCES = 0.5
