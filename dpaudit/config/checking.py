@@ -31,9 +31,12 @@ from dpaudit.config.settings import (
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.adjacency import parse_adjacency
 
-# Valid values that replace a wrong claim, a wrong mechanism and a wrong input, so that the search
-# for further errors can go on.
-_CLAIM, _MECHANISM, _INPUT = {"epsilon": 1.0}, "builtins:abs", 0
+# Valid claim that replaces a wrong claim, so that the search for further errors can go on.
+_CLAIM = {"epsilon": 1.0}
+# Valid mechanism that replaces a wrong mechanism.
+_MECHANISM = "builtins:abs"
+# Valid input that replaces a wrong input.
+_INPUT = 0
 _TARGET = {one.name for one in owned("mechanism")} | {"compose"}
 # Largest number of attempts to build an audit. Each attempt corrects a key, and no audit has as
 # many keys.

@@ -24,9 +24,11 @@ from dpaudit.wording import did_you_mean, shortened
 _MOST = 5_000
 # Text that `dpaudit init` writes in place of a value that the user must fill in.
 FILL_IN = "FILL_IN"
-# Limits of the search for FILL_IN in the settings of an audit, since datasets may be large: number
-# of nested levels, and keys of the lists whose entries are searched.
-_DEPTH, _LISTS = 4, (("pairs",), ("init",), ("compose",))
+# The text FILL_IN is looked for in settings up to this number of nested levels, since datasets may
+# be large.
+_DEPTH = 4
+# Keys of the lists in which the text FILL_IN is looked for.
+_LISTS = (("pairs",), ("init",), ("compose",))
 # Keys with a mapping as value. A flag adds to the mapping of the file, instead of replacing it:
 # `--epsilon 2` keeps the δ of the file.
 _MERGED = ("claim", "params")

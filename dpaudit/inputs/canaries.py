@@ -26,9 +26,12 @@ from dpaudit.wording import shown
 SCORE, CANARY, RUN = "score", "canary", "run"
 # Largest number of canaries. All coins are kept in memory.
 _MOST = 10**8
-# A seed gives several independent random streams, each with a number: for the coins (1), for the
-# directions of gradients (2), and for the split of the canaries and the order of equal scores (3).
-_COINS, _DIRECTIONS, SPLIT = 1, 2, 3
+# A seed gives several independent random streams. This is the number of the stream for the coins.
+_COINS = 1
+# Number of the random stream for the directions of gradients.
+_DIRECTIONS = 2
+# Number of the random stream for the split of the canaries and the order of equal scores.
+SPLIT = 3
 
 
 @dataclass(frozen=True, slots=True)

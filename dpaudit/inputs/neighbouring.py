@@ -23,9 +23,9 @@ from dpaudit.inputs.records import (
 )
 from dpaudit.wording import counted, did_you_mean, shortened
 
-# Messages about a pair of equal inputs. EQUAL_INPUTS: reason why its audit has no power. EQUAL:
-# warning about the pair.
+# Reason why an audit of two equal inputs has no power.
 EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
+# Warning about a pair of equal inputs.
 EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"
 _IF_REPLACED = (
     *(" (a replaced row is one removed and one added: state replace, or claim for ",),

@@ -26,9 +26,12 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 # The difference of two datasets is described only if neither has more than this number of values,
 # to save time.
 _MOST_VALUES = 100_000
-# Limits of a message about two different records: number of parts (such as columns) that it names,
-# characters of each value, and characters that are shown before the first difference of two values.
-_PARTS, _WIDTH, _BEFORE = 2, 20, 5
+# A message about two different records names at most this number of parts, such as columns.
+_PARTS = 2
+# Largest number of characters of a value in such a message.
+_WIDTH = 20
+# If two long values start alike, this number of characters before their first difference is shown.
+_BEFORE = 5
 _SIZED = (list, tuple, dict)
 
 

@@ -1,6 +1,6 @@
 """Outputs of a mechanism as a table of columns.
 
-An outcome is one output, or an exception (`Raised`). `from_raw` turns a list of outcomes into an
+An outcome is one output, or an exception (`Raised`). `from_raw` converts a list of outcomes to an
 `Outcomes` table. The table has one row per outcome, and one column per place in the outcomes:
 
     from_raw([{"age": 36, "tags": ["a"]}, {"age": 41.5, "tags": []}])
@@ -20,7 +20,7 @@ Column  The entries of all outcomes at one place: `numbers` (size,) float64, NaN
         entries are numbers.
 Table   Outcomes of one shape: a tuple of columns, and the entries that all outcomes share.
 LongTable
-        Outcomes of several shapes: one array of all entries, with offsets by path.
+        Outcomes of several shapes: one array of all entries, sorted by path.
 TimedOutcomes
         A table with the duration of each call in nanoseconds, (size,).
 Keys    64-bit hashes of outcomes, (size,) uint64: equal for equal outcomes, in every process.
@@ -31,11 +31,11 @@ Aspects Columns that are computed from another column: `lowest set bit of output
 
 No value is rounded or merged, since some privacy definitions are not closed under post-processing.
 
-`columns` has entries, labels, keys and paths; `scalars` and `representation` turn values into
-entries and texts; `reader` and `reading` read raw outputs; `tables` and `long_table` hold outcomes;
-`aspects` computes columns from other columns; `known` finds outcomes among known outcomes;
-`packing` writes tables to files. `frames` and `set_order` also run inside processes that draw,
-under Python 3.8 and without dpaudit.
+`columns` defines entries, labels, keys and paths. `scalars` and `representation` convert values to
+entries and texts. `reader` and `reading` read raw outputs. `tables` and `long_table` store
+outcomes. `aspects` computes columns from other columns. `known` finds outcomes among known
+outcomes. `packing` converts tables to arrays for files. `frames` and `set_order` also run in the
+processes that call the mechanism, under Python 3.8 and without dpaudit.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ __all__ = [
 
 
 def concatenate(tables: Sequence[Outcomes]) -> Outcomes:
-    """Return one table with the outcomes of several tables, one table after the other."""
+    """Return one table with the outcomes of several tables, in the order of the tables."""
     tables = [table for table in tables if table.size] or list(tables[:1]) or [from_raw([])]
     if len(tables) == 1:
         return tables[0]

@@ -1,6 +1,7 @@
-"""Columns computed from other columns: bits and decimals of numbers, kinds, types, signs of zero.
+"""Columns that are computed from another column, such as bits and decimal places of its numbers, or
+types and kinds of its entries.
 
-The name of such a column is a prefix followed by the name of the original column. For example,
+The name of such a column is a prefix followed by the name of the other column. For example,
 `decimal places of output[2]` is computed from `output[2]`.
 """
 
@@ -20,9 +21,9 @@ from dpaudit.outcomes.scalars import Entries
 SPAN, _PLACES, _LAST = "span of bits of ", "decimal places of ", "last decimal of "
 # Number of bits in the significand of a float.
 _PRECISION = 53
-# A float represents every decimal number of up to 15 digits without loss.
+# Every decimal number with up to this number of digits can be recovered from its float.
 _DIGITS = 15
-# Number of decimal places that marks a number with more than 15 digits.
+# Stored as the number of decimal places of a float that has more than 15 digits.
 _FULL = _DIGITS + 1
 _AS_MANY = "as many as fit"
 
@@ -30,10 +31,10 @@ Codes = NDArray[np.int64]
 
 
 def made_from(name: str, known: Callable[[str], Column]) -> Column:
-    """Return the column called `name`. If the name has a prefix, such as `kind of `, the column is
-    computed from the column named by the rest.
+    """Return the column called `name`. If the name starts with a prefix, such as `kind of `,
+    compute the column from the column that the rest of the name denotes.
 
-    known: returns, by name, a column that is not computed from another column.
+    known: function that takes the name of a column without prefix and returns this column.
     """
     prefix = prefix_of(name)
     if prefix is None:
@@ -48,17 +49,18 @@ def made_from(name: str, known: Callable[[str], Column]) -> Column:
 
 @lru_cache(maxsize=1024)  # every block of draws has the same columns
 def prefix_of(name: str) -> str | None:
-    """Return the prefix in the name of a computed column; None for any other column."""
+    """Return the prefix of the name of a computed column, such as `kind of `; None for the name of
+    any other column."""
     return next((one for one in (KIND, OF_TYPE, SIGN, *ASPECTS) if name.startswith(one)), None)
 
 
 def _seen(column: Column, name: str) -> Column:
-    """Return a column with one property, such as the lowest set bit, of each number of a column.
+    """Return a column with a property, such as the lowest set bit, of each number in a column.
 
-    Zeros get the label "zero", infinite numbers the label "infinite". Entries that are no numbers
-    stay as they are.
+    The text "zero" replaces zeros, and the text "infinite" replaces infinite numbers. Entries that
+    are not numbers stay as they are.
 
-    name: key of the property in `ASPECTS`.
+    name: name of the property, such as `lowest set bit of `; a key of `ASPECTS`.
     """
     numbers, labels = column.numbers, (*column.labels, "zero", "infinite")
     codes = np.zeros(len(numbers), dtype=np.int32)
@@ -89,11 +91,12 @@ def _lowest(numbers: FloatArray) -> Codes:
 
 
 def _span(numbers: FloatArray) -> Entries:
-    """Return, for each number, a text with its sign, its highest and its lowest set bit, such as
-    `-2^3 to 2^-1` for -8.5."""
+    """Return, for each number, a text with its sign, its highest set bit and its lowest set bit,
+    such as `-2^3 to 2^-1` for -8.5."""
     highest = _highest(numbers)
     length = highest - _lowest(numbers)
-    # A length is at most 52, so that sign, highest bit and length fit into one integer.
+    # Combine sign, highest bit and number of bits between highest and lowest (at most 52, so below
+    # 64) in one integer, to find the distinct combinations.
     spans = ((highest * 64 + length) << 1) | (numbers < 0)
     distinct, places = np.unique(spans, return_inverse=True)
     return _labels(places, map(_span_word, distinct.tolist()))
@@ -111,7 +114,7 @@ def _decimal_places(numbers: FloatArray) -> Entries:
 
 
 def _last_decimal(numbers: FloatArray) -> Entries:
-    """Return, for each number, its last decimal digit other than 0, at its place, as a text: `0.05`
+    """Return, for each number, a text with only its last decimal digit other than 0, such as `0.05`
     for 1.15."""
     places, digits = _decimals(numbers)
     distinct, found = np.unique(places * 10 + digits, return_inverse=True)
@@ -128,10 +131,10 @@ def _labels(places: Codes, labels: Iterable[str]) -> Entries:
 
 
 def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
-    """Return two arrays: number of decimal places, and last digit other than 0, of each number.
+    """Return (number of decimal places, last digit other than 0) of each number, as two arrays.
 
-    For a multiple of 10^k, the number of decimal places is -k. A number with more than 15 digits
-    has `_FULL` decimal places and the last digit 0.
+    A multiple of 10^k has -k decimal places. A number with more than 15 digits gets `_FULL` decimal
+    places, and 0 as its last digit.
     """
     places = np.full(len(numbers), _FULL, dtype=np.int64)
     scaled = np.zeros(len(numbers), dtype=np.int64)
@@ -152,7 +155,7 @@ def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
 
 
 def _with_few_digits(numbers: FloatArray) -> Codes:
-    """Return the indices of the numbers that have at most 15 decimal digits, and at most 15 decimal
+    """Return the indices of the numbers with at most 15 decimal digits and at most 15 decimal
     places."""
     digits = np.floor(np.log10(np.abs(numbers))) + 1
     powers = 10.0 ** np.clip(_DIGITS - digits, 0, _DIGITS)

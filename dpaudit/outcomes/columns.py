@@ -1,8 +1,8 @@
-"""Columns of a table of outcomes: paths (places in outcomes), entries, and keys of entries.
+"""Columns of a table of outcomes: their names (paths), their entries, and the hashes of entries
+(keys).
 
-An entry is the content of one outcome at one place. It is a number or a label, which is a text for
-a value that is not a number (`'a'`, `None`, `NaN`, `a dict`, `raised ValueError`, `absent`). A key
-is a 64-bit hash.
+An entry is the content of one outcome at one place. It is a number, or a label: a text that stands
+for a value that is not a number (`'a'`, `None`, `NaN`, `a dict`, `raised ValueError`, `absent`).
 """
 
 from __future__ import annotations
@@ -21,38 +21,45 @@ FloatArray = NDArray[np.float64]
 CodeArray = NDArray[np.int32]
 KeyArray = NDArray[np.uint64]
 
-# Label of an outcome that does not have the place of a column, in every table.
+# Entry of a column for an outcome without the place of this column, such as a list that is too
+# short.
 ABSENT = "absent"
-# Prefix of the label of an exception. No string has this prefix: its label begins with a quote.
+# Start of the entry for an exception, such as `raised ValueError`. The entry for a string starts
+# with a quotation mark, so the two cannot be confused.
 RAISED = "raised "
-# Prefix of the name of a column that holds only the kinds of another column's entries.
+# Start of the name of a column that contains only the kinds of another column's entries, such as `a
+# number` or `a string`.
 KIND = "kind of "
-# Prefixes of the names of columns whose numbers are exponents of two.
-LOWEST_BIT, HIGHEST_BIT = "lowest set bit of ", "highest set bit of "
-# Name of the column of the durations of calls, in nanoseconds.
+# Start of the name of a column with the exponent k of the lowest set bit, 2^k, of each number.
+LOWEST_BIT = "lowest set bit of "
+# Start of the name of a column with the exponent k of the highest set bit, 2^k, of each number.
+HIGHEST_BIT = "highest set bit of "
+# Name of the column with the durations of calls, in nanoseconds.
 ELAPSED = "elapsed time"
-# Last step of the path at which the order of a dict's keys is an entry.
+# Last step of the path (name of a column) whose entries are the orders of a dict's keys.
 ORDER = "order of keys"
-# Last step of the path at which the exact value of a number is an entry, if no float equals it.
+# Last step of the path (name of a column) whose entries are exact values of numbers that no float
+# equals.
 EXACT = "exact value"
-# The bits of -0.0 as a signed integer, which is the smallest int64.
+# The bits of the float -0.0, read as a signed 64-bit integer. They are the smallest such integer.
 _NEGATIVE_ZERO = np.iinfo(np.int64).min
-# Units of durations: length in nanoseconds, and symbol.
+# Units of durations, as (length in nanoseconds, symbol), longest first.
 _DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 
-# Kind of a step of a path. "root": the outcome itself.
-# "item": item of a list.  "key": value of a dict at a key.  "element": element of a set.
-# "attribute": attribute of an object.  "about": property of the value, such as its length.
-# "form": representation of the value (its type, the order of its keys), which == does not compare.
+# Kind of a step on the path from an outcome to a value inside it. "root": the outcome itself.
+# "item": item of a list. "key": value of a dict at a key. "element": element of a set. "attribute":
+# attribute of an object. "about": property of the value, such as its length. "form": property that
+# == does not compare, such as the type of the value or the order of its keys.
 Step = Literal["root", "item", "key", "element", "attribute", "about", "form"]
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An exception of the mechanism, which counts as an outcome.
+    """An exception of the mechanism. It counts as an outcome.
 
     kind: name of the exception's type, such as `ValueError`.
-    where: file and line that raised the exception, such as `mine.py:12`, or ""; not compared by ==.
+    where: file and line that raised the exception, such as `mine.py:12`; "" if unknown. Not
+    compared by ==.
     """
 
     kind: str
@@ -61,7 +68,7 @@ class Raised:
 
     @property
     def words(self) -> str:
-        """The exception in one line."""
+        """The exception as a text of one line, such as `ValueError: no rows (mine.py:12)`."""
         message = " ".join(self.message.split())
         text = f"{self.kind}: {message}" if message else self.kind
         return f"{text} ({self.where})" if self.where else text
@@ -71,10 +78,10 @@ class Raised:
 class Path:
     """A place in an outcome, such as `output["Escargots"]` or `output[2].age`.
 
-    Two paths with the same name are the same place.
+    Two paths with the same name denote the same place.
 
-    parent: path of the value that contains the value at this path; None for the outcome itself.
-    step: kind of the last step.
+    parent: path of the value that contains the value at this path. None for the outcome itself.
+    step: kind of the last step, such as "key".
     word: text of the last step: an index, a key, an element, an attribute or a property.
     name: text of the whole path.
     depth: number of steps from the outcome.
@@ -101,19 +108,19 @@ class Path:
 
     @property
     def is_in_keys(self) -> bool:
-        """Whether the keys (hashes) of outcomes depend on the entry at this path.
+        """Whether the hash of an outcome depends on its entry at this path.
 
-        True for all paths except the order of a dict's keys. A dict may be made from a set, and the
-        order of a set differs between processes.
+        True for all paths except orders of a dict's keys. A dict may be made from a set, and the
+        order of a set differs from process to process.
         """
         return self.step != "form" or self.word != ORDER
 
     @property
     def tells_by_absence(self) -> bool:
-        """Whether the absence of an entry at this path adds information to the other entries.
+        """Whether it is informative that an outcome has no entry at this path.
 
-        True for keys of dicts and elements of sets. False for items of a list, since the length of
-        the list determines which items are absent.
+        True for keys of dicts and elements of sets. False for items of lists, since the length of a
+        list already shows which items are absent.
         """
         return self.step in ("key", "element")
 
@@ -131,7 +138,8 @@ class Path:
         return Path(self, "about", what)
 
     def form(self, what: str) -> Path:
-        """Return the path of a representation, such as `type`, of the value at this path."""
+        """Return the path of a property that == does not compare, such as `type`, of the value at
+        this path."""
         return Path(self, "form", what)
 
 
@@ -143,9 +151,10 @@ class Column:
     """The entries of all outcomes at one place.
 
     name: name of the place, such as `output`, `output["age"]` or `length of output`.
-    numbers: (outcomes,), the numbers; NaN where the entry is a label.
-    codes: (outcomes,), 0 for a number and k for `labels[k - 1]`; None if all entries are numbers.
-    labels: distinct texts of the entries that are not numbers; a label may be unused.
+    numbers: array (outcomes,) of the entries that are numbers; NaN for an entry that is a text.
+    codes: array (outcomes,): 0 for an entry that is a number, k for the text `labels[k - 1]`. None
+    if all entries are numbers.
+    labels: distinct texts of the entries that are not numbers. Some may be unused.
     """
 
     name: str
@@ -155,20 +164,20 @@ class Column:
 
     @classmethod
     def constant(cls, name: str, entry: str | float, size: int) -> Column:
-        """Return a column of `size` equal entries, as broadcast arrays, which need no memory."""
+        """Return a column with `size` copies of one entry. Its arrays are broadcast, so they use
+        almost no memory."""
         if isinstance(entry, str):
             codes = np.broadcast_to(np.int32(1), size)
             return cls(name, np.broadcast_to(np.float64(np.nan), size), codes, (entry,))
         return cls(name, np.broadcast_to(np.float64(entry), size))
 
     def take(self, index: NDArray[Any] | slice) -> Column:
-        """Return a column of the entries in some rows. index: an index array, a mask or a slice."""
+        """Return a column with the entries of some outcomes. index: index array, mask or slice."""
         codes = None if self.codes is None else self.codes[index]
         return Column(self.name, self.numbers[index], codes, self.labels)
 
     def trimmed(self) -> Column:
-        """Return a column of the same entries without unused labels (texts of entries that are no
-        numbers)."""
+        """Return a column with the same entries, without texts in `labels` that no entry uses."""
         codes, labels = self.codes, self.labels
         if codes is not None and len(codes) > 0:
             used, places = np.unique(codes, return_inverse=True)
@@ -177,28 +186,28 @@ class Column:
         return Column(self.name, self.numbers, codes, labels)
 
     def keys(self) -> KeyArray:
-        """Return 64-bit keys (hashes) of the entries, shape (outcomes,). Callers must not change
-        the array.
+        """Return a 64-bit hash of each entry, shape (outcomes,). Callers must not change the array.
 
-        Equal entries have equal keys, but the keys of 0.0 and -0.0 differ.
+        Equal entries have equal hashes, except that 0.0 and -0.0 differ.
         """
         has_more = self.codes is not None and 0 < len(self.codes) < len(self.labels)
         column = self.trimmed() if has_more else self
         return entry_keys(column.numbers, column.codes, label_keys(column.labels))
 
     def word(self, row: int) -> str:
-        """Return the entry of one outcome as a text. row: number of the outcome, from 0."""
+        """Return the entry of one outcome as a text. row: index of the outcome."""
         code = 0 if self.codes is None else int(self.codes[row])
         return self.labels[code - 1] if code else entry_word(float(self.numbers[row]))
 
 
 def quoted(text: str) -> str:
-    """Return a string in double quotes on one line; different strings give different results."""
+    """Return a string in double quotes on one line. Different strings give different results."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def number_word(number: float) -> str:
-    """Return the shortest decimal text that reads as a number; integers have no decimal point."""
+    """Return the shortest text that Python reads as the given number. Integers are written without
+    a decimal point."""
     if number.is_integer() and abs(number) < 1e15:
         return str(int(number))
     return repr(number)
@@ -210,9 +219,10 @@ def entry_word(number: float) -> str:
 
 
 def number_writer(name: str) -> Callable[[float], str]:
-    """Return the function that turns a number of the column `name` into a text.
+    """Return a function that converts a number in a column to a text. name: name of the column.
 
-    The text of 5 is `2^5` in columns of bits, `5 ns` in the column of durations, and else `5`.
+    The number 5 becomes `2^5` in columns of bits, `5 ns` in the column of durations, and `5` in
+    other columns.
     """
     if name == ELAPSED:
         return duration_word
@@ -222,15 +232,16 @@ def number_writer(name: str) -> Callable[[float], str]:
 
 
 def duration_word(nanoseconds: float) -> str:
-    """Return a duration in the largest unit that it reaches: 210000 as `210 µs`."""
+    """Return a duration as a text in the largest unit in which it is at least 1, such as `210 µs`
+    for 210,000."""
     scale, unit = next((one for one in _DURATIONS if abs(nanoseconds) >= one[0]), (1.0, "ns"))
     return f"{number_word(nanoseconds / scale)} {unit}"
 
 
 def is_negative_zero(numbers: FloatArray) -> NDArray[np.bool_] | None:
-    """Return a mask of the numbers that are -0.0; None if there is no -0.0.
+    """Return a mask of the numbers that are -0.0; None if none of them is.
 
-    The usual case, None, takes one pass over the numbers and no memory.
+    Most arrays contain no -0.0. For them, one pass finds that out, and no mask is made.
     """
     bits = numbers.view(np.int64)
     if not len(bits) or bits.min() > _NEGATIVE_ZERO:
@@ -252,11 +263,12 @@ def kinds_of(column: Column) -> Column:
 
 
 def kind_word(label: str) -> str:
-    """Return the kind of a label (the text of an entry that is no number): `a string` for a quoted
-    string, or the label itself.
+    """Return the kind of an entry that is not a number, such as `a string` for `'a'`.
 
-    `None`, `NaN`, `absent`, exceptions and containers are kinds of their own. All other labels,
-    such as dates, share the kind `a value of another kind`.
+    `None`, `NaN`, `absent`, exceptions and containers are kinds of their own, so they are returned
+    unchanged. All other values, such as dates, share the kind `a value of another kind`.
+
+    label: text of the entry.
     """
     if label.startswith(("'", '"')):
         return "a string"
@@ -265,7 +277,7 @@ def kind_word(label: str) -> str:
 
 
 def join(columns: Sequence[Column]) -> Column:
-    """Return one column with the entries of several columns of the same name."""
+    """Return one column with the entries of several columns of the same name, in their order."""
     numbers = np.concatenate([column.numbers for column in columns])
     if all(column.codes is None for column in columns):
         return Column(columns[0].name, numbers)
@@ -277,11 +289,12 @@ def join(columns: Sequence[Column]) -> Column:
 def recoded(
     known: dict[str, int], labels: Iterable[str], codes: CodeArray | None, size: int
 ) -> CodeArray:
-    """Return the codes of a column, changed to refer to the labels in `known` instead of `labels`.
+    """Return the codes of a column after its list of labels is replaced by `known`, which several
+    columns share. A label is a text that stands for an entry that is not a number.
 
-    known: label (text of an entry that is no number) -> code, from 1; labels that are missing are
-        added.
-    codes: codes that refer to `labels`; None for `size` numbers, whose codes are 0.
+    known: maps a label to its new code, from 1. Labels of the column that are missing are added.
+    labels: the column's own labels. Its code k stands for label number k, from 1.
+    codes: the column's own codes, 0 for a number. None if all of its `size` entries are numbers.
     """
     places = [0, *(known.setdefault(label, len(known) + 1) for label in labels)]
     if codes is None:
@@ -290,31 +303,33 @@ def recoded(
 
 
 def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) -> KeyArray:
-    """Return the 64-bit keys (hashes) of entries, shape (entries,).
+    """Return a 64-bit hash of each entry, shape (entries,).
 
-    numbers, codes: entries, as in `Column`.
-    known: keys of the labels, from `label_keys`.
+    numbers, codes: the entries, as in `Column`.
+    known: hashes of the column's labels, from `label_keys`.
     """
     keys = numbers.view(np.uint64)
     return keys if codes is None else np.where(codes > 0, known[codes], keys)
 
 
 def label_keys(labels: Iterable[str]) -> KeyArray:
-    """Return an array with the 64-bit key (hash) of label number k, from 1, at index k, and 0
-    (unused) at index 0."""
+    """Return an array with 0 at index 0 (unused), and at index k the 64-bit hash of the text number
+    k, from 1."""
     return np.array([0, *map(text_key, labels)], dtype=np.uint64)
 
 
 def text_key(text: str) -> int:
-    """Return a 64-bit key (hash) of a text. It is the same in every process."""
+    """Return a 64-bit hash of a text. It is the same in every process."""
     data = text.encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
 def mix(keys: KeyArray) -> KeyArray:
-    """Scramble 64-bit keys in place by the finaliser of SplitMix64, and return them.
+    """Scramble 64-bit hashes in place, by the last step of the random generator SplitMix64. Return
+    the array.
 
-    Sums of scrambled keys rarely collide; sums of unscrambled keys of similar numbers may.
+    Hashes are added up later. Sums of scrambled hashes rarely collide; without scrambling, sums of
+    hashes of similar numbers may collide.
     """
     shifted = keys >> np.uint64(30)
     keys ^= shifted
@@ -326,10 +341,8 @@ def mix(keys: KeyArray) -> KeyArray:
 
 
 def find(keys: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the index of each wanted key (hash) in the sorted array `keys`.
-
-    A key that is not in `keys` gets the index `len(keys)`.
-    """
+    """Return the index of each wanted hash in the sorted array `keys`; `len(keys)` for a hash that
+    it does not contain."""
     if len(keys) == 0:
         return np.zeros(len(wanted), dtype=np.intp)
     place = np.searchsorted(keys, wanted)

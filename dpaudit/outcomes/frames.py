@@ -1,9 +1,9 @@
-"""Turn data frames, series and Arrow tables into plain values.
+"""Convert data frames, series and Arrow tables to plain Python values.
 
-Processes that draw also run this file, so it works in Python 3.8 and imports nothing of dpaudit.
-These processes send objects of pandas, Polars and Arrow as `Frame` and `Series`, so that the
-auditing process does not need these libraries. This module does not import the libraries either: a
-mechanism that returns their objects has already imported them.
+This file also runs in the processes that call the mechanism, so it works in Python 3.8 and imports
+nothing of dpaudit. These processes send objects of pandas, Polars and Arrow as `Frame` and
+`Series`, so that the auditing process does not need these libraries. This module does not import
+the libraries either: a mechanism that returns their objects has already imported them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SERIES = {
 
 
 class Frame:
-    """A data frame as plain values.
+    """A data frame, converted to plain Python values.
 
     word: type of the data frame in words, such as `a DataFrame`.
-    columns: name of a column -> its entries. The entries are a list, or a dict (index -> entry) if
-        the data frame has an index other than 0, 1, 2, ...
+    columns: maps the name of a column to its values. The values are a list. If the data frame has
+    an index other than 0, 1, 2, ..., they are a mapping from index to value instead.
     """
 
     def __init__(self, word: str, columns: dict[Any, Entries]) -> None:
@@ -44,10 +44,11 @@ class Frame:
 
 
 class Series:
-    """A series as plain values.
+    """A series, converted to plain Python values.
 
     word: type and dtype in words, such as `Series of int64`.
-    entries: entries of the series, in the form of a column of `Frame`.
+    entries: list of the values. If the series has an index other than 0, 1, 2, ..., a mapping from
+    index to value instead.
     """
 
     def __init__(self, word: str, entries: Entries) -> None:
@@ -66,8 +67,8 @@ def is_series(kind: type) -> bool:
 
 
 def as_frame(value: Any) -> Frame:
-    """Return a data frame or an Arrow table as a `Frame` (plain values by column). Repeated names
-    of columns get a number."""
+    """Convert a data frame or an Arrow table to a `Frame` (plain values by column). If two columns
+    have the same name, a number is added to the second name."""
     library = _library(type(value), _FRAMES)
     if library == "pandas":
         keys = _distinct(value.columns.tolist())
@@ -85,7 +86,7 @@ def as_frame(value: Any) -> Frame:
 
 
 def as_series(value: Any) -> Series:
-    """Return a series, an index or an Arrow array as a `Series` (plain values)."""
+    """Convert a series, an index or an Arrow array to a `Series` (plain values)."""
     library, name = _library(type(value), _SERIES), type(value).__qualname__
     if library == "pandas":
         return Series(f"{name} of {value.dtype}", _entries(value))
@@ -97,10 +98,8 @@ def as_series(value: Any) -> Series:
 
 
 def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
-    """Return (kind, plain parts) of a time stamp, a duration or a missing value of pandas.
-
-    The kind is "moment", "duration" or "missing". Return None for any other value.
-    """
+    """Return (kind, plain values that describe it) for a time stamp, a duration or a missing value
+    of pandas. The kind is "moment", "duration" or "missing". Return None for any other value."""
     pandas = sys.modules.get("pandas")
     name = type(value).__name__
     missing = () if pandas is None else (getattr(pandas, "NA", None), getattr(pandas, "NaT", None))
@@ -116,11 +115,11 @@ def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
 
 
 def content(value: Any) -> bytes:
-    """Return bytes that change when a value changes.
+    """Return bytes by which a change of a value is noticed.
 
-    For a pandas object, the bytes are names, types and hashes of the rows, since the pickle of a
-    pandas object changes when the object is read (pandas caches results). For any other value, the
-    bytes are the pickle. Raises the errors of hashing or pickling.
+    For a pandas object, they consist of names, types and hashes of the rows. Its pickle would not
+    do: it changes even when the object is only read, since pandas caches results. For any other
+    value, they are the pickle. Raises the exceptions of hashing or pickling.
     """
     kind = type(value)
     if "pandas" not in (_library(kind, _FRAMES), _library(kind, _SERIES)):
@@ -133,9 +132,10 @@ def content(value: Any) -> bytes:
 
 
 def _library(kind: type, names: dict[str, list[str]]) -> str | None:
-    """Return the name of the library that defines a type; None for a type not in `names`.
+    """Return the name of the library that defines a class or one of its bases; None if that is no
+    class in `names`.
 
-    names: name of a library -> names of its classes; subclasses count, too.
+    names: maps the name of a library to the names of its classes.
     """
     for library, classes in names.items():
         module: Any = sys.modules.get(library)
@@ -158,8 +158,8 @@ def _entries(series: Any) -> Entries:
 
 
 def _distinct(keys: list[Any]) -> list[Any]:
-    """Return keys in which a repeated key is replaced by (key, number of earlier copies), so that
-    no two are equal."""
+    """Return keys without duplicates: a key that occurred n times before is replaced by (key,
+    n)."""
     if len(set(keys)) == len(keys):
         return keys
     seen: Counter[Any] = Counter()

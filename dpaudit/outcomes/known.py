@@ -1,9 +1,9 @@
-"""Find outcomes among known outcomes, by exact values or by intervals (bands) of their numbers.
+"""Find the outcomes of a table among known outcomes.
 
-An outcome is found by its key (64-bit hash) or, if every column has few distinct entries, by small
-integers, which takes less than half of the time: each column maps its entries to 0, 1, 2, ...
-(`Alphabet`), and tables map the combinations of these integers to known outcomes. `Bands` replaces
-each number by the interval that contains it, so that sequences of numbers can be compared.
+An outcome is found by its 64-bit hash, or, if every column has few distinct entries, in less than
+half of the time by small integers: `Alphabet` maps the entries of each column to 0, 1, 2, ..., and
+tables map combinations of these integers to known outcomes. `Bands` first replaces each number by
+the interval that contains it, so that outcomes with numbers in the same intervals count as equal.
 """
 
 from __future__ import annotations
@@ -33,29 +33,32 @@ from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 PlaceArray = NDArray[np.intp]
 Symbols = NDArray[np.uint8]
 Tables = tuple[NDArray[np.int32] | None, ...]
-# One step in which `Alphabet` maps numbers to small integers: a comparison such as `np.greater`,
-# the number to compare with, and the integer that is added, modulo 256, where it is true.
+# One step by which `Alphabet` maps numbers to small integers: (comparison, such as `np.greater`;
+# number to compare with; integer to add, modulo 256, if the comparison is true).
 Rise = tuple[np.ufunc, float, np.uint8]
 
-# Prefix of the label of a band.
+# Start of the text that names an interval of numbers, such as `number < 3`.
 BAND = "number "
-# Small integers are used if each column has at most 8 distinct entries, ...
+# Outcomes are found by small integers only if each column has at most this number of distinct
+# entries.
 _FEW = 8
-# ... and if there are at most 2^60 combinations of entries, which can be numbered with 64 bits.
+# Outcomes are found by small integers only if there are at most this number of combinations of
+# entries, so that 64 bits can number them.
 _COMBINATIONS = 1 << 60
-# Limit of the size of a table of combinations, in entries of 4 bytes (1 MiB in all).
+# Largest number of combinations of entries in one table. With 4 bytes each, a table takes at most 1
+# MiB.
 _TABLE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
-    """A function from a table of outcomes to a table in which numbers of some columns are replaced
-    by the labels of intervals (bands), such as `number < 3`. It can be pickled.
+    """A function that takes a table of outcomes and returns a table in which numbers are replaced
+    by texts that name intervals (bands), such as `number < 3`. It can be pickled.
 
     names: names of the columns whose numbers are replaced.
     alone: numbers that are not replaced.
-    edges: (bands - 1,), boundaries of the intervals, rising; a number equal to an edge is in the
-        band above the edge.
+    edges: boundaries of the intervals, rising. A number that equals a boundary belongs to the
+    interval above it.
     """
 
     names: frozenset[str]
@@ -63,8 +66,8 @@ class Bands:
     edges: tuple[float, ...]
 
     def __call__(self, outcomes: Outcomes) -> Outcomes:
-        """Return the outcomes with labels of bands (intervals) instead of numbers. Columns of
-        representations (types, signs of zero, orders of keys) are left out."""
+        """Return the outcomes with intervals in place of numbers. Properties that == does not
+        compare (types, signs of zero, orders of keys) are left out."""
         outcomes = outcomes.plain()
         if isinstance(outcomes, TimedOutcomes):
             return TimedOutcomes(self(outcomes.outcomes), outcomes.nanoseconds)
@@ -97,7 +100,8 @@ class Bands:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the bands (intervals of numbers), from the lowest band to the highest."""
+        """The texts that name the intervals, such as `number < 3`, from the lowest interval to the
+        highest."""
         words = [number_word(edge) for edge in self.edges]
         inner = [f"{BAND}{low} to {high}" for low, high in pairwise(words)]
         return (f"{BAND}< {words[0]}", *inner, f"{BAND}≥ {words[-1]}")
@@ -105,13 +109,14 @@ class Bands:
     def _in_bands(
         self, numbers: FloatArray, codes: CodeArray | None, labels: int
     ) -> tuple[FloatArray, CodeArray]:
-        """Return the numbers and codes of a column after its numbers are replaced by bands
-        (intervals).
+        """Return (numbers, codes) of a column after its numbers are replaced by texts that name
+        intervals.
 
-        numbers, codes: as in `Column`.
-        labels: number of labels that the column has already; codes of bands follow their codes.
+        numbers, codes: the column's numbers and codes, as in `Column`.
+        labels: number of texts that the column has already. The codes of the intervals come after
+        their codes.
         """
-        # Sums of bytes instead of np.where, which takes four times as long on random entries.
+        # Masks are added up as bytes. np.where would take four times as long on random entries.
         own = np.zeros(len(numbers), dtype=np.uint8)
         is_true = np.empty(len(numbers), dtype=bool)
         for place, number in enumerate(self.alone, 1):
@@ -133,14 +138,14 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """A map from the entries of a column to small integers.
+    """A function that maps the entries of a column to small integers.
 
-    The integer of an entry is its index in `values`; for any other entry it is `len(values)`.
+    An entry is mapped to its index in `values`. Any other entry is mapped to `len(values)`.
 
     name: name of the column.
-    values: distinct entries: numbers and labels.
-    bands: map that is applied to the entries first, so that `values` holds labels of bands; None:
-        entries are used as they are.
+    values: distinct entries of the column: numbers, and texts for other values.
+    bands: function that first replaces numbers by texts that name intervals. None to use the
+    entries as they are.
     """
 
     name: str
@@ -149,7 +154,8 @@ class Alphabet:
 
     @classmethod
     def of(cls, column: Column) -> Alphabet:
-        """Return the alphabet of all entries of a column: numbers in rising order, then labels."""
+        """Return the `Alphabet` of all entries of a column: its `values` are the numbers, rising,
+        then the texts."""
         if column.codes is None:
             return cls(column.name, tuple(np.unique(column.numbers).tolist()))
         numbers = np.unique(column.numbers[column.codes == 0]).tolist()
@@ -157,15 +163,15 @@ class Alphabet:
         return cls(column.name, (*numbers, *(column.labels[code - 1] for code in used)))
 
     def through(self, bands: Bands) -> Alphabet:
-        """Return an alphabet that applies `bands` to entries before it maps them to integers; this
-        alphabet if `bands` does not change its column."""
+        """Return an `Alphabet` that applies `bands` to entries before it maps them to integers.
+        Return this one if `bands` does not change its column."""
         return replace(self, bands=bands) if self.name in bands.names else self
 
     def __call__(self, column: Column) -> Symbols:
         """Return the small integer of each entry of a column, shape (outcomes,)."""
         many = len(self.values)
         known, lowest, steps = _reading(self)
-        # Sums of bytes modulo 256 take a fifth of the time of np.where.
+        # Masks are added up as bytes, modulo 256. That takes a fifth of the time of np.where.
         found = np.full(len(column.numbers), lowest, dtype=np.uint8)
         is_true = np.empty(len(found), dtype=bool)
         as_bytes = is_true.view(np.uint8)
@@ -174,7 +180,8 @@ class Alphabet:
             np.multiply(as_bytes, rise, out=as_bytes)
             found += as_bytes
         if column.codes is not None:
-            # A label has the number NaN, for which all comparisons are false.
+            # An entry that is a text has NaN as its number, for which all comparisons are false. So
+            # its integer is added here.
             own = [known.get(label, 0) - lowest for label in column.labels]
             found += np.array([0, *own]).astype(np.uint8).take(column.codes)
         return np.subtract(np.uint8(many), found, out=found)
@@ -182,12 +189,12 @@ class Alphabet:
 
 @lru_cache(maxsize=1024)  # the same alphabets read every block of draws
 def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
-    """Return (known, start, steps), from which the small integer of each entry of a column is
-    computed. They give r = len(values) - (integer of the entry).
+    """Return (known, start, steps), from which `Alphabet` computes the integer of each entry. They
+    give r, which is `len(values)` minus the integer.
 
-    known: entry -> r; used for labels.
+    known: maps an entry to r; used for texts.
     start: r of a number for which no comparison in `steps` is true.
-    steps: comparisons of a number with an edge or a value; each true comparison adds to r.
+    steps: comparisons of a number with another number; each true comparison adds to r.
     """
     known = {value: len(own.values) - place for place, value in enumerate(own.values)}
     if own.bands is None:
@@ -206,11 +213,11 @@ def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """A set of known outcomes. `places` returns the index of each outcome of a table among them.
+    """A set of known outcomes, among which `places` finds the outcomes of a table.
 
-    keys: (known,), the keys of the known outcomes, rising.
-    entries: finds outcomes by small integers, which is faster; None: outcomes are found by keys.
-    bands: map that is applied to an outcome before the search; None: no map is applied.
+    keys: 64-bit hashes of the known outcomes, rising.
+    entries: finds outcomes by small integers, which is faster. None to find outcomes by hashes.
+    bands: function that is applied to outcomes before they are looked for. None to apply none.
     """
 
     keys: KeyArray
@@ -219,23 +226,19 @@ class Known:
 
     @classmethod
     def of(cls, keys: KeyArray, outcomes: Outcomes) -> Known:
-        """Return a `Known` that finds outcomes among the given outcomes. keys: 64-bit hashes of
-        these outcomes, rising."""
+        """Return a `Known` that finds outcomes among the given outcomes. keys: 64-bit hashes of the
+        given outcomes, rising."""
         return cls(keys, Entries.of(outcomes))
 
     def through(self, bands: Bands) -> Known:
-        """Return a `Known` that applies `bands` to outcomes before it looks for them.
-
-        The known outcomes already have bands (intervals) instead of numbers.
-        """
+        """Return a `Known` that applies `bands` to outcomes before it looks for them. In the known
+        outcomes, numbers must already be replaced by intervals."""
         entries = None if self.entries is None else self.entries.through(bands)
         return Known(self.keys, entries, bands)
 
     def places(self, outcomes: Outcomes) -> PlaceArray:
-        """Return the index of each outcome among the known outcomes, shape (outcomes,).
-
-        An unknown outcome gets the index `len(keys)`.
-        """
+        """Return the index of each outcome among the known outcomes, shape (outcomes,). An unknown
+        outcome gets the index `len(keys)`."""
         found = None if self.entries is None else self.entries.places(outcomes)
         if found is not None:
             return found
@@ -244,25 +247,28 @@ class Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Known outcomes of one shape, with few distinct entries in each column.
+    """Known outcomes that are found by small integers. They have one shape, and few distinct
+    entries in each column.
 
-    columns: for each column, the map from its entries to small integers.
+    columns: for each column, the function that maps its entries to small integers.
     fixed: entries that all known outcomes share.
-    symbols: (columns with at least two distinct entries, known), integers of the known outcomes.
+    symbols: integers of the known outcomes, one row for each column with at least two distinct
+    entries.
     """
 
     columns: tuple[Alphabet, ...]
     fixed: tuple[tuple[Path, str | float], ...]
     symbols: Symbols
-    # The result of `_tables` as the only item of a list; the list is empty until the first call.
+    # Cache of the result of `_tables`: a list that contains only this result; empty before the
+    # first call.
     _made: list[Tables] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def of(cls, known: Outcomes) -> Entries | None:
-        """Return an `Entries` that finds outcomes among known outcomes by small integers; None if
-        small integers cannot represent the known outcomes.
+        """Return an `Entries` that finds outcomes among the known outcomes by small integers.
 
-        They cannot if the outcomes have several shapes, too many combinations of entries, or -0.0.
+        Return None if that is impossible: if the known outcomes differ in shape, have too many
+        combinations of entries, or contain -0.0.
         """
         if not isinstance(known, Table) or known.size == 0 or _has_signs(known):
             return None
@@ -285,10 +291,11 @@ class Entries:
         return replace(self, columns=tuple(one.through(bands) for one in self.columns))
 
     def places(self, outcomes: Outcomes) -> PlaceArray | None:
-        """Return the index of each outcome among the known outcomes, shape (outcomes,).
+        """Return the index of each outcome among the known outcomes, shape (outcomes,). An unknown
+        outcome gets the number of known outcomes as its index.
 
-        An unknown outcome gets the number of known outcomes as its index. Returns None if the
-        outcomes must be found by keys: they have another shape, more labels than outcomes, or -0.0.
+        Return None if outcomes must be found by hashes: they have another shape, contain -0.0, or
+        have more distinct texts than there are outcomes.
         """
         if not isinstance(outcomes, Table) or _fixed(outcomes) != self.fixed:
             return None
@@ -316,22 +323,22 @@ class Entries:
 
     @property
     def _has_spare(self) -> bool:
-        """Whether, in each column, one integer more than the number of known entries is used: it
-        stands for all unknown entries.
+        """Whether each column uses one further integer, which stands for all unknown entries.
 
-        True if the combinations of entries do not fit into one table. With the further integers,
+        True if the combinations of entries do not fit into one table. With the further integer,
         `places` needs no mask of unknown outcomes.
         """
         return math.prod(len(one.values) for one in self.columns) > _TABLE
 
     def _tables(self) -> Tables:
-        """Return a table (or None) for each column with at least two distinct entries.
+        """Return the lookup tables of `places`: an array or None for each column with at least two
+        distinct entries.
 
-        `places` combines the integers of the columns one after the other. Where one more column
-        would make more than `_TABLE` combinations, a table renumbers the combinations so far: each
-        combination of a known outcome gets a number of its own, and all other combinations share
-        the next number. At other columns the table is None. The last table maps combinations to
-        indices of known outcomes.
+        `places` combines the integers of the columns, one column after the other, to the number of
+        a combination. Before a column that would give more than `_TABLE` combinations, a table
+        renumbers the combinations: each combination that occurs in a known outcome gets a number of
+        its own, and all others share the next number. Columns that need no table have None. The
+        last table maps combinations to indices of known outcomes.
         """
         if self._made:
             return self._made[0]
@@ -357,13 +364,13 @@ class Entries:
         return self._made[0]
 
     def __reduce__(self) -> tuple[type[Entries], tuple[object, ...]]:
-        """Leave the tables out of the pickle, since they are much larger than the fields."""
+        """Pickle the fields without the cached tables, which are much larger."""
         return Entries, (self.columns, self.fixed, self.symbols)
 
 
 def _columns(table: Table) -> list[Column]:
-    """Return the columns of a table that determine the keys (64-bit hashes) of its outcomes. The
-    signs of zeros, which keys also depend on, have no column."""
+    """Return the columns on which the 64-bit hashes of outcomes depend. Hashes also depend on the
+    signs of zeros, which are in no column of their own."""
     return [*table.all_columns, *(column for path, column in table.forms if path.is_in_keys)]
 
 
@@ -372,6 +379,6 @@ def _fixed(table: Table) -> tuple[tuple[Path, str | float], ...]:
 
 
 def _has_signs(table: Table) -> bool:
-    """Return whether a table has an entry -0.0. Its key (hash) differs from the key of 0.0,
-    although -0.0 == 0.0."""
+    """Return whether a table contains -0.0. The hash of -0.0 differs from the hash of 0.0, although
+    the two are equal by ==."""
     return any(is_negative_zero(column.numbers) is not None for column in table.all_columns)

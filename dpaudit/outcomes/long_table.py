@@ -1,6 +1,8 @@
-"""Tables of outcomes of different shapes, stored as one list of entries, sorted by path.
+"""Tables of outcomes of different shapes. All entries of a table are stored in one list, sorted by
+path (place in the outcomes).
 
-The memory is proportional to the number of entries, not to rows times columns.
+The memory is proportional to the number of entries. A table with one column per path would need
+rows times columns.
 """
 
 from __future__ import annotations
@@ -37,14 +39,14 @@ RowArray = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """The paths and labels of a long table, and their keys (hashes). All tables made from rows of
-    one table share one vocabulary.
+    """The paths and the texts of entries that a `LongTable` uses, with their 64-bit hashes. All
+    tables made from rows of one table share one vocabulary.
 
     paths: places in outcomes, such as `output[0]`.
-    labels: texts of the entries that are no numbers.
-    index: name of a path -> number of the path.
-    path_keys: (paths,), keys of the names.
-    label_keys: (labels + 1,), keys of the labels by code.
+    labels: texts that stand for entries that are not numbers.
+    index: maps the name of a path to its index in `paths`.
+    path_keys: hashes of the names of the paths, shape (paths,).
+    label_keys: hashes of the labels; label number k, from 1, is at index k. Shape (labels + 1,).
     """
 
     paths: tuple[Path, ...]
@@ -63,11 +65,14 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongTable(Outcomes):
-    """Outcomes as a list of entries, with at most one entry per path and row.
+    """Outcomes of different shapes as one list of entries, with at most one entry for each outcome
+    and each path (place in the outcomes).
 
-    offsets: (paths + 1,); path number p has the entries `offsets[p]:offsets[p + 1]`.
-    rows: (entries,), the row (number of the outcome) of each entry.
-    numbers, codes: (entries,), as in `Column`; codes refer to the labels of the vocabulary.
+    offsets: the entries `offsets[p]:offsets[p + 1]` belong to path number p, from 0. Shape (paths +
+    1,).
+    rows: index of the outcome of each entry, shape (entries,).
+    numbers, codes: the entries, shape (entries,), as in `Column`. Codes refer to the labels of the
+    vocabulary.
     size: number of outcomes.
     """
 
@@ -98,8 +103,9 @@ class LongTable(Outcomes):
         return int(np.count_nonzero(self._counts()))
 
     def _counts(self) -> IntArray:
-        """Return the number of entries at each path (place in outcomes), shape (paths,); 0 for
-        paths of representations, such as `type of output`."""
+        """Return the number of outcomes that have an entry at each path (place in the outcomes),
+        shape (paths,). Paths of properties that == does not compare, such as `type of output`,
+        count 0."""
         is_form = [path.step == "form" for path in self.vocabulary.paths]
         return np.where(is_form, 0, np.diff(self.offsets))
 
@@ -114,8 +120,8 @@ class LongTable(Outcomes):
         return self.numbers[self.offsets[place] : self.offsets[place + 1]]
 
     def _forms(self) -> list[Path]:
-        """Return the paths of representations (properties that == does not compare, such as a type)
-        in which entries differ that are equal otherwise."""
+        """Return the paths of the properties that distinguish outcomes that are equal by ==, such
+        as `type of output[0]` if one outcome contains 1 there and another one 1.0."""
         counts, paths = np.diff(self.offsets), self.vocabulary.paths
         forms = [
             path for path, many in zip(paths, counts, strict=True) if path.step == "form" and many
@@ -123,8 +129,11 @@ class LongTable(Outcomes):
         return [path for path in forms[:WIDEST] if not self._is_common(path)]
 
     def _is_common(self, path: Path) -> bool:
-        """Return whether all values have the same representation. path: path of the representation,
-        such as `type of output[0]`; its parent is the path of the values."""
+        """Return whether a property that == does not compare, such as the type, is the same for all
+        values at a place.
+
+        path: path of the property, such as `type of output[0]`.
+        """
         place = self.vocabulary.index[path.name]
         inside = slice(self.offsets[place], self.offsets[place + 1])
         codes, numbers = self.codes[inside], self.numbers[inside]
@@ -143,21 +152,22 @@ class LongTable(Outcomes):
         return LongTable(self.vocabulary, offsets, rows, numbers, codes, self.size)
 
     def _telling(self) -> list[str]:
-        """Return the names of the columns to learn from: columns of the paths (places in outcomes)
-        that the most outcomes have."""
+        """Return the names of the columns from which events are learned: the columns in which the
+        most outcomes have an entry."""
         counts = self._counts()
         often = np.argsort(-counts, kind="stable")[:WIDEST]
         often = np.sort(often[counts[often] > 1])
-        # Entries of outcomes come before their properties, such as lengths.
+        # Values come before their properties, such as lengths.
         paths = sorted(often.tolist(), key=lambda one: self.vocabulary.paths[one].step == "about")
         names = [name for place in paths for name in self._telling_of(place)]
         return names or [self.vocabulary.paths[0].name]
 
     def _telling_of(self, place: int) -> Iterator[str]:
-        """Yield the name of the column of a path if its entries differ, and the name of the column
-        of the kinds of its entries, such as `a string`, if the kinds differ.
+        """Yield the name of the column at a path (place in the outcomes) if its entries differ.
+        Then yield the name of the column with the kinds of these entries, such as `a string`, if
+        the kinds differ.
 
-        place: number of the path.
+        place: index of the path in the vocabulary.
         """
         inside = slice(self.offsets[place], self.offsets[place + 1])
         codes, path = self.codes[inside], self.vocabulary.paths[place]
@@ -179,7 +189,8 @@ class LongTable(Outcomes):
         return Column.constant(name, ABSENT, self.size) if place is None else self.at(place)
 
     def at(self, place: int) -> Column:
-        """Return the column of one path. place: number of the path."""
+        """Return the column at one path (place in the outcomes). place: index of the path in the
+        vocabulary."""
         inside = slice(self.offsets[place], self.offsets[place + 1])
         rows, codes, path = self.rows[inside], self.codes[inside], self.vocabulary.paths[place]
         numbers = np.full(self.size, np.nan)
@@ -190,7 +201,8 @@ class LongTable(Outcomes):
         used, local = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
         labels = (ABSENT, *(self.vocabulary.labels[code - 1] for code in used if code))
         every = np.ones(self.size, dtype=np.int32)
-        # If there are numbers, their code 0 is the first code in use.
+        # Code 1 stands for `absent`, so the used labels get codes from 2. `local` counts them from
+        # 0, or from 1 if there are numbers, whose code is 0.
         every[rows] = np.where(codes > 0, local + (2 if used[:1].any() else 1), 0)
         return Column(path.name, numbers, every, labels)
 
@@ -260,7 +272,8 @@ class LongTable(Outcomes):
 
 
 class NamedColumns(Sequence[Column]):
-    """A sequence of columns of a table. Each column is made when it is accessed."""
+    """A sequence of columns of a table, given by their names. Each column is computed only when it
+    is accessed."""
 
     def __init__(self, table: Outcomes, names: list[str]) -> None:
         self._table, self._names = table, names
@@ -279,7 +292,8 @@ class NamedColumns(Sequence[Column]):
 
 
 def at(rows: RowArray | None, place: Sequence[int] | IntArray) -> RowArray:
-    """Return `rows[place]`, where None as `rows` stands for all rows 0, 1, 2, ..."""
+    """Return the row numbers at some places of `rows`. If `rows` is None, which stands for all rows
+    0, 1, 2, ..., these are the places themselves."""
     places = np.asarray(place, dtype=np.int32)
     return places if rows is None else rows[places]
 
@@ -289,8 +303,9 @@ class Part:
     """The entries of some outcomes at one place.
 
     path: the place.
-    rows: (entries,), the row of each entry; None for all rows.
-    numbers, codes, labels: as in `Column`.
+    rows: index of the outcome of each entry, shape (entries,). None if every outcome has an entry,
+    in order.
+    numbers, codes, labels: the entries, as in `Column`.
     """
 
     path: Path
@@ -301,8 +316,8 @@ class Part:
 
 
 def long_table(parts: Sequence[Part], size: int) -> LongTable:
-    """Return a long table (one list of entries, sorted by path) of the entries in `parts`. size:
-    number of outcomes."""
+    """Return a `LongTable` of the entries in several parts. Each part contains the entries of some
+    outcomes at one place. size: number of outcomes."""
     paths = {part.path.name: part.path for part in parts}
     places = {name: place for place, name in enumerate(paths)}
     known: dict[str, int] = {}
@@ -325,7 +340,7 @@ def long_table(parts: Sequence[Part], size: int) -> LongTable:
 
 
 def lengthened(table: Outcomes) -> LongTable:
-    """Return the outcomes of a `Table` or `LongTable` as a `LongTable`."""
+    """Return a `LongTable` with the outcomes of a `Table` or a `LongTable`."""
     if isinstance(table, LongTable):
         return table
     if not isinstance(table, Table):
@@ -337,7 +352,7 @@ def lengthened(table: Outcomes) -> LongTable:
 
 
 def _where_there(path: Path, column: Column) -> Part:
-    """Return the entries of a column as a `Part`, without the entries `ABSENT`."""
+    """Return the entries of a column, except entries equal to `absent`, as a `Part`."""
     if column.codes is None or ABSENT not in column.labels:
         return Part(path, None, column.numbers, column.codes, column.labels)
     rows = np.flatnonzero(column.codes != column.labels.index(ABSENT) + 1).astype(np.int32)
@@ -345,7 +360,7 @@ def _where_there(path: Path, column: Column) -> Part:
 
 
 def joined(tables: Sequence[LongTable]) -> LongTable:
-    """Return one long table with the outcomes of several tables, one table after the other."""
+    """Return one `LongTable` with the outcomes of several tables, in the order of the tables."""
     paths: dict[str, Path] = {}
     for table in tables:
         paths.update((path.name, path) for path in table.vocabulary.paths if path.name not in paths)

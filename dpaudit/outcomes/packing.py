@@ -1,4 +1,5 @@
-"""Convert tables of outcomes to plain arrays and back, for files: exact, and without pickles."""
+"""Convert tables of outcomes to plain arrays for files, and back. The conversion is exact and uses
+no pickles."""
 
 from __future__ import annotations
 
@@ -15,15 +16,16 @@ from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# A path as a list of its steps, from the outcome on: [["root", "output"], ["item", "2"]].
+# Type of a path (place in an outcome), written as the list of its steps. `output[2]` is [["root",
+# "output"], ["item", "2"]].
 _Steps = list[list[Any]]
-# Names of the fields of a long table that are arrays.
+# Names of those fields of a `LongTable` that are arrays.
 _LONG = ("offsets", "rows", "numbers", "codes")
 
 
 def pack(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
-    """Return a table of outcomes as arrays of numbers, by name. `unpack` reverses this without
-    loss."""
+    """Convert a table of outcomes to arrays of numbers. Return a mapping from name to array.
+    `unpack` makes an equal table from it."""
     match outcomes:
         case TimedOutcomes(outcomes=inner, nanoseconds=nanoseconds):
             return {**pack(inner), "nanoseconds": nanoseconds}
@@ -35,7 +37,7 @@ def pack(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
 
 
 def unpack(arrays: Arrays) -> Outcomes:
-    """Return the table from which `pack` made these arrays."""
+    """Return the table of outcomes from which `pack` made the given arrays."""
     if "nanoseconds" in arrays:
         inner = {name: one for name, one in arrays.items() if name != "nanoseconds"}
         return TimedOutcomes(unpack(inner), arrays["nanoseconds"])
@@ -117,5 +119,6 @@ def _path(steps: _Steps) -> Path:
 
 
 def _encoded(words: Any) -> NDArray[np.uint8]:
-    # JSON in ASCII represents every float and every string, including lone surrogates.
+    # JSON with ASCII characters only represents every string, also one that cannot be encoded in
+    # UTF-8 (lone surrogates), and every float without loss.
     return np.frombuffer(json.dumps(words).encode("ascii"), dtype=np.uint8)

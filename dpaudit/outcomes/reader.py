@@ -1,8 +1,9 @@
-"""`Reader`: collects the entries of raw outputs, place by place, and makes the table of outcomes.
+"""`Reader`: collects the entries of raw outputs, one place in the outputs after the other, and
+makes a table of them.
 
 The functions in `dpaudit.outcomes.reading` read the values of each type and add entries to a
-`Reader`. Two parameters occur in most methods: `rows` are the numbers of the outcomes that have the
-place, (rows,), None for all outcomes; `values` has the value of each of these outcomes.
+`Reader`. Most methods have two parameters in common. `rows`: indices of the outcomes that have the
+place; None for all outcomes. `values`: value of each of these outcomes at the place.
 """
 
 from __future__ import annotations
@@ -33,14 +34,19 @@ from dpaudit.outcomes.scalars import (
 )
 from dpaudit.outcomes.tables import Outcomes, Table
 
-# Matrices are transposed 4,096 rows at a time (1,024 rows if there are more than 24 columns), so
-# that these rows stay in the processor's cache.
-_PIECE, _PIECE_OF_WIDE, _WIDE = 4_096, 1_024, 24
-# An output may have at most 100,000 entries at all depths together, since many are kept in memory.
+# A matrix is transposed in blocks of this number of rows, which fit into the processor's cache.
+_PIECE = 4_096
+# Number of rows of a block if the matrix has more than `_WIDE` columns.
+_PIECE_OF_WIDE = 1_024
+# A matrix with more columns than this is transposed in smaller blocks.
+_WIDE = 24
+# Largest number of entries of one output, at all depths together. Larger outputs are refused, since
+# many outputs are kept in memory.
 MOST = 100_000
-# In this limit, 8 characters or bytes of a string count as one entry.
+# This number of characters or bytes of a string counts as one entry.
 _CHARACTERS = 8
-# `checked_length` looks at 100 levels of containers; `reading` accepts at most 50 levels.
+# `checked_length` counts the entries of containers that are nested up to this depth. Deeper outputs
+# are refused when they are read, which accepts 50 levels.
 _DEEP = 100
 
 Rows = RowArray | None
@@ -60,13 +66,15 @@ class Reader:
         types: bool = True,
         text_orders: bool = True,
     ) -> None:
-        """Make a reader that has no entries yet.
+        """Create a reader without entries.
 
         size: number of outcomes.
-        reader_of: returns the function that reads the values of a type at a path.
-        types: whether the types of numbers, strings and Booleans are part of an outcome.
-        text_orders: whether string keys were hashed with the hash seed of this process, so that
-            their order can be compared with the order of a set, and is part of an outcome.
+        reader_of: function that takes a type and a path and returns the function that reads values
+        of this type.
+        types: whether the types of numbers, strings and Booleans are part of an outcome, so that 1
+        and 1.0 differ.
+        text_orders: whether the hash seed of this process was used when sets of strings were made.
+        Only then can this process decide whether an order of string keys may be the order of a set.
         """
         self.size = size
         self.types, self.text_orders = types, text_orders
@@ -75,13 +83,14 @@ class Reader:
         self._fixed: list[tuple[Path, str | float]] = []
 
     def read(self, path: Path, rows: Rows, values: Values) -> None:
-        """Add the entries of the values at one place. The values of each type are read by the
-        function for this type.
+        """Add the entries of the values at one place. Values of each type are read by the function
+        for this type.
 
-        rows: numbers of the outcomes that have this place; None for all.
+        rows: indices of the outcomes that have this place. None for all.
         values: value of each of these outcomes.
         """
-        # Types in order of first occurrence; the order of a set of types varies between processes.
+        # A dict keeps the types in the order in which they first occur. The order of a set of types
+        # would differ from process to process.
         kinds = dict.fromkeys(map(type, values))
         by_kind = {kind: self._reader_of(kind, path) for kind in kinds}
         readers = dict.fromkeys(by_kind.values())
@@ -106,8 +115,7 @@ class Reader:
 
     @contextmanager
     def counting(self, *, types: bool) -> Iterator[None]:
-        """Inside the context, let the types of values be part of outcomes, or not. types: whether
-        they are."""
+        """Inside the context, set whether the types of values are part of outcomes."""
         before, self.types = self.types, types
         try:
             yield
@@ -115,11 +123,12 @@ class Reader:
             self.types = before
 
     def forms(self, path: Path, rows: Rows, entries: Sequence[str | float | None]) -> None:
-        """Add representations (properties that == does not compare, such as a type) at a path.
+        """Add entries for a property that == does not compare, such as the type of a value.
 
-        entries: one for each outcome in `rows`; None for the usual representation.
-
-        The usual representation of a value, such as type float for a number, is no entry.
+        path: path of the property, such as `type of output`.
+        rows: indices of the outcomes that have the value. None for all.
+        entries: the property in each of these outcomes. None where it is usual, such as the type
+        float of a number; then no entry is added.
         """
         first = entries[0]
         if first is not None and all(entry == first for entry in entries):
@@ -131,8 +140,9 @@ class Reader:
             self.add(path, at(rows, place), of_mixed(there))
 
     def read_array(self, path: Path, rows: Rows, array: NDArray[Any]) -> None:
-        """Add the entries of an array whose first dimension has one value for each outcome in
-        `rows`. Further dimensions are read as lists, and fields as dicts."""
+        """Add the entries of an array. Its first dimension has one value for each outcome in
+        `rows`. Further dimensions are read as lists, and the fields of a structured array as keys
+        of a dict."""
         kind = array.dtype.kind
         if array.dtype.names:
             self.constant(path, rows, DICT)
@@ -160,19 +170,21 @@ class Reader:
             self.read(path, rows, values_of(array))
 
     def add(self, path: Path, rows: Rows, entries: Entries) -> None:
-        """Add entries at one place, one for each outcome in `rows`."""
+        """Add entries at one place: one entry for each outcome in `rows`, or for every outcome if
+        `rows` is None."""
         self._parts.append(Part(path, rows, entries.numbers, entries.codes, entries.labels))
 
     def constant(self, path: Path, rows: Rows, entry: str | float) -> None:
-        """Add the same entry, such as `a list` or the common length of all lists, at one place for
-        each outcome in `rows`."""
+        """Add one entry, such as `a list`, at one place for each outcome in `rows`, or for every
+        outcome if `rows` is None."""
         if rows is None:
             self._fixed.append((path, entry))
         else:
             self._parts.append(_constant_part(path, rows, entry, len(rows)))
 
     def lengths(self, path: Path, rows: Rows, values: Values) -> NDArray[np.int64]:
-        """Add the lengths of the values at one place as entries, and return them, (rows,)."""
+        """Add the length of each value at one place as an entry. Return the lengths, shape
+        (values,)."""
         lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
         about = path.about("length")
         if (lengths == lengths[0]).all():
@@ -182,7 +194,7 @@ class Reader:
         return lengths
 
     def table(self) -> Outcomes:
-        """Return the table of all outcomes."""
+        """Return the table of all outcomes, made from the entries that were added."""
         parts = _by_path(part for part in self._parts if part.path.step != "form")
         if any(sum(len(one.numbers) for one in each) != self.size for each in parts.values()):
             fixed = [_constant_part(path, None, entry, self.size) for path, entry in self._fixed]
@@ -204,10 +216,11 @@ def _is_plain(array: NDArray[Any]) -> bool:
 
 
 def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
-    """Return a contiguous transpose of a matrix as floats, and whether it has no NaN.
+    """Return (transpose of a matrix as contiguous floats, whether it contains no NaN). Return
+    (None, False) if the matrix contains an integer that no float equals.
 
-    Returns (None, False) if some integer is not exact as a float. The matrix is read in pieces of
-    rows, since every pass over one column would read the memory of the whole matrix.
+    The matrix is read in blocks of rows. To read one column after the other would read the memory
+    of the whole matrix for each column.
     """
     found, are_numbers = np.empty(array.shape[::-1]), True
     is_float = array.dtype.kind == "f"
@@ -241,8 +254,8 @@ def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
 
 
 def _where_there(parts: list[Part], size: int) -> Column:
-    """Return one column with the entries in `parts`, and `ABSENT` for all other outcomes. size:
-    number of outcomes."""
+    """Return one column with the entries in `parts`, all at the same place, and the entry `absent`
+    for every other outcome. size: number of outcomes."""
     absent = Column.constant(parts[0].path.name, ABSENT, size)
     rows = np.arange(size, dtype=np.int32)
     first = Part(parts[0].path, rows, absent.numbers, absent.codes, absent.labels)
@@ -250,8 +263,8 @@ def _where_there(parts: list[Part], size: int) -> Column:
 
 
 def _whole(parts: list[Part], size: int) -> Column:
-    """Return one column with the entries in `parts`, which together have one entry for every
-    outcome. size: number of outcomes."""
+    """Return one column with the entries in `parts`, all at the same place. Together, they contain
+    one entry for every outcome. size: number of outcomes."""
     first = parts[0]
     if first.rows is None:
         return Column(first.path.name, first.numbers, first.codes, first.labels)
@@ -264,10 +277,10 @@ def _whole(parts: list[Part], size: int) -> Column:
 
 
 def checked_length(output: Any) -> int:
-    """Return the number of entries of one output, at all depths; at least 1.
+    """Return the number of entries of one output, at all depths; at least 1. Raises MechanismError
+    for an output with more than 100,000 entries.
 
-    This is called for the first outputs, before many outputs are kept in memory. Raises
-    MechanismError for an output with more than `MOST` entries.
+    It is called for the first outputs, before many outputs are kept in memory.
     """
     total, stack = 0, [(output, 0)]
     while stack:
@@ -283,10 +296,10 @@ def checked_length(output: Any) -> int:
 
 
 def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
-    """Return (entries, parts): the number of entries of a value as far as it is known, and the
-    parts of the value whose entries are still to be counted.
+    """Return (number of entries of a value, parts of it whose entries must still be counted).
 
-    Texts and arrays have a known number of entries and no parts; for containers it is the reverse.
+    A text or an array has a known number of entries and no parts. A container has 0 entries of its
+    own, and its items as parts.
     """
     if isinstance(value, str | bytes | bytearray):
         return len(value) // _CHARACTERS, ()

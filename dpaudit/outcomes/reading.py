@@ -1,7 +1,8 @@
-"""Read raw outputs of a mechanism into a table: `from_raw`, and a function for each type of value.
+"""Read the raw outputs of a mechanism into a table: `from_raw`, and one function for each type of
+values.
 
-Each function `_read_…(reader, path, rows, values)` adds the entries of values of one type at one
-place (`path`) to a `Reader`; `reader.py` describes `rows` and `values`.
+Each function `_read_…(reader, path, rows, values)` adds the entries of values of one type, at the
+place `path`, to a `Reader`. `reader.py` describes `rows` and `values`.
 """
 
 from __future__ import annotations
@@ -44,41 +45,43 @@ from dpaudit.torch_use import is_tensor, readable, widened
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
-# Number of bytes, from the start of a value of type bytes, that have columns of their own.
+# The first bytes of a value of type bytes, up to this number, have a column each.
 _BYTES = 32
-# Largest number of nested containers in an output.
+# Largest depth of containers inside each other in an output. Deeper outputs are refused.
 _DEEPEST = 50
-# Containers that contain themselves are searched for at depths 1 to 3: in the first value at depths
-# 1 and 2, in all values at depth 3. A search at greater depths would take too long: a list that
-# contains itself 1,000 times has a billion places there.
+# Containers that contain themselves are looked for at depths 1 to 3 of an output: at depths 1 and 2
+# in the first value, at depth 3 in all values. Greater depths would take too long: a list that
+# contains itself 1,000 times has a billion places at depth 3.
 _LOOKS_FOR_CYCLES_AT = 3
-# A fast path handles dicts and sets with at most 64 distinct keys (elements) and at most 1,024
-# distinct sets of keys.
-_FEW_KEYS, _FEW_SETS = 64, 1_024
+# Dicts (or sets) are read faster if all of them together have at most this number of keys ...
+_FEW_KEYS = 64
+# ... in at most this number of different combinations.
+_FEW_SETS = 1_024
 
 Places = NDArray[np.intp]
 
-# All calls share one watch, so that its warning appears only once.
+# All calls share one watch, so that its warning about slow reading appears only once.
 _watch = Watch()
 
 
 def from_raw(
     raw: abc.Sequence[Any] | NDArray[Any], *, types: bool = True, text_orders: bool = True
 ) -> Outcomes:
-    """Return the table of raw outputs. Each item of a list, or each row of an array, is an outcome.
+    """Return the table of raw outputs. Each item of a list, or each row of an array, is one
+    outcome.
 
     An outcome may be a number, a string, bytes, a Boolean, None, a date, a fraction, a complex
     number, a member of an enumeration, a UUID or a NumPy scalar; a list, tuple, set, dict, array,
     dataclass, named tuple, data frame or series (pandas, Polars, Arrow) of these; or `Raised`.
 
     types: whether the type of a number is part of an outcome, so that 1 and 1.0 differ. The dtype
-        of an array that holds a batch of outcomes never counts, since a single float among integers
-        changes the dtype for all outcomes.
-    text_orders: whether the order of string keys in a dict may be part of an outcome, which also
-        needs a fixed hash seed in this process. False if the outputs come from a process with
-        another hash seed.
+    of an array that contains a batch of outcomes never counts, since a single float among integers
+    changes the dtype for all outcomes.
+    text_orders: whether the order of string keys in a dict may be part of an outcome; this also
+    needs a fixed hash seed in this process. Give False if the outputs come from a process with
+    another hash seed.
 
-    Raises MechanismError, which names the type and the place, for any other value.
+    Raises MechanismError for a value of any other type. The message names the type and the place.
     """
     with step("reading outputs of the mechanism", _watch):
         reader = Reader(len(raw), _reader_of, types=types, text_orders=text_orders)
@@ -93,7 +96,7 @@ def from_raw(
 
 def _reader_of(kind: type, path: Path) -> Read:
     """Return the function that reads values of a type into a table. Raises MechanismError, which
-    names the path, for a type that outcomes must not have."""
+    names the place `path`, for a type that outcomes may not contain."""
     read = _EXACTLY.get(kind) or _by_base(kind)
     if read is None:
         is_plain = kind.__module__ == "builtins" or kind.__module__.startswith(FILE_PREFIX)
@@ -215,7 +218,8 @@ def _read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of arrays, and of objects that NumPy can turn into arrays, at one place."""
+    """Add the entries of arrays at one place. The values may also be objects that NumPy can convert
+    to arrays."""
     _read_typed_arrays(reader, path, rows, values, list(map(_array, values)))
 
 
@@ -243,8 +247,8 @@ def _read_array_entries(
         place = [i for i, one in enumerate(arrays) if one.ndim == 0 and one.dtype == dtype]
         reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
     others = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
-    # The dtype of an array is an entry, and gives the types of its items. Only items of an array of
-    # objects have types of their own.
+    # The dtype of an array is an entry, and determines the types of its items. Only the items of an
+    # array of Python objects have types of their own, which are entries too.
     for is_own, is_typed in ((True, reader.types), (False, False)):
         place = [i for i in others if arrays[i].dtype.hasobject is is_own]
         if place:
@@ -254,13 +258,13 @@ def _read_array_entries(
 
 
 def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of mappings at one place: the order of the keys, the number of keys, and the
-    value at each key."""
+    """Add the entries of dicts (or other mappings) at one place: the order of their keys, the
+    number of their keys, and the value at each key."""
     _check_depth(path, values)
     reader.constant(path, rows, DICT)
     keys = list(values[0])
     are_texts = set(map(type, keys)) == {str}
-    # Fast path: all mappings have the same string keys in the same order.
+    # All dicts have the same string keys in the same order. This common case is read faster.
     if are_texts and all(list(one) == keys for one in values):
         words = [path.key(key).word for key in keys]
         kinds, texts = set(map(type, values)), reader.text_orders
@@ -274,7 +278,8 @@ def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _read_orders(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the order of the keys of each mapping as an entry. Here the keys 1 and True differ."""
+    """Add the order of the keys of each dict at one place as an entry. The keys 1 and True count as
+    different."""
     known: dict[Any, str | None] = {}
     orders: list[str | None] = []
     for value in values:
@@ -297,7 +302,8 @@ def _read_columns(
 
 
 def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the number of keys of each mapping as an entry, and read the value at each key."""
+    """Add the number of keys of each dict at one place as an entry, and read the value at each
+    key."""
     reader.lengths(path, rows, values)
     keys = list(values[0])
     expected = dict.fromkeys(keys).keys()
@@ -311,10 +317,10 @@ def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _by_word(path: Path, values: Values) -> dict[str, list[tuple[Any, Places]]]:
-    """Return a mapping from the text of a key or element to a list of (key, indices of the values
-    that have this key).
+    """Return a mapping from the text of a key, such as `"age"`, to a list of (key, indices of the
+    values that have this key). Values are dicts, or sets with elements instead of keys.
 
-    The list has several items if several keys, such as 1 and 1.0, have the same text.
+    The list has several items if keys of different types, such as 1 and 1.0, have the same text.
     """
     found: dict[str, list[tuple[Any, Places]]] = {}
     for key, place in _places(values):
@@ -331,24 +337,25 @@ def _all_places(alike: list[tuple[Any, Places]]) -> Places:
 
 
 def _read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of sets at one place. Each element is a place of its own. Its entry is
-    `PRESENT` for sets that have the element."""
+    """Add the entries of sets at one place. Each element has a place of its own, at which the entry
+    `present` is added for every set that contains the element."""
     reader.constant(path, rows, SET)
     reader.lengths(path, rows, values)
-    # Sorted, since the order of a set of strings differs between processes.
+    # Sorted, since the order of a set of strings differs from process to process.
     for word, alike in sorted(_by_word(path, values).items()):
         reader.constant(path.then("element", word), at(rows, _all_places(alike)), PRESENT)
 
 
 def _places(values: Values) -> list[tuple[Any, Places]]:
-    """Return (key, indices of the values that have it) for each key of some dicts, or element of
-    some sets. Here 1 and True differ."""
+    """Return (key, indices of the dicts that have this key) for each key of some dicts. For sets,
+    elements take the place of keys. 1 and True count as different keys."""
     index: dict[tuple[Any, ...], int] = {}
     which = [index.setdefault(keys, len(index)) for keys in map(tuple, values)]
     every = dict.fromkeys(key for keys in index for key in keys)
     are_few = len(index) <= _FEW_SETS and len(every) <= _FEW_KEYS
     if are_few and all(isinstance(key, str) for key in every):
-        # Fast path: the values have few distinct sets of strings.
+        # There are few keys, all of them strings, in few combinations. This common case is computed
+        # faster.
         number = np.array(which)
         sets = {key: np.array([key in keys for keys in index]) for key in every}
         return [(key, np.flatnonzero(having[number])) for key, having in sets.items()]
@@ -378,14 +385,15 @@ def _attributes(kind: Any) -> tuple[str, ...]:
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
-    # In a masked array, a masked entry becomes None; `asarray` would give the hidden number.
+    # `asarray` would replace a masked entry of a masked array by the hidden number; here it becomes
+    # None.
     filled = hasattr(value, "filled")
     return np.array(value.tolist(), dtype=object) if filled else widened(np.asarray(value))
 
 
 def _key_word_at(key: Any, path: Path) -> str:
-    """Return a key of a dict, or an element of a set, as a text. Raises MechanismError, which names
-    the path, for an unsupported type."""
+    """Return the text of a key of a dict, or of an element of a set. Raises MechanismError, which
+    names the place `path`, if its type is not supported."""
     word = key_word(key)
     if word is None:
         raise MechanismError(
@@ -448,10 +456,10 @@ def _parts_of(value: Any) -> Iterable[Any]:
 
 
 def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of data frames at one place, read as dicts of columns, and the order of the
+    """Add the entries of data frames at one place, read as dicts of columns, and the order of their
     columns.
 
-    A column is read as a list, or as a dict if the index is not 0, 1, 2, ...
+    A column is read as a list, or as a dict if the index of the data frame is not 0, 1, 2, ...
     """
     frames = [as_frame(one) for one in values]
     words = [one.word for one in frames]
@@ -470,8 +478,8 @@ def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None
 
 
 def _read_series(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of series at one place, read as lists, or as dicts if the index is not 0, 1,
-    2, ..."""
+    """Add the entries of series at one place. A series is read as a list, or as a dict if its index
+    is not 0, 1, 2, ..."""
     series = [as_series(one) for one in values]
     if reader.types:  # otherwise the dtype depends on the other outcomes of the batch
         reader.forms(path.form(TYPE), rows, [one.word for one in series])

@@ -1,10 +1,12 @@
-"""Representations of outcomes, and outcomes as texts.
+"""Properties of outcomes that Python's == does not compare (representations), and outcomes as
+texts.
 
-Outcomes that are equal by Python's == may still differ for a recipient, in their representation:
-the type of a number or a container, the sign of zero, the order of a dict's keys, the number of
-digits of a Decimal. The numbers of a column include the sign of zero. Any other representation is
-an entry at a path of its own, such as `type of output[0]`, whose step is "form". A value with the
-usual representation (a float, a list, a dict) has no such entry.
+Outcomes that are equal by == may still look different to a recipient: in the type of a number or a
+container, the sign of zero, the order of a dict's keys, or the number of digits of a Decimal. These
+properties are called the representation of an outcome. The sign of zero is kept in the numbers of a
+column. Every other property is an entry at a path of its own, such as `type of output[0]`, whose
+last step is of the kind "form". There is no such entry if the property is usual, such as the type
+float of a number.
 """
 
 from __future__ import annotations
@@ -42,15 +44,17 @@ from dpaudit.outcomes.set_order import as_in_a_set
 
 Entry = tuple[Path, str | float]
 
-# Labels of containers. An object has the label "a " followed by the name of its type.
+# Entries that stand for containers. Any other object has the entry "a " followed by the name of its
+# type.
 LIST, DICT, SET = "a list", "a dict", "a set"
-# Entry of every element of a set.
+# Entry at the place of an element of a set, for each set that contains the element.
 PRESENT = "present"
-# Last steps of paths of representations, such as `type of output`.
+# Last steps of the paths of properties that == does not compare, such as `type of output`.
 TYPE, EXPONENT, OFFSET = "type", "exponent", "UTC offset"
 OF_TYPE = f"{TYPE} of "
 SIGN = "sign of zero of "
-# Kind of a value -> its usual type. A value of the usual type has no entry at `type of output`.
+# Maps an entry, or the kind of an entry, to its usual type. A value with its usual type has no
+# entry for its type.
 _USUAL = {
     "NaN": "float",
     "True": "bool",
@@ -60,35 +64,45 @@ _USUAL = {
     "a dict": "dict",
     "a set": "set",
 }
-# Types without an entry at `type of output`: usual types, and types whose labels differ anyway.
+# Values of these types have no entry for their type: the type is usual, or the value's own entry
+# already shows it.
 _UNNAMED = (float, str, bool, bytes, list, dict, set, complex, type(None), Raised)
-# Types of these modules have no entry either, since the labels of their values show the type.
+# Values of the types in these modules have no entry for their type, since the value's own entry
+# already shows it.
 _MODULES = ("datetime", "uuid")
-# Prefixes of the label of an order of keys, which is followed by the keys in parentheses.
-_IN_ORDER, _AS_IN_A_SET = "in the order ", "in an order of the set "
-# A label of an order of keys with more than 200 characters is cut to 40 characters and digests.
-_LONGEST_LABEL, _SHOWN = 200, 40
-# An example of a Decimal is shown up to 8 digits after the point.
+# Start of the text for an order of keys that no set of these keys has. The keys follow.
+_IN_ORDER = "in the order "
+# Start of the text for an order of keys that a set of these keys may have. The keys follow.
+_AS_IN_A_SET = "in an order of the set "
+# A text for an order of keys with more characters than this is cut, and hashes are appended.
+_LONGEST_LABEL = 200
+# Number of characters that stay at the start of such a cut text.
+_SHOWN = 40
+# An example of a Decimal, such as `1.00`, is shown only if it has at most this number of digits
+# after the point.
 _SHOWN_PLACES = 8
-# The end of a label that was cut. The group is the digest of the set of keys, without their order.
+# Matches the end of a text for an order of keys that was cut because it was long. The group is the
+# hash of the keys without regard to their order.
 _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
 class InOrder(dict[Any, Any]):
-    """A dict from another process. In that process, no set of its keys has the order of the keys of
-    the dict, so that the order reveals something."""
+    """A dict that another process sent. There, no set of its keys has the order of the dict's keys,
+    so that the order reveals something."""
 
 
 class AsInASet(dict[Any, Any]):
-    """A dict from another process. In that process, a set of its keys may have the order of the
-    keys of the dict, so that the order reveals nothing."""
+    """A dict that another process sent. There, a set of its keys may have the order of the dict's
+    keys, so that the order reveals nothing."""
 
 
 @lru_cache(maxsize=1024)
 def type_word(kind: type) -> str | None:
-    """Return the name of an unusual type, such as a subclass of list or a NumPy number.
+    """Return the name of a type that outcomes must show, such as a subclass of list or a NumPy
+    number.
 
-    Return None for a usual type, and for a type that the labels of its values show already.
+    Return None for a usual type, such as float, and for a type that the values' own entries already
+    show, such as a date.
     """
     if kind in _UNNAMED or kind in (InOrder, AsInASet) or issubclass(kind, enum.Enum):
         return None
@@ -100,7 +114,7 @@ def type_word(kind: type) -> str | None:
 
 
 def array_word(array: Any, *, types: bool) -> str | None:
-    """Return the type of an array, such as `array of int64`; None for a record array.
+    """Return the type of an array as a text, such as `array of int64`; None for a structured array.
 
     types: whether to include the dtype.
     """
@@ -112,7 +126,8 @@ def array_word(array: Any, *, types: bool) -> str | None:
 
 
 def is_array_type(kind: type) -> bool:
-    """Return whether values of a type are arrays or convert to arrays, except NumPy scalars."""
+    """Return whether values of a type are arrays, or can be converted to arrays. NumPy scalars do
+    not count."""
     return issubclass(kind, np.void) or (
         hasattr(kind, "__array__") and not issubclass(kind, np.generic)
     )
@@ -121,13 +136,14 @@ def is_array_type(kind: type) -> bool:
 def order_words(
     kind: type, keys: tuple[Any, ...], words: Sequence[str], *, texts: bool = True
 ) -> str | None:
-    """Return the text that stands for the order of a mapping's keys; None for fewer than two keys.
+    """Return a text that stands for the order of a dict's keys; None for fewer than two keys.
 
-    All orders that a set of these keys may have share one text, since the order of a set of strings
-    is random.
+    All orders that a set of these keys may have share one text. The order of a set of strings is
+    random, so a dict made from a set reveals nothing by its order.
 
-    kind: type of the mapping.
-    words: texts of the keys, in the order of the mapping.
+    kind: type of the dict.
+    keys: the keys, in the order of the dict.
+    words: texts of the keys, in the order of the dict.
     texts: whether strings were hashed with the hash seed of this process.
     """
     if len(keys) < 2:
@@ -146,9 +162,9 @@ def order_words(
 
 
 def orders_differ(labels: Iterable[str]) -> bool:
-    """Return whether two of the labels describe different orders of the same keys of a dict.
+    """Return whether two of the given texts describe different orders of the same keys.
 
-    labels: distinct labels from `order_words`; `ABSENT` is ignored.
+    labels: different texts from `order_words`; `absent` is ignored.
     """
     sets = [_keys_of(label) for label in labels if label != ABSENT]
     return len(set(sets)) < len(sets)
@@ -163,13 +179,15 @@ def _keys_of(label: str) -> str:
 
 
 def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
-    """Return the numbers that the entries -0.0 of a column add to the keys (64-bit hashes) of
-    outcomes, shape (outcomes,).
+    """Return the numbers that must be added to the 64-bit hashes of outcomes because of -0.0 in a
+    column, shape (outcomes,); 0 where the entry is not -0.0. Return None if the column contains no
+    -0.0.
 
-    They are needed where keys are computed without the entries of the column. The number is 0 for
-    every entry other than -0.0. Return None if the column has no -0.0.
+    They are needed for hashes that leave out the column's entries: these still depend on the signs
+    of its zeros.
 
     name: name of the column.
+    numbers: numbers of the column.
     """
     negative = is_negative_zero(numbers)
     if negative is None:
@@ -185,11 +203,8 @@ def signs_differ(numbers: FloatArray) -> bool:
 
 
 def signs_of(column: Column) -> Column:
-    """Return a column with `0.0` or `-0.0` for each zero of a column, and `not a zero` for each
-    other number.
-
-    Entries that are no numbers stay as they are.
-    """
+    """Return a column that shows, for each number of a column, its sign of zero: `0.0`, `-0.0`, or
+    `not a zero`. Entries that are not numbers stay as they are."""
     numbers = column.numbers
     labels = ("not a zero", "0.0", "-0.0", *column.labels)
     codes = np.ones(len(numbers), dtype=np.int32)
@@ -203,9 +218,10 @@ def signs_of(column: Column) -> Column:
 
 
 def types_of(form: Column, column: Column) -> Column:
-    """Return a column with the type of each entry of a column, such as `float`.
+    """Return a column with the name of the type of each entry of `column`, such as `float`.
 
-    form: the column of unusual types; `ABSENT` where an entry has its usual type.
+    form: column of the same outcomes that contains only unusual types, such as `int` for a number;
+    `absent` where an entry has its usual type.
     """
     usual = _usual_types(column)
     if form.codes is None:
@@ -219,10 +235,11 @@ def types_of(form: Column, column: Column) -> Column:
 
 
 def types_differ(types: Column, column: Column) -> bool:
-    """Return whether entries of one kind, such as numbers or lists, have different types, such as
-    int and float.
+    """Return whether entries with the same usual type have different types. For example, some
+    numbers are of type int, others of type float.
 
-    types: the column of unusual types.
+    types: column of the same outcomes that contains only unusual types; `absent` where an entry has
+    its usual type.
     """
     usual = np.asarray(_usual_types(column).codes, dtype=np.int64)
     pairs = usual * (len(types.labels) + 1) + np.asarray(types.codes, dtype=np.int64)
@@ -230,8 +247,8 @@ def types_differ(types: Column, column: Column) -> bool:
 
 
 def _usual_types(column: Column) -> Column:
-    """Return a column with the usual type of each entry of a column, such as `float` for a
-    number."""
+    """Return a column with the name of the usual type of each entry of `column`: `float` for every
+    number, `str` for every string, and so on. Its name is the name of `column`."""
     labels = ["float", *map(_usual_type, column.labels)]
     codes = np.broadcast_to(np.int32(0), len(column.numbers))
     codes = np.int32(1) + (codes if column.codes is None else column.codes)
@@ -248,13 +265,13 @@ def _usual_type(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Texts that describe events about a column of representations (types, signs of zero, orders of
-    keys). All entries of such a column are labels.
+    """Texts for events about a column of a property that == does not compare, such as types or
+    orders of keys. The entries of such a column are texts.
 
-    start: text before every label except `ABSENT`.
-    absent: text of the event that there is no entry.
-    present: text of the event that there is an entry.
-    word: returns the text of a label.
+    start: text in front of every entry except `absent`.
+    absent: text of the event that an outcome has no entry.
+    present: text of the event that an outcome has an entry.
+    word: function that takes an entry and returns its text.
     """
 
     start: str
@@ -264,10 +281,10 @@ class Phrases:
 
 
 def phrases_of(name: str) -> Phrases | None:
-    """Return the texts that describe events about a column of representations (types, signs of
-    zero, orders of keys); None for any other column.
+    """Return the texts for events about a column of a property that == does not compare, such as
+    types or orders of keys; None for any other column.
 
-    name: name of the column.
+    name: name of the column, such as `type of output`.
     """
     form, _, place = name.partition(" of ")
     if name.startswith(f"{ORDER} of "):
@@ -292,7 +309,8 @@ def _order_word(label: str) -> str:
 
 
 def _digits_word(exponent: str) -> str:
-    """Return a Decimal's exponent as a text: `2 digits after the point, as in 1.00` for -2."""
+    """Return a text for the exponent of a Decimal, such as `2 digits after the point, as in 1.00`
+    for -2."""
     places = -int(exponent)
     if places < 0:
         return f"the exponent {-places}, as in 1E+{-places}"
@@ -301,7 +319,8 @@ def _digits_word(exponent: str) -> str:
 
 
 def decimal_word(number: str, exponent: str) -> str:
-    """Return the text of a Decimal with a given exponent: `1.00` for 1 with exponent -2."""
+    """Return the text of a Decimal with a given exponent, such as `1.00` for 1 with the exponent
+    -2."""
     try:
         return str(Decimal(number).quantize(Decimal(1).scaleb(int(exponent))))
     except (DecimalException, ValueError):
@@ -309,9 +328,10 @@ def decimal_word(number: str, exponent: str) -> str:
 
 
 def typed_word(word: str, kind: str) -> str:
-    """Return the text of an outcome together with its type: `[1]` for a list, `(1,)` for a tuple.
+    """Return a text that shows an outcome and its type: `[1]` for a list, `(1,)` for a tuple, else
+    for example `1 (of type int)`.
 
-    word: text of the outcome; lists and tuples are written as `(1)`.
+    word: text of the outcome without its type, in which lists and tuples are written as `(1)`.
     kind: name of the type.
     """
     if word.startswith("(") and kind == "list":
@@ -324,8 +344,8 @@ def typed_word(word: str, kind: str) -> str:
 def written(entries: Iterable[Entry]) -> str:
     """Return the text of an outcome, such as `{"a": (1, 2)}`.
 
-    entries: the entries of the outcome; entries at paths with the step "form" are included only if
-        the text should show representations.
+    entries: (path, entry) for each entry of the outcome. Entries for types, orders of keys and the
+    like are included only if the text should show them.
     """
     parts: dict[str, list[Path]] = {}
     words: dict[str, str] = {}

@@ -1,10 +1,10 @@
-"""Turn values without parts, such as numbers, texts and dates, into entries of a column.
+"""Convert values without parts, such as numbers, texts and dates, to entries of a column.
 
-Numbers, strings, bytes and Booleans are read many at a time, as `Entries`. Values of rarer types
-(dates, fractions, complex numbers, members of enumerations) are read one by one, as `Described`. If
-no float equals a number, the entry is the nearest float, and the exact value is a label at the path
-`exact value of output`. A value that is not a number is a label, and may have numbers at further
-paths, such as `timestamp of output`.
+Numbers, strings, bytes and Booleans are converted many at a time, to `Entries`. Values of rarer
+types (dates, fractions, complex numbers, members of enumerations) are converted one by one, to
+`Described`. If no float equals a number, its entry is the nearest float, and its exact value is a
+text at the path `exact value of output`. The entry of a value that is not a number is a text; the
+value may also have numbers at further paths, such as `timestamp of output`.
 """
 
 from __future__ import annotations
@@ -26,24 +26,27 @@ from numpy.typing import NDArray
 from dpaudit.outcomes.columns import EXACT, CodeArray, FloatArray, number_word, quoted, text_key
 from dpaudit.outcomes.representation import EXPONENT, OFFSET
 
-# Integers of at most this absolute value are exact as floats.
+# Every integer with at most this absolute value equals a float.
 LARGEST_EXACT = 2**53
-# If a string has more than 64 characters, its length is an entry.
+# If a string has more characters than this, its length is a further entry.
 LONG = 64
-# A string of more than 200 characters (or bytes) has a label of 40 characters and a digest.
-_LONGEST_LABEL, _SHOWN = 200, 40
-# A fast path reads arrays with at most 32 distinct strings: it compares all strings with each.
+# The entry for a string with more characters (or bytes) than this is cut, and a hash is appended.
+_LONGEST_LABEL = 200
+# Number of characters that stay at the start of such a cut entry.
+_SHOWN = 40
+# Arrays with at most this number of distinct strings are read faster: all strings are compared with
+# each distinct string. With more of them, that would be slower than a dict.
 _MOST_TEXTS = 32
-# Strings are compared 16,384 at a time, so that they stay in the processor's cache.
+# Number of strings that are compared at a time, so that they stay in the processor's cache.
 _PIECE = 16_384
-# An integer of more than 2,000 bits is written as a digest instead of its digits.
+# An integer with more bits than this is written as a hash, since its digits would be too long.
 _LONGEST_INTEGER = 2_000
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """The entries of some outcomes at one place. The fields are described by `Column`."""
+    """The entries of some outcomes at one place. `Column` describes the fields."""
 
     numbers: FloatArray
     codes: CodeArray | None = None
@@ -52,11 +55,11 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One value as an entry (a number or a label), with its properties and its representation.
+    """One value, converted to an entry, with entries for its properties.
 
-    entry: the entry: a number, or a label.
-    beside: name of a property, such as `timestamp` -> entry.
-    forms: name of a representation (not compared by ==), such as `UTC offset` -> entry.
+    entry: the entry for the value itself: a number, or a text.
+    beside: maps the name of a property, such as `timestamp`, to its entry.
+    forms: maps the name of a property that == does not compare, such as `UTC offset`, to its entry.
     """
 
     entry: str | float
@@ -65,7 +68,7 @@ class Described:
 
 
 class Missing:
-    """A missing value of a library, sent by another process. word: its text, such as `<NA>`."""
+    """A library's missing value that another process sent. word: its text, such as `<NA>`."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -78,7 +81,7 @@ Describe = Callable[[Any], Described]
 
 
 def of_floats(values: NDArray[np.floating]) -> Entries:
-    """Return the entries of floats of at most 64 bits. NaN becomes the label `NaN`."""
+    """Return the entries for floats of at most 64 bits. The entry for NaN is the text `NaN`."""
     numbers = np.ascontiguousarray(values, dtype=np.float64)
     if not len(numbers) or not np.isnan(numbers.min()):  # one pass that makes no array
         return Entries(numbers)
@@ -86,22 +89,24 @@ def of_floats(values: NDArray[np.floating]) -> Entries:
 
 
 def of_booleans(values: NDArray[np.bool_]) -> Entries:
-    """Return the entries of Booleans: the labels `True` and `False`."""
+    """Return the entries for Booleans, which are the texts `True` and `False`."""
     nothing = np.full(len(values), np.nan)
     return Entries(nothing, values.astype(np.int32) + 1, ("False", "True"))
 
 
 def of_texts(values: Sequence[str]) -> Entries:
-    """Return the entries of strings. Each distinct string has one label (text of an entry)."""
+    """Return the entries for strings. The entry for a string is the string in quotes."""
     place = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
     codes = np.fromiter(map(place.__getitem__, values), dtype=np.int32, count=len(values))
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, place)))
 
 
 def of_text_array(array: NDArray[np.str_]) -> Entries | None:
-    """Return the entries of an array of short strings, without making Python strings of them.
+    """Return the entries for an array of short strings. The array is not converted to Python
+    strings, to save time.
 
-    Returns None if strings are longer than `LONG`, or if more than `_MOST_TEXTS` are distinct.
+    Return None if the strings are longer than 64 characters, or if more than 32 of them are
+    distinct.
     """
     width = array.itemsize // 4
     if not len(array) or not 0 < width <= LONG:
@@ -128,8 +133,8 @@ def of_text_array(array: NDArray[np.str_]) -> Entries | None:
 
 
 def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return a mask of the strings that are equal to `text`. Each column of `letters` has the
-    characters of one string."""
+    """Return a mask of the strings that equal `text`. letters: array of characters, in which each
+    column contains one string."""
     found: NDArray[np.bool_] = letters[0] == text[0]
     for row, letter in zip(letters[1:], text[1:], strict=True):
         found &= row == letter
@@ -137,8 +142,7 @@ def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bo
 
 
 def of_mixed(values: Sequence[str | float]) -> Entries:
-    """Return the entries for a list of numbers and labels (texts of entries that are no numbers).
-    No number may be NaN."""
+    """Return the entries for a list of entries, each a number or a text. No number may be NaN."""
     known: dict[str, int] = {}
     codes = [known.setdefault(one, len(known) + 1) if isinstance(one, str) else 0 for one in values]
     numbers = [math.nan if isinstance(one, str) else one for one in values]
@@ -147,14 +151,14 @@ def of_mixed(values: Sequence[str | float]) -> Entries:
 
 
 def text_label(text: str) -> str:
-    """Return the label (text of an entry) of a string: the string in quotes; for a long string, its
-    start, length and digest."""
+    """Return the entry for a string: the string in quotes. If it is long, the entry consists of its
+    start, its length and a hash."""
     return _cut(str.__repr__(text), text, len(text), "characters")
 
 
 def bytes_label(data: bytes) -> str:
-    """Return the label (text of an entry) of bytes: their `repr`; for long bytes, their start,
-    length and digest."""
+    """Return the entry for bytes: their `repr`. If they are long, the entry consists of its start,
+    their number and a hash."""
     return _cut(repr(bytes(data)), repr(bytes(data)), len(data), "bytes")
 
 
@@ -165,8 +169,8 @@ def _cut(label: str, whole: str, size: int, unit: str) -> str:
 
 
 def values_of(array: NDArray[Any]) -> list[Any]:
-    """Return the values of an array as a list. They have Python's own types if these are as precise
-    as the types of NumPy."""
+    """Return the values of an array as a list. They are converted to Python's own types, unless
+    that would lose precision."""
     kind = array.dtype.kind
     if kind == "V" and array.dtype.names is None:
         return [one.tobytes() for one in array]
@@ -175,8 +179,8 @@ def values_of(array: NDArray[Any]) -> list[Any]:
 
 
 def describer(kind: type) -> Describe | None:
-    """Return the function that turns a value of a type, such as a date, into a `Described`; None if
-    there is no such function."""
+    """Return the function that converts values of a type, such as dates, to `Described` (an entry,
+    with entries for properties); None if there is no such function."""
     for bases, describe in _DESCRIBERS:
         if issubclass(kind, bases):
             return describe
@@ -185,9 +189,9 @@ def describer(kind: type) -> Describe | None:
 
 
 def key_word(key: Any) -> str | None:
-    """Return a dict's key or a set's element as a text; None for an unsupported type.
+    """Return a text for a key of a dict or an element of a set; None if its type is not supported.
 
-    Keys that are not equal have different texts; strings are in double quotes.
+    Different keys have different texts. Strings are in double quotes.
     """
     if isinstance(key, str):
         return quoted(str(key.value) if isinstance(key, enum.Enum) else str(key))
@@ -208,8 +212,9 @@ def key_word(key: Any) -> str | None:
 def _word(described: Described) -> str:
     exact = described.beside.get(EXACT)
     if isinstance(exact, str):
-        # The text 0.1 is taken by the float 0.1, which differs from the Decimal 0.1. Digits without
-        # a point need no prefix: if no float equals an integer, no float has its text.
+        # The float 0.1 and the Decimal 0.1 are different keys. The float has the text `0.1`, so the
+        # Decimal has the text `exactly 0.1`. An integer that no float equals needs no such prefix:
+        # no float has its digits as text.
         return exact if exact.removeprefix("-").isdecimal() else f"exactly {exact}"
     return described.entry if isinstance(described.entry, str) else number_word(described.entry)
 
@@ -225,8 +230,9 @@ def _words_of(parts: tuple[Any, ...] | frozenset[Any]) -> str | None:
 
 
 def exact_integer(value: int | np.integer) -> Described:
-    """Return an integer of any size as its nearest float. If the float is not equal to the integer,
-    all digits of the integer are a property of the result."""
+    """Convert an integer of any size to the nearest float, as a `Described` (an entry, with entries
+    for properties). If the float does not equal the integer, all digits of the integer are a
+    property."""
     exact = int(value)
     number = _nearest(exact)
     if math.isfinite(number) and int(number) == exact:
@@ -236,10 +242,9 @@ def exact_integer(value: int | np.integer) -> Described:
 
 
 def exactly(value: Any) -> Described:
-    """Return a Decimal, a fraction or a long double as its nearest float.
-
-    If that float is not equal to the value, the exact value is a property of the result.
-    """
+    """Convert a Decimal, a fraction or a long double to the nearest float, as a `Described` (an
+    entry, with entries for properties). If the float does not equal the value, the exact value is a
+    property."""
     is_finite = value.is_finite() if isinstance(value, Decimal) else bool(abs(value) < math.inf)
     if not is_finite:
         return Described("NaN" if value != value else math.copysign(math.inf, value))
@@ -260,8 +265,8 @@ def _nearest(exact: Fraction | int) -> float:
 
 
 def _fraction_word(exact: Fraction) -> str:
-    """Return the text of a fraction: a finite decimal such as `0.125` if the fraction has one, else
-    a quotient such as `1/3`."""
+    """Return the text of a fraction: `0.125` if it has a finite number of decimal places, else
+    `1/3`."""
     top, bottom = exact.numerator, exact.denominator
     if max(abs(top), bottom).bit_length() > _LONGEST_INTEGER:
         return _digest(top, bottom)
@@ -278,7 +283,7 @@ def _digest(top: int, bottom: int) -> str:
 
 
 def _power(number: int, prime: int) -> int:
-    """Return the largest k such that prime**k divides a number."""
+    """Return the largest k for which prime**k divides a number."""
     power = 0
     while number % prime == 0:
         number //= prime
@@ -289,7 +294,8 @@ def _power(number: int, prime: int) -> int:
 def _complex(value: complex) -> Described:
     parts = {"real part": float(value.real), "imaginary part": float(value.imag)}
     beside = {part: "NaN" if math.isnan(one) else one for part, one in parts.items()}
-    # Adding 0.0 turns -0.0 into 0.0, since the two compare equal; the properties keep the sign.
+    # Adding 0.0 replaces -0.0 by 0.0, so that the entries of equal values are equal. The two
+    # properties keep the sign.
     return Described(repr(complex(value.real + 0.0, value.imag + 0.0)), beside)
 
 
@@ -320,13 +326,13 @@ def _duration(value: datetime.timedelta) -> Described:
     plain = datetime.timedelta(value.days, value.seconds, value.microseconds)
     nanoseconds = getattr(value, "nanoseconds", 0)  # pandas only
     word = f"{plain} and {nanoseconds} ns" if nanoseconds else str(plain)
-    # The prefix distinguishes durations from times of day, which are also written 12:00:00.
+    # Times of day are also written as 12:00:00, so durations have a prefix.
     return Described(f"duration {word}", {"seconds": plain.total_seconds() + 1e-9 * nanoseconds})
 
 
 def describe_numpy_time(value: Any) -> Described:
-    """Return a datetime64 or timedelta64 as an entry: a text, with the number of seconds as a
-    property."""
+    """Convert a datetime64 or timedelta64 to a `Described`: its entry is a text, and the number of
+    seconds is a property."""
     if np.isnat(value):
         return Described("NaT")
     is_moment = isinstance(value, np.datetime64)
@@ -347,7 +353,8 @@ def _decimal(value: Decimal) -> Described:
     found = exactly(value)
     exponent = value.as_tuple().exponent
     entry = -0.0 if value.is_zero() and value.is_signed() else found.entry
-    # The Decimals 1.0 and 1.00 are equal, but have the exponents -1 and -2.
+    # The Decimals 1.0 and 1.00 are equal by ==, but their exponents, -1 and -2, show the
+    # difference.
     forms = {EXPONENT: str(exponent)} if isinstance(exponent, int) else {}
     return Described(entry, found.beside, forms)
 
@@ -356,7 +363,8 @@ def _long_double(value: np.longdouble) -> Described:
     return Described(-0.0) if value == 0 and np.signbit(value) else exactly(value)
 
 
-# Subclasses come before their bases: `datetime` is a subclass of `date`.
+# Maps types to the functions that convert their values. The first matching entry is used, so a
+# subclass such as `datetime` comes before its base `date`.
 _DESCRIBERS: tuple[tuple[type | tuple[type, ...], Describe], ...] = (
     (enum.Enum, _member),
     (Decimal, _decimal),

@@ -1,8 +1,9 @@
 """Decide whether a set of a dict's keys may have the same order as the dict.
 
-The order of a set of strings is determined by the hash seed of the process. A mechanism that
-iterates over a set reveals nothing by this order, so all orders that a set may have count as one.
-Processes that draw also run this file, so it works in Python 3.8 and imports nothing of dpaudit.
+The order of a set of strings is determined by the hash seed of the process. A mechanism that makes
+a dict from a set reveals nothing by the order of the dict's keys, so all orders that a set may have
+count as one order. This file also runs in the processes that call the mechanism, so it works in
+Python 3.8 and imports nothing of dpaudit.
 """
 
 from __future__ import annotations
@@ -18,28 +19,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-# For up to 4 keys, sets are built in every order of insertion, which are at most 24 orders.
+# Up to this number of keys, all orders of insertion (at most 24) are tried: a set is built in each
+# order, and its order is compared with the order of the dict.
 _FEW_KEYS = 4
-# Numbers of slots of the hash table of a set in CPython (Objects/setobject.c). _FEWEST_SLOTS: 8
-# slots for up to 4 elements; a table that is three fifths full grows to more than 4 slots per
-# element. _SIZES: a copy of a set may have half of these slots; a set from which elements were
-# removed may have twice or four times this number.
-_FEWEST_SLOTS, _SIZES = 8, (0.5, 1, 2, 4)
-# CPython's constants LINEAR_PROBES and PERTURB_SHIFT, which determine the slots that it tries.
-_LINEAR_PROBES, _PERTURB_SHIFT = 9, 5
-# A key whose own slot is taken may be in the first free slot, or in the second free slot if another
-# displaced key has taken the first. With a third, few keys would be certain to be in their slots.
+# Smallest number of slots of the hash table of a set in CPython (Objects/setobject.c). It is used
+# for up to 4 elements. A table that is three fifths full grows to more than 4 slots per element.
+_FEWEST_SLOTS = 8
+# A set may have another number of slots than a set to which the same elements were added one by
+# one: half of it after it was copied, twice or four times of it after elements were removed.
+_SIZES = (0.5, 1, 2, 4)
+# Number of slots after a taken slot that CPython tries next (its constant LINEAR_PROBES).
+_LINEAR_PROBES = 9
+# Number of bits by which CPython shifts a hash to choose a slot further away (PERTURB_SHIFT).
+_PERTURB_SHIFT = 5
+# If the slot of a key's hash is taken, CPython puts the key into the first free slot that it tries.
+# Another displaced key may have taken that slot before, so the second free slot is considered as
+# well. If more slots were considered, almost every key could be displaced, and almost every order
+# would count as the order of a set.
 _FREE_SLOTS = 2
-# Larger tables are considered for 3 or more keys only. For 3 of 8 hash seeds, two keys have one
-# order in the table of 8 slots and the other order in the table of 32 slots, so that with both
-# tables no order of two keys would reveal anything.
+# With fewer keys than this, only the smallest hash table is considered. Two keys may have one order
+# in the table of 8 slots and the other order in the table of 32 slots: that happens with 3 of 8
+# hash seeds. If both tables were considered, neither order would reveal anything.
 _FEWEST_KEYS_OF_LARGER_TABLES = 3
 
 
 def hash_seed() -> str | None:
-    """Return the hash seed of strings, PYTHONHASHSEED; None if each process draws a random one.
+    """Return the seed with which this process hashes strings (PYTHONHASHSEED); None if each process
+    draws its seed at random.
 
-    If PYTHONHASHSEED is 0 but was set after the start of this process, the result is None.
+    The result is also None if PYTHONHASHSEED was set to 0 after the start of this process.
     """
     if not sys.flags.hash_randomization:
         return "0"
@@ -48,11 +56,11 @@ def hash_seed() -> str | None:
 
 
 def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
-    """Return whether an order of keys counts as the order of a set, and so reveals nothing.
+    """Return whether an order of keys counts as the order of a set, so that it reveals nothing.
 
-    The result is True if a set of these keys may have the order in this process. It is also True if
-    the hashes of the keys differ between processes, since equal seeds would otherwise not give
-    equal outcomes.
+    True if a set of these keys may have this order in this process. Also True if the hashes of the
+    keys differ from process to process: otherwise, two runs with equal seeds could give different
+    outcomes.
 
     texts: whether strings were hashed with the hash seed of this process.
     """
@@ -63,8 +71,8 @@ def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
 def _has_known_hash(key: Any, is_fixed: bool) -> bool:
     if isinstance(key, (tuple, frozenset)):
         return all(_has_known_hash(part, is_fixed) for part in key)
-    # Dates and members of enumerations are hashed like texts. Before Python 3.12, the hash of None
-    # is its address, which differs between processes.
+    # Dates and members of enumerations are hashed like strings. Before Python 3.12, the hash of
+    # None is its address in memory, which differs from process to process.
     return isinstance(key, Number) or (is_fixed and key is not None)
 
 
@@ -72,10 +80,10 @@ def _has_known_hash(key: Any, is_fixed: bool) -> bool:
 def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
     """Return whether a set of these keys may have this order in this process.
 
-    The answer is approximate for three or more keys. It is wrongly True for some orders that no set
-    has, since colliding keys are allowed in any place. It is wrongly False for about 1 in 1,000
-    orders of sets of more than 15 keys, and for orders that are due to collisions with elements
-    that were removed from the set.
+    For three or more keys, the answer is an approximation. It is wrongly True for some orders that
+    no set has, since keys whose hashes collide may be in any place. It is wrongly False for about 1
+    in 1,000 orders of sets of more than 15 keys, and for orders that are due to collisions with
+    elements that were removed from the set.
     """
     if len(keys) < 2 or tuple(set(keys)) == keys:
         return True
@@ -85,7 +93,7 @@ def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
             return True
         if len(keys) < _FEWEST_KEYS_OF_LARGER_TABLES:
             return False
-    # Hashes as unsigned 64-bit integers, as in CPython; `hash` may be negative.
+    # CPython uses hashes as unsigned 64-bit integers, while `hash` may return a negative number.
     hashes = [hash(key) & 0xFFFFFFFFFFFFFFFF for key in keys]
     slots = _slots(len(keys))
     sizes = [max(_FEWEST_SLOTS, int(slots * size)) for size in _SIZES]
@@ -93,8 +101,8 @@ def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
 
 
 def _slots(elements: int) -> int:
-    """Return the number of slots in the hash table of a set to which `elements` elements were added
-    one by one."""
+    """Return the number of slots in the hash table of a set after `elements` elements were added to
+    it one by one."""
     slots = _FEWEST_SLOTS
     while elements * 5 >= (slots - 1) * 3:
         used = -(-(slots - 1) * 3 // 5)
@@ -104,13 +112,13 @@ def _slots(elements: int) -> int:
 
 
 def _rises(hashes: list[int], slots: int) -> bool:
-    """Return whether a set whose hash table has `slots` slots may have the order of the keys.
+    """Return whether a set may have the order of the given keys if its hash table has `slots`
+    slots.
 
-    A set lists its elements in the order of their slots. The result is True if this order holds for
-    the keys that are certain to be in the slot of their own hash, without a collision.
+    A set lists its elements in the order of their slots. Only those keys are checked that are
+    certain to be in the slot of their own hash, because no other key can have taken it.
 
     hashes: hash of each key, in the order of the keys.
-    slots: number of slots of the table.
     """
     mask = slots - 1
     owners: dict[int, list[int]] = {}
@@ -134,7 +142,7 @@ def _rises(hashes: list[int], slots: int) -> bool:
 
 
 def _probes(number: int, mask: int) -> Iterator[int]:
-    """Yield the slots that CPython tries for an element, one after the other, until they repeat.
+    """Yield the slots in which CPython tries to put an element, one after the other.
 
     number: hash of the element.
     mask: number of slots minus 1.

@@ -1,4 +1,5 @@
-"""Tables of outcomes: the interface `Outcomes`, `Table` (one shape), `TimedOutcomes` (durations).
+"""Tables of outcomes: the interface `Outcomes`, `Table` (outcomes of one shape) and `TimedOutcomes`
+(outcomes with durations).
 
 In this module, a *representation* is a property of an outcome that == does not compare: a type, a
 sign of zero, the order of a dict's keys, the digits of a Decimal (see `representation.py`).
@@ -43,13 +44,16 @@ from dpaudit.outcomes.representation import (
     written,
 )
 
-# Learning uses at most 4,096 columns of a table.
+# Largest number of columns of a table from which events are learned.
 WIDEST = 4096
-# For a column with more than 64 labels, the kinds of its entries are a further column.
+# If the entries of a column include more than this number of different texts, the kinds of its
+# entries, such as `a string`, are a further column.
 _MANY = 64
-# Keys of several columns are computed in one array if there are at least 4 columns and at most
-# 16,384 entries: with few entries, the overhead of NumPy calls takes most of the time.
-_SEVERAL, _FEW_ENTRIES = 4, 1 << 14
+# Hashes of several columns are computed in one array if there are at least this number of columns
+# and at most `_FEW_ENTRIES` entries: then the overhead of NumPy calls takes most of the time.
+_SEVERAL = 4
+# Largest number of entries whose hashes are computed in one array.
+_FEW_ENTRIES = 1 << 14
 _NO_LABELS = np.empty(0, dtype=np.uint64)
 
 
@@ -57,7 +61,7 @@ class Outcomes(ABC):
     """A table of outcomes, with one row per outcome and one column per place in the outcomes.
 
     An entry depends only on the outcome and on the name of the column. So a rule that was learned
-    from one table has the same meaning in every other table.
+    from one table has the same meaning for every other table.
 
     size: number of outcomes.
     """
@@ -68,91 +72,94 @@ class Outcomes(ABC):
     @property
     @abstractmethod
     def columns(self) -> Sequence[Column]:
-        """The columns from which an attack learns events, at most about `WIDEST`.
+        """The columns from which an attack learns events; about 4,096 at most.
 
-        Columns whose entry is the same in all outcomes, such as a common length, are left out.
+        A column with the same entry for all outcomes, such as a common length, is left out.
         """
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Number of columns of the table, from which `columns` is a selection."""
+        """Number of all columns of the table, also those that `columns` leaves out."""
 
     @property
     @abstractmethod
     def representations(self) -> Sequence[Column]:
-        """The columns of representations (types, signs of zero, orders of keys, digits) that differ
-        between outcomes of this table that are equal otherwise."""
+        """The columns of properties that == does not compare (types, signs of zero, orders of keys,
+        digits), if the property differs between outcomes of this table that are equal by ==."""
 
     @abstractmethod
     def plain(self) -> Outcomes:
-        """Return the outcomes without representations, so that 1 and 1.0 are the same outcome."""
+        """Return the outcomes without the properties that == does not compare, so that 1 and 1.0
+        are the same outcome."""
 
     @abstractmethod
     def take(self, index: NDArray[Any] | slice) -> Outcomes:
-        """Return a table of the outcomes in some rows. index: an index array, a mask or a slice."""
+        """Return a table with some of the outcomes. index: index array, mask or slice."""
 
     @abstractmethod
     def trimmed(self) -> Outcomes:
-        """Return the same outcomes without unused labels (texts of entries that are no numbers), to
-        save memory after `take`."""
+        """Return the same outcomes without the texts in `Column.labels` that no entry uses any
+        more. This saves memory after `take`."""
 
     def keys(self) -> KeyArray:
-        """Return 64-bit keys (hashes) of the outcomes, shape (size,).
+        """Return a 64-bit hash of each outcome, shape (size,).
 
-        In every process, outcomes have the same key if they are equal and have the same
-        representation, except that the order of a dict's keys does not matter.
+        Two outcomes have the same hash, in every process, if they are equal by == and have the same
+        types, signs of zero and digits. The order of a dict's keys does not matter.
         """
         return self.keys_beside(frozenset())
 
     @abstractmethod
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
-        """Return 64-bit keys (hashes) of the outcomes, shape (size,), computed without the entries
-        in some columns. Callers must not change the array.
+        """Return a 64-bit hash of each outcome, shape (size,), computed without the entries in some
+        columns. Callers must not change the array.
 
-        names: names of these columns.
+        names: names of the columns that are left out.
         """
 
     @abstractmethod
     def words(self, rows: Iterable[int]) -> list[str]:
-        """Return the texts of the outcomes in `rows`, such as `{"a": (1, 2)}`.
+        """Return the texts of some outcomes, such as `{"a": (1, 2)}`. The text of an exception
+        starts with `raised `.
 
-        The text of an exception starts with `RAISED`.
+        rows: indices of the outcomes.
         """
 
     @abstractmethod
     def _known(self) -> Callable[[str], Column]:
-        """Return a function from the name of a column to the column."""
+        """Return a function that takes the name of a column and returns the column."""
 
     def named(self, names: Iterable[str]) -> Iterator[Column]:
-        """Yield the columns with the given names, one at a time to save memory.
+        """Yield the columns with the given names. Each is made when it is needed, to save memory.
 
-        If the table has no column of a name, all entries of the column are `ABSENT`.
+        If the table has no column with a name, yield a column in which all entries are `absent`.
         """
         known = self._known()
         for name in names:
             yield made_from(name, known)
 
     def column(self, name: str) -> Column:
-        """Return the column with the given name; all entries are `ABSENT` for an unknown name."""
+        """Return the column with a given name. If the table has no such column, all entries are
+        `absent`."""
         return next(self.named([name]))
 
     def word(self, row: int) -> str:
-        """Return the text of one outcome, such as `{"a": (1, 2)}`. row: number of the outcome, from
-        0."""
+        """Return the text of one outcome, such as `{"a": (1, 2)}`. row: index of the outcome."""
         return self.words([row])[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table(Outcomes):
-    """Outcomes of one shape, such as scalars, vectors of one length, or dicts with the same keys.
+    """Outcomes of one shape, such as numbers, vectors of one length, or dicts with the same keys.
 
-    all_columns: columns of `size` entries each.
+    all_columns: columns with `size` entries each.
     size: number of outcomes.
-    paths: path of each column.
-    fixed: entries that all outcomes share, such as `a list`, its length and its type.
-    forms: columns of representations that differ between outcomes; `ABSENT` where a value has the
-        usual representation.
+    paths: for each column, its place in the outcomes.
+    fixed: (place, entry) for each entry that all outcomes share, such as `a list`, its length and
+    its type.
+    forms: (place, column) for each property that == does not compare, such as a type, and that
+    differs between outcomes. The entry is `absent` where the property is usual.
     """
 
     all_columns: tuple[Column, ...]
@@ -243,8 +250,8 @@ class Table(Outcomes):
 
 
 def _form_keys(column: Column) -> KeyArray:
-    """Return the numbers that a column of representations adds to the keys (64-bit hashes) of
-    outcomes, shape (outcomes,); 0 where the entry is absent."""
+    """Return the numbers that the entries of a column of types, orders of keys or the like add to
+    the 64-bit hashes of outcomes, shape (outcomes,); 0 where the entry is `absent`."""
     keys = mix(column.keys() + _name_key(column.name))
     if column.codes is not None and ABSENT in column.labels:
         keys[column.codes == column.labels.index(ABSENT) + 1] = 0
@@ -252,8 +259,8 @@ def _form_keys(column: Column) -> KeyArray:
 
 
 def _keys_together(columns: Sequence[Column]) -> KeyArray:
-    """Return, for each outcome, the sum of the scrambled keys (64-bit hashes) of its entries in
-    these columns, shape (outcomes,)."""
+    """Return, for each outcome, the sum of the scrambled 64-bit hashes of its entries in the given
+    columns, shape (outcomes,)."""
     if any(column.codes is not None for column in columns):
         keys = np.array([column.keys() for column in columns])
     else:
@@ -269,12 +276,13 @@ def _name_key(name: str) -> np.uint64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedOutcomes(Outcomes):
-    """A table of outcomes with one further column at the end: the duration of each call.
+    """A table of outcomes with one more column at the end: the duration of each call.
 
-    Keys and texts ignore the duration, so that equal outputs are equal however long the calls took.
+    Hashes and texts of outcomes ignore the durations, so that equal outputs are equal however long
+    the calls took.
 
     outcomes: the table without durations.
-    nanoseconds: (size,), the durations.
+    nanoseconds: the durations, shape (size,).
     """
 
     outcomes: Outcomes
@@ -321,13 +329,14 @@ class TimedOutcomes(Outcomes):
 
 
 def timed(outcomes: Outcomes, nanoseconds: NDArray[np.int64]) -> TimedOutcomes:
-    """Return outcomes together with the durations of their calls. nanoseconds: (size,)."""
+    """Return the given outcomes with the durations of their calls. nanoseconds: durations, shape
+    (size,)."""
     return TimedOutcomes(outcomes, nanoseconds.astype(np.float64))
 
 
 def _telling_kinds(column: Column) -> Column | None:
-    """Return the column of the kinds of entries, such as `a string`, if the kinds differ and the
-    column has more than 64 labels; else None."""
+    """Return a column with the kind of each entry of a column, such as `a string`. Return None if
+    all entries have the same kind, or if they include at most 64 different texts."""
     if len(column.labels) <= _MANY:
         return None
     kinds = kinds_of(column)
@@ -335,7 +344,8 @@ def _telling_kinds(column: Column) -> Column | None:
 
 
 def narrowed(outcomes: Outcomes) -> str | None:
-    """Return a warning if a table has more columns than learning uses (`WIDEST`), else None."""
+    """Return a warning if a table has more than 4,096 columns, of which learning uses only 4,096;
+    else None."""
     left = outcomes.width - WIDEST
     if left <= 0:
         return None
@@ -346,7 +356,7 @@ def narrowed(outcomes: Outcomes) -> str | None:
 
 
 def fixed_key(path: Path, entry: str | float) -> int:
-    """Return the number that an entry at a path adds to the key (64-bit hash) of an outcome, modulo
+    """Return the number that an entry at a path adds to the 64-bit hash of an outcome, modulo
     2**64."""
     return _fixed_key(path.name, entry)
 
@@ -363,10 +373,10 @@ def _at(row: int, forms: Iterable[tuple[Path, Column]]) -> Iterator[Entry]:
 
 
 def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return a mask, (size,), of the outcomes whose text must show their representation, such as
-    the type of a number.
+    """Return a mask of the outcomes whose text must also show a property that == does not compare,
+    such as the type of a number; shape (size,).
 
-    These are the outcomes that are equal to an outcome with another representation.
+    These are the outcomes that are equal by == to another outcome in which such a property differs.
     """
     _, place = np.unique(outcomes.plain().keys(), return_inverse=True)
     both = np.unique(np.stack([place.astype(np.uint64), outcomes.keys()]), axis=1)
@@ -374,9 +384,10 @@ def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 
 def form_differs(outcomes: Outcomes, path: Path) -> bool:
-    """Return whether equal entries have several representations of one sort, such as types.
+    """Return whether a property that == does not compare, such as the type, differs between entries
+    that are equal by == or, for types, of the same kind.
 
-    path: path of the representation, such as `type of output[0]`.
+    path: path of the property, such as `type of output[0]`.
     """
     form = outcomes.column(path.name)
     if path.name.startswith(OF_TYPE):
@@ -389,13 +400,13 @@ def form_differs(outcomes: Outcomes, path: Path) -> bool:
 
 
 def unsigned(column: Column) -> Column:
-    """Return a column in which -0.0 is replaced by 0.0."""
+    """Return a copy of a column in which -0.0 is replaced by 0.0."""
     return Column(column.name, column.numbers + 0.0, column.codes, column.labels)
 
 
 def are_alike(tables: Sequence[Table]) -> bool:
-    """Return whether tables have the same columns in the same order. Their columns of
-    representations (types, signs of zero, orders of keys) may differ."""
+    """Return whether tables have the same columns in the same order. Columns of properties that ==
+    does not compare, such as types, may differ."""
     first = tables[0]
     names = [column.name for column in first.all_columns]
     return all(
@@ -406,7 +417,8 @@ def are_alike(tables: Sequence[Table]) -> bool:
 
 
 def stacked(tables: Sequence[Table]) -> Table:
-    """Return one table with the outcomes of several tables, for which `are_alike` is true."""
+    """Return one table with the outcomes of several tables, in their order. `are_alike` must be
+    true for the tables."""
     joined = zip(*(table.all_columns for table in tables), strict=True)
     first = tables[0]
     size = sum(table.size for table in tables)
@@ -425,7 +437,11 @@ def stacked(tables: Sequence[Table]) -> Table:
 def _stacked_forms(
     tables: Sequence[Table], fixed: Sequence[tuple[Path, str | float]]
 ) -> tuple[tuple[Path, Column], ...]:
-    """Return the columns of representations of all tables; entries in `fixed` need no column."""
+    """Return (place, column) for each property that == does not compare, such as a type, with the
+    entries of all tables, one table after the other.
+
+    fixed: (place, entry) for each entry that all outcomes share; such a property needs no column.
+    """
     paths: dict[str, Path] = {}
     for table in tables:
         both = [*table.fixed, *table.forms]
@@ -437,7 +453,7 @@ def _stacked_forms(
 
 
 def raised(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return a mask, shape (size,), of the outcomes that are exceptions."""
+    """Return a mask of the outcomes that are exceptions, shape (size,)."""
     first = outcomes.column(ROOT.name)
     if first.codes is None:
         return np.zeros(outcomes.size, dtype=bool)
@@ -445,7 +461,8 @@ def raised(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 
 def failures(outcomes: Outcomes) -> dict[str, int]:
-    """Return the number of outcomes for each kind of exception, as name of the type -> number."""
+    """Return a mapping from the name of an exception's type to the number of outcomes that are such
+    exceptions."""
     first = outcomes.column(ROOT.name)
     if first.codes is None or not any(label.startswith(RAISED) for label in first.labels):
         return {}
