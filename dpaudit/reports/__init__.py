@@ -1,1 +1,1 @@
-"""Reports: results in, strings out."""
+"""Turn results of audits into the text of reports. These modules print and write nothing."""

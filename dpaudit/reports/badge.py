@@ -1,4 +1,4 @@
-"""Make a badge and a sentence by which others can cite the result of an audit.
+"""Make a badge and a sentence with which others can cite the result of an audit.
 
 Neither says that a mechanism is private.
 """
@@ -32,15 +32,15 @@ Colour = Literal["blue", "red", "yellow", "lightgrey"]
 
 
 class Badge(NamedTuple):
-    """The text and the colour of a badge, to the right of the word `dpaudit`."""
+    """The right half of a badge: its text and its colour. The left half has the word `dpaudit`."""
 
     words: str
     colour: Colour
 
 
 def badge(results: Sequence[AuditResult]) -> Badge:
-    """Return the badge of a result file: the finding of a single audit, or the number of refuted
-    claims of several audits."""
+    """Return the badge for a file of results: the finding of the audit if there is only one, else
+    the number of refuted claims."""
     if len(results) == 1:
         return _of_one(results[0])
     verdicts = [one.verdict for one in results]
@@ -57,7 +57,8 @@ def badge(results: Sequence[AuditResult]) -> Badge:
 def statement(result: AuditResult, digest: str, date: str) -> str:
     """Return the finding of an audit in one line, with the data that others need to check it.
 
-    digest: SHA-256 of the result file.  date: date of the check of its numbers, as `2026-05-17`.
+    digest: SHA-256 of the file of results. date: date on which its numbers were checked, such as
+    `2026-05-17`.
     """
     claim = f"{result.claim.describe()} of {result.name} ({result.target})"
     by = f"dpaudit {result.versions.get('dpaudit', '(version unknown)')}"
@@ -67,8 +68,10 @@ def statement(result: AuditResult, digest: str, date: str) -> str:
 
 
 def markdown(shown: Badge, image: str | None = None) -> str:
-    """Return a badge as an image in Markdown. image: file of the image; None: an image that
-    shields.io makes."""
+    """Return a badge as an image in Markdown.
+
+    image: path of an image file; None stands for an image that the web service shields.io makes.
+    """
     if image is None:
         parts = (_LABEL, numbers.unglued(shown.words), shown.colour)
         said = "-".join(quote(_for_shields(one), safe="") for one in parts)
@@ -79,7 +82,7 @@ def markdown(shown: Badge, image: str | None = None) -> str:
 
 
 def svg(shown: Badge, title: str) -> str:
-    """Return a badge as an SVG image. title: its full text, for screen readers and tooltips."""
+    """Return a badge as an SVG image. title: the whole text, for screen readers and tooltips."""
     words = numbers.unglued(shown.words)
     left, right = (2 * _PADDING + round(len(text) * _CHARACTER) for text in (_LABEL, words))
     width, name = left + right, f"{_LABEL}: {words}"
@@ -120,8 +123,8 @@ def _amount(result: AuditResult) -> str:
 
 
 def _reach(result: AuditResult) -> str:
-    """Return, in words, the smallest ε that the audit would have detected for the pair of inputs
-    that decides the verdict; "" if the audit would have detected none."""
+    """Return words for the smallest ε that the audit would have refuted with the pair of inputs
+    that decides the verdict. Return "" if it could have refuted no ε."""
     one = result.decisive
     if one is None or isinstance(one, ExactCertificate) or _is_powerless(result):
         return ""
@@ -131,7 +134,7 @@ def _reach(result: AuditResult) -> str:
 
 
 def _is_powerless(result: AuditResult) -> bool:
-    """Return whether an audit found no violation and could not have found one."""
+    """Return whether an audit found no violation and lacked the power to find one."""
     if result.verdict is not Verdict.NO_VIOLATION_FOUND:
         return False
     one = result.decisive
@@ -157,7 +160,8 @@ def _outcome(result: AuditResult) -> str:
 
 
 def _evidence(result: AuditResult) -> list[str]:
-    """Return two texts: the pairs of inputs, and the number of draws or guesses with the seed."""
+    """Return two texts: the number of pairs of inputs, and the number of draws or guesses with the
+    seed."""
     pairs = [one.pair for one in result.by_pair]
     parts = [shortened("; ".join(pairs), 2 * _LONGEST)] if pairs else []
     one = result.decisive
@@ -171,7 +175,7 @@ def _evidence(result: AuditResult) -> list[str]:
 
 
 def short(count: int) -> str:
-    """Return a large number in a short form, rounded down.
+    """Return a count as short text, rounded down if it is large.
 
     >>> short(4_000_000), short(1_265), short(1_299_999), short(1_000_000)
     ('4·10⁶', '1,265', '1.2·10⁶', '10⁶')
@@ -186,5 +190,5 @@ def short(count: int) -> str:
 
 
 def _for_shields(text: str) -> str:
-    """Return text escaped as a part of a path for shields.io."""
+    """Return `text` escaped for use in a path of shields.io, whose separators are - and _."""
     return text.replace("-", "--").replace("_", "__").replace(" ", "_")

@@ -1,4 +1,8 @@
-"""The lower bounds of an audit in reports, the bound for the claim's own parameter first."""
+"""Show the lower bounds of an audit in reports.
+
+The first bound is for the parameter of the claim's definition: μ for Gaussian DP, ρ for zCDP, and ε
+or δ otherwise.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,12 @@ from dpaudit.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A lower bound for one parameter of the claim.
+    """A lower bound for one privacy parameter, such as ε.
 
+    symbol: the parameter.
+    lower: the lower bound.
     claimed: value of the parameter in the claim.
-    at: point of the privacy profile at which the bound holds, such as ` at δ = 0.1`.
+    at: other coordinate of the point (ε, δ) at which the bound holds, such as ` at δ = 0.1`.
     """
 
     symbol: str
@@ -26,7 +32,7 @@ class Bound:
     at: str = ""
 
     def row(self, result: AuditResult) -> list[Item]:
-        """Return the bound as one row of a report: parameter, bound and claimed value."""
+        """Return the bound as one row of a report: parameter, lower bound and claimed value."""
         implied, number = self._stated(result)
         label = f"{self.symbol} {'above' if implied else 'at least'}"
         confidence = 1 - result.level if implied else result.confidence
@@ -34,18 +40,23 @@ class Bound:
         return row(label, f"{number}{self.at}, {sure} (claimed: {numbers.plain(self.claimed)})")
 
     def brief(self, result: AuditResult) -> str:
-        """Return the bound as a short text, for reports with one line for each audit."""
+        """Return the bound as a short text, such as `ε ≥ 1.69, claimed 1`."""
         implied, number = self._stated(result)
         relation = "=" if not result.ending.by_chance else ">" if implied else "≥"
         return f"{self.symbol} {relation} {number}, claimed {numbers.plain(self.claimed)}"
 
     def shown(self, result: AuditResult) -> float:
-        """Return the number that `brief` shows, by which a table of audits is sorted."""
+        """Return the number that `brief` shows. A table of audits can be sorted by it."""
         return self.claimed if self._stated(result)[0] else self.lower
 
     def _stated(self, result: AuditResult) -> tuple[bool, str]:
-        """Return (is_claimed, number): the number to show, and whether it is the claimed value. The
-        claimed value is shown if a violation proves only that the parameter exceeds it."""
+        """Return (is_claimed, number as text). Usually the number is the lower bound.
+
+        A violation may be certain at the level of the audit's family while this bound, at the
+        audit's own confidence, does not exceed the claim. Then it is only certain that the
+        parameter is above its claimed value: the number is the claimed value, and is_claimed is
+        True.
+        """
         falls_short = result.verdict is Verdict.VIOLATION and self.lower <= self.claimed
         if falls_short and result.ending.by_chance:
             return True, numbers.plain(self.claimed)
@@ -53,7 +64,10 @@ class Bound:
 
 
 def rows(result: AuditResult, *, every: bool) -> list[Item]:
-    """Return the bounds and the p-value of an audit as rows of a report. every: as in `bounds`."""
+    """Return the bounds and the p-value of an audit as rows of a report.
+
+    every: also return the bounds for ε and δ if the claim has another parameter.
+    """
     lines = [line for one in bounds(result, every=every) for line in one.row(result)]
     p, level = p_value(result)
     pairs = len(result.certificates)
@@ -67,15 +81,15 @@ def rows(result: AuditResult, *, every: bool) -> list[Item]:
 
 
 def decided_at(result: AuditResult) -> str:
-    """Return the confidence of a verdict. For a refuted claim, it is the confidence at which the
-    claim is refuted. Otherwise it is the confidence of the bounds."""
+    """Return the confidence of a verdict as a percentage. For a refuted claim, it is 1 minus the
+    level at which the claim is refuted; otherwise it is the confidence of the bounds."""
     refuted = result.verdict is Verdict.VIOLATION
     return numbers.level(1 - result.level if refuted else result.confidence)
 
 
 def p_value(result: AuditResult) -> tuple[str, str]:
-    """Return the p-value, and the largest p-value that refutes the claim, with enough digits to
-    show which of them is larger."""
+    """Return the p-value and its threshold as texts. The claim is refuted if the p-value is at most
+    the threshold. Both have enough digits to show which of them is larger."""
     p = numbers.p_at_most(result.p_value).removeprefix("= ")
     if result.family is None:
         return p, numbers.plain(result.level)
@@ -86,8 +100,12 @@ def p_value(result: AuditResult) -> tuple[str, str]:
 
 
 def _of_the_family(result: AuditResult) -> str:
-    """Return the audit's share of the error probability of all audits in a family, and the level
-    that Holm's procedure gave it, in words. Return "" if the audit shares no error probability."""
+    """Return words that explain the audit's error probability as a share of its family's, or "".
+
+    A family is a set of audits with one error probability for all of them. Holm's procedure divides
+    it among the audits, and raises the shares of the others when one claim is refuted. Return "" if
+    the audit belongs to no family.
+    """
     family = result.family
     if family is None:
         return ""
@@ -99,17 +117,17 @@ def _of_the_family(result: AuditResult) -> str:
 
 
 def _share(alpha: float) -> str:
-    """Return a share of an error probability as text, rounded down, without the rounding error of
-    differences such as 1 - 0.9."""
+    """Return an error probability as text with 2 digits, rounded down. A floating-point error, such
+    as that of 1 - 0.9, is removed before."""
     return numbers.at_least(float(f"{alpha:.12g}"), digits=2)
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
-    """Return the bounds of an audit, the bound for the claim's own parameter first.
+    """Return the bounds of an audit, the bound for the parameter of the claim's definition first.
 
-    If the claim is refuted, bounds below the claim are left out; if all bounds are below it, the
-    first bound is kept.
-    every: also return the bounds for ε and δ if the claim has another parameter.
+    If the claim is refuted, only bounds above the claimed value are returned; if there are none,
+    the first bound is returned. every: also return the bounds for ε and δ if the claim has another
+    parameter.
     """
     found = list(_bounds(result, every))
     if result.verdict is not Verdict.VIOLATION:
@@ -118,11 +136,14 @@ def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
 
 
 def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound | None:
-    """Return the bound for the definition's own parameter, such as μ; None if it has none."""
+    """Return the bound for a parameter such as μ or ρ that the claim has in place of ε and δ, or
+    None if it has no such parameter. epsilon: ε of the point at which `delta_lower`, a lower bound
+    for δ, holds."""
     own = claim.own_lower(epsilon, delta_lower)
     if own is None:
         return None
-    # A bound named D_2 (Rényi divergence of order 2) belongs to the parameter ε of Rényi DP.
+    # For Rényi DP, `own` names the bound D_2 or similar, after the order of the Rényi divergence.
+    # The claim states it as `epsilon`.
     name = {"μ": "mu", "ρ": "rho"}.get(own[0], "epsilon")
     return Bound(*own, float(claim.parameters()[name]))
 

@@ -1,4 +1,5 @@
-"""The result of an audit of one run with canaries, as rows and sentences of the text report."""
+"""Show the result of an audit of one training run with canaries, as rows and sentences of the text
+report."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dpaudit.reports.findings import caught, inputs
 from dpaudit.reports.layout import Item, Row, paragraph, row
 from dpaudit.wording import counted
 
-# The δ at which a bound for μ is also shown as an ε.
+# A bound for μ is also reported as ε at this δ.
 _FAMILY_DELTA = 1e-5
 _ASSUMED = (
     "Holds if a fair coin of its own put each canary in or left it out, and the guesses depend on "
@@ -30,8 +31,8 @@ _UNPROVEN = "No proof: other canaries, or a better attack, may still refute the 
 
 
 def said(result: AuditResult, ending: Canaries) -> str:
-    """Return the headline of an audit of one run, without verdict and name: the number of right
-    guesses, and whether they refute the claim."""
+    """Return the headline of an audit of one training run: the number of right guesses, and whether
+    they refute the claim."""
     one = ending.deciding
     level = numbers.level(result.confidence)
     if one.method == "independent":
@@ -50,7 +51,7 @@ def _canaries(one: OneRunCertificate) -> str:
 
 def found(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
     """Return the rows of the report: bounds, inputs, guesses, and the scores of the canaries if
-    known."""
+    they are known."""
     one = ending.deciding
     share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
     right = f"{one.correct:,} right{share}"
@@ -64,8 +65,8 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
 
 
 def _chosen(result: AuditResult, one: OneRunCertificate) -> str:
-    """Return, in words, for which canaries guesses were made, and which canaries chose the number
-    of guesses. Return "" if the canaries have no scores."""
+    """Return words that say for which canaries guesses were made, and which canaries were used to
+    choose the number of guesses. Return "" if the canaries have no scores."""
     if one.scores is None:
         return ""
     sides = "all say in" if one.scores.sides == "in" else "half say in, half out"
@@ -78,7 +79,8 @@ def _chosen(result: AuditResult, one: OneRunCertificate) -> str:
 
 
 def _of_scores(result: AuditResult, scores: CanaryScores) -> list[Item]:
-    """Return report rows that describe the scores of the canaries. No bound follows from them."""
+    """Return rows that describe the scores of the canaries. They are descriptive; no bound follows
+    from them."""
     rates = [
         Row(
             "" if place else "TPR at FPR",
@@ -98,9 +100,9 @@ def _of_scores(result: AuditResult, scores: CanaryScores) -> list[Item]:
 
 
 def _of_family(result: AuditResult, one: OneRunCertificate) -> list[Item]:
-    """Return a row with the ε of Gaussian noise whose μ is the lower bound, at δ = 10⁻⁵.
+    """Return a row that converts the lower bound for μ to ε at δ = 10⁻⁵, as for Gaussian noise.
 
-    The result is empty without such a bound, or if the claim has no parameter μ.
+    Return [] if there is no bound for μ, or if the claim has no parameter μ.
     """
     if not one.mu_lower or "mu" not in result.claim.parameters():
         return []
@@ -110,7 +112,7 @@ def _of_family(result: AuditResult, one: OneRunCertificate) -> list[Item]:
 
 
 def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
-    """Return sentences on the certainty that an attacker gains, and on the limits of the audit."""
+    """Return sentences on how certain an attacker can be, and on the limits of the audit."""
     one = ending.deciding
     sentences = [_attacker(result, one), _ASSUMED] if verbose else [_ASSUMED]
     if one.method == "independent":

@@ -1,8 +1,9 @@
-"""Compare two runs of the same audits: list changes and regressions, as text and Markdown.
+"""Compare two runs of the same audits: list changes and regressions, as text and as Markdown.
 
-Two runs of one mechanism draw different samples, so their bounds differ by chance; that is no
-change. A bound is reported as changed only if the intervals of both runs are disjoint, which has at
-most the error probability of both runs if nothing changed (docs/guides/ci.md).
+Two runs of one mechanism draw different samples, so their bounds differ by chance. A bound is
+therefore reported as changed only if the confidence intervals of both runs do not overlap. If
+nothing changed, this happens with at most the sum of the error probabilities of both runs
+(docs/guides/ci.md).
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ from dpaudit.wording import counted, shortened, visible
 _REGRESSION, _CHANGE = "REGRESSION", "change"
 _WIDTH = len(_REGRESSION)
 _HEAD = ("", "audit", "what", "before", "now")
-# Kind of result -> the source of its verdict, in words.
+# Maps each kind of result to words for the basis of its verdict, such as draws or exact
+# probabilities.
 _SOURCES: Mapping[type, str] = {
     Sampled: "draws",
     Recorded: "recorded outputs",
     Exact: "a stated law",
     Canaries: "guesses about canaries",
 }
-# Names of settings. A change of such a setting is not listed under "other settings", since fields
-# of the results already show it.
+# Settings that are compared through fields of the results. They are not listed again under "other
+# settings".
 _COMPARED = ("samples", "confidence")
 _INPUTS = ("d1", "d2", "pairs")
 _MECHANISM = ("mechanism", "params", "command", "compose")
@@ -51,11 +53,13 @@ _MECHANISM = ("mechanism", "params", "command", "compose")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one audit from the first run to the second run.
+    """One change of one audit from the first run to the second run.
 
-    what: the change, in words.
-    before, now: result of the audit in the first and in the second run, in words; "" if the run
-        does not have the audit.
+    name: name of the audit.
+    what: the change, as text.
+    is_regression: whether the change is a regression.
+    before, now: result of the audit in the first and in the second run, as text; "" if that run
+        lacks the audit.
     """
 
     name: str
@@ -69,8 +73,8 @@ class Change:
 class Comparison:
     """The changes between two runs of audits.
 
-    audits: number of audits that at least one of the runs has.
-    remarks: sentences about a whole run, in addition to the changes of single audits.
+    audits: number of audits that occur in at least one run. remarks: sentences about a run as a
+    whole, in addition to the changes of single audits.
     """
 
     changes: tuple[Change, ...]
@@ -79,12 +83,12 @@ class Comparison:
 
     @property
     def regressions(self) -> int:
-        """The number of audits with a regression."""
+        """Return the number of audits with a regression."""
         return len({one.name for one in self.changes if one.is_regression})
 
     @property
     def others(self) -> int:
-        """The number of audits with other changes only."""
+        """Return the number of audits that changed without a regression."""
         return len({one.name for one in self.changes}) - self.regressions
 
 
@@ -94,16 +98,18 @@ def compare(
     remarks: Sequence[str] = (),
     not_run: Sequence[str] = (),
 ) -> Comparison:
-    """Return the comparison of two runs; audits with equal names are compared. not_run: names of
-    audits that the second run left out because it stopped early. Raises UsageError if two audits of
-    a run have the same name."""
+    """Return the comparison of two runs. Audits with the same name are compared.
+
+    not_run: names of audits that the second run left out because it stopped early. Raises
+    UsageError if two audits of a run have the same name.
+    """
     old, new = _by_name(before, "first"), _by_name(now, "second")
     changes: list[Change] = []
     for name in dict.fromkeys([*old, *new]):
         was, found = old.get(name), new.get(name)
         if was is None and found is not None:
-            # An unexpected result of a new audit is a regression: later comparisons, with the audit
-            # in both runs, would not report it.
+            # A new audit with an unexpected result counts as a regression. Later comparisons will
+            # find it in both runs and would never report it.
             is_bad = not is_expected(found)
             changes.append(Change(name, _new(found), is_bad, now=_shown(found)))
         elif found is None and was is not None:
@@ -120,7 +126,7 @@ def compare(
 
 
 def render(comparison: Comparison) -> str:
-    """Return a comparison as text of 80 columns, regressions first."""
+    """Return a comparison as text of 80 columns; regressions come first."""
     width = name_width(one.name for one in comparison.changes)
     lines: list[str] = []
     every = _ordered(comparison)
@@ -138,7 +144,7 @@ def render(comparison: Comparison) -> str:
 
 
 def render_markdown(comparison: Comparison) -> str:
-    """Return a comparison as Markdown, for a comment on a change."""
+    """Return a comparison as Markdown, for a comment on a pull request."""
     lines = [f"### dpaudit compare: {escaped(_summary(comparison))}", ""]
     if comparison.changes:
         lines += table_head(_HEAD)
@@ -164,7 +170,7 @@ def _by_name(results: Sequence[AuditResult], which: str) -> dict[str, AuditResul
 
 
 def _new(found: AuditResult) -> str:
-    """Return the change of an audit that the first run does not have, in words."""
+    """Return text about an audit that only the second run has."""
     if is_expected(found):
         return "new audit"
     if found.verdict is Verdict.ERROR:
@@ -180,7 +186,7 @@ def _new(found: AuditResult) -> str:
 
 def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
     """Yield (text, whether it is a regression) for each difference between two results of one
-    audit."""
+    audit. was: result in the first run. found: result in the second run."""
     verdict = _verdicts(was, found)
     if verdict is not None:
         yield verdict
@@ -195,7 +201,7 @@ def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bo
 
 
 def _strictly(found: AuditResult) -> str:
-    """Return the warnings that fail a strict audit, in words."""
+    """Return text that lists the warnings because of which a strict audit fails."""
     return f"failed by warnings (strict): {'; '.join(found.failing_warnings)}"
 
 
@@ -219,11 +225,9 @@ def _verdicts(was: AuditResult, found: AuditResult) -> tuple[str, bool] | None:
 
 
 def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, True) if the second result is under-powered, or if its budget of draws is
-    smaller.
-
-    The smallest ε that the event detects is not compared, since the event depends on the draws.
-    """
+    """Yield (text, True) if the second result `found` is newly under-powered or has a smaller
+    budget of draws than the first result `was`. The smallest detectable ε is not compared: it
+    depends on the chosen event, which differs by chance."""
     if found.underpowered is not None and was.underpowered is None:
         yield f"lost power: under-powered: {found.underpowered}", True
         return
@@ -233,10 +237,8 @@ def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _budget(result: AuditResult) -> int | None:
-    """Return the largest number of draws that an audit may make, over all its pairs of inputs.
-
-    Return None if a time limit replaces this number, or if nothing is drawn.
-    """
+    """Return the budget of an audit: the largest number of draws that it may make for all pairs of
+    inputs together. Return None if a time limit replaces the budget, or if nothing is drawn."""
     schedules = [one.schedule for one in result.certificates]
     if not schedules or any(one is not None and one.by_clock for one in schedules):
         return None
@@ -246,7 +248,7 @@ def _budget(result: AuditResult) -> int | None:
 def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
     """Yield (text, False) for each difference in claim, mechanism, inputs or other settings.
 
-    With such a difference, the two results belong to different audits.
+    After such a change, the two results answer different questions, so it is no regression.
     """
     said = [*_COMPARED]
     if was.claim != found.claim:
@@ -273,7 +275,8 @@ def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 def _has_same_inputs(was: AuditResult, found: AuditResult) -> bool:
     """Return whether the settings of two audits name the same inputs.
 
-    Settings are compared, since versions of dpaudit may describe equal inputs differently.
+    The settings are compared, not the descriptions of inputs: two versions of dpaudit may describe
+    the same inputs differently.
     """
     before, after = (_settings(one.request or {}) for one in (was, found))
     named = [key for key in _INPUTS if key in before or key in after]
@@ -281,7 +284,8 @@ def _has_same_inputs(was: AuditResult, found: AuditResult) -> bool:
 
 
 def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, False) for each difference of the error probability, on which power depends."""
+    """Yield (text, False) for each difference of the error probability, since a smaller error
+    probability reduces the power of an audit."""
     if not (was.ending.by_chance and found.ending.by_chance):
         return
     before, after = (
@@ -298,8 +302,8 @@ def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _families(old: Mapping[str, AuditResult], new: Mapping[str, AuditResult]) -> list[str]:
-    """Return a remark for each family (audits that share an error probability) whose size has
-    changed."""
+    """Return a remark for each family whose number of audits has changed. The audits of a family
+    share one error probability."""
     both = [(old[name].family, one.family) for name, one in new.items() if name in old]
     sizes = {(was.size, now.size) for was, now in both if was is not None and now is not None}
     return [
@@ -310,7 +314,8 @@ def _families(old: Mapping[str, AuditResult], new: Mapping[str, AuditResult]) ->
 
 
 def _other_settings(was: AuditResult, found: AuditResult) -> list[str]:
-    """Return the names of settings that differ; none if a file lacks the settings."""
+    """Return the names of settings that differ. Return [] if one file of results contains no
+    settings."""
     if was.request is None or found.request is None:
         return []
     before, after = _settings(was.request), _settings(found.request)
@@ -325,13 +330,14 @@ def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
     settings = as_lists(request.get("settings"))
     if not isinstance(settings, dict):
         return {}
-    # Requests of older versions lack these two settings, and no draw depends on them.
+    # Files of older versions lack the settings `name` and `expect`, which do not affect any draw,
+    # so they are not compared.
     return {key: value for key, value in settings.items() if key not in ("name", "expect")}
 
 
 def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, False) for each pair of inputs whose intervals for ε in the two runs are
-    disjoint."""
+    """Yield (text, False) for each pair of inputs whose confidence intervals for ε in the two runs
+    do not overlap."""
     old = {one.pair: _interval(one) for one in was.by_pair}
     if was.repeated != found.repeated:
         return
@@ -351,23 +357,24 @@ def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _interval(one: AnyCertificate) -> tuple[float, float]:
-    """Return lower and upper bound of the ε of a pair at δ = 0; the upper bound may be inf.
+    """Return the lower and upper bound for the ε of a pair at δ = 0. The upper bound may be inf.
 
-    A lower bound at a larger δ is valid at δ = 0, where ε is largest.
+    A lower bound for ε at a larger δ is also valid at δ = 0, since ε decreases as δ grows.
     """
     if isinstance(one, ExactCertificate):
         return one.epsilon, one.epsilon
     interval = getattr(one, "interval", None)
     if interval is None:
         return one.epsilon_lower, float("inf")
-    # The caller compares the upper end of one run with the lower bound of the other run; each holds
-    # at the confidence of its pair. The lower end of the interval is not used: it would be a third
-    # bound, with an error probability of its own.
+    # The caller checks whether the lower bound of one run exceeds the upper bound of the other.
+    # `epsilon_lower` and `interval.upper` each have the error probability of their pair;
+    # `interval.lower` would add a third.
     return one.epsilon_lower, interval.upper
 
 
 def _should_be_equal(was: AuditResult, found: AuditResult) -> bool:
-    """Return whether equal code would have made equal draws."""
+    """Return whether the two runs would have made the same draws if the code had not changed: same
+    seed and settings, and the seed controls all noise."""
     drawn = [*was.certificates, *found.certificates]
     is_repeatable = all(
         one.reproducible and one.recording is None and not (one.schedule and one.schedule.by_clock)
@@ -388,7 +395,7 @@ def _drawn(result: AuditResult) -> list[object]:
 
 
 def _shown(result: AuditResult) -> str:
-    """Return verdict and bound of an audit in one line."""
+    """Return the verdict and the bound of an audit as one line."""
     verdict = result.verdict.value
     if result.verdict is Verdict.ERROR:
         return f"{verdict}: {shortened(' '.join((result.error or '').split()), 100)}"
@@ -406,7 +413,8 @@ def _summary(comparison: Comparison) -> str:
 
 
 def _ordered(comparison: Comparison) -> list[Change]:
-    """Return the changes, audits with regressions first, and regressions of each audit first."""
+    """Return the changes sorted: audits with a regression come first, and within each audit its
+    regressions come first."""
     worse = {one.name for one in comparison.changes if one.is_regression}
     order = list(dict.fromkeys(one.name for one in comparison.changes))
     return sorted(

@@ -1,8 +1,6 @@
-"""Make the rows and sentences of a report, for each kind of result (`VIEWS`).
-
-`Sampled`, `Recorded` and `Failed` audits share one view. A failed audit shows the pairs that were
-finished before.
-"""
+"""Make the rows and sentences of a report for each kind of result; `VIEWS` maps a kind to its
+functions. Results of the kinds `Sampled`, `Recorded` and `Failed` use the same functions. A failed
+audit shows the pairs of inputs that were complete before the error."""
 
 from __future__ import annotations
 
@@ -28,13 +26,12 @@ from dpaudit.reports.findings import EVEN, allowance, brief, compared, inputs, s
 from dpaudit.reports.layout import BELOW, Item, paragraph, row, table
 from dpaudit.wording import counted
 
-# Largest number of types of exceptions that are listed without -v.
+# Largest number of types of exceptions in a report without -v.
 _MOST_EXCEPTIONS = 3
 
 
 def _draws_said(result: AuditResult, ending: Sampled | Failed) -> str:
-    """Return the headline of an audit by draws, without verdict and name: the reason for the
-    verdict."""
+    """Return the headline of an audit that used draws: the reason for the verdict."""
     if isinstance(ending, Failed):
         return ending.error or "the audit did not end"
     level = bounds.decided_at(result)
@@ -45,9 +42,9 @@ def _draws_said(result: AuditResult, ending: Sampled | Failed) -> str:
 
 
 def _draws_found(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[Item]:
-    """Return report rows: the bounds, then the pair of inputs that decides the verdict.
+    """Return the rows of the result: bounds, then the pair of inputs that decides the verdict.
 
-    verbose: 1 shows all pairs.
+    verbose: 0 shows this pair alone; 1 shows all pairs.
     """
     if ending.deciding is None:
         return []
@@ -57,11 +54,11 @@ def _draws_found(result: AuditResult, ending: Sampled | Failed, verbose: int) ->
 
 
 def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[Item]:
-    """Return sentences on the certainty that an attacker gains, and on the limits of the audit."""
+    """Return sentences on how certain an attacker can be, and on the limits of the audit."""
     if ending.deciding is None:
         return []
-    # If only the bound of another parameter shows a violation, a bound of 0 for ε is no
-    # information.
+    # A violation may show only in another parameter, such as μ. The bound ε ≥ 0 then says nothing
+    # about an attacker and is left out.
     says = result.epsilon_lower > 0 or result.verdict is not Verdict.VIOLATION
     lines = paragraph(findings.attacker(result)) if verbose and says else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
@@ -102,7 +99,7 @@ def _has_row_of_draws(certificate: Certificate, verbose: int) -> bool:
 
 
 def _exceptions(certificate: Certificate, verbose: int) -> list[Item]:
-    """Return rows of exceptions by type, the most frequent types first."""
+    """Return rows that count exceptions of the mechanism by type, the most frequent type first."""
     every = sorted(certificate.failures.items(), key=lambda one: -sum(one[1]))
     most = len(every) if verbose else _MOST_EXCEPTIONS
     lines: list[Item] = []
@@ -129,7 +126,8 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[I
     learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
     if certificate.ended_by_bets:
         learned = certificate.draws - certificate.fixed.draws
-    # A row of draws, if there is one, says how many draws chose the event.
+    # If the report has a row of draws, that row already says how many draws were used to choose the
+    # event.
     is_shown = _has_row_of_draws(certificate, verbose)
     choice = "" if is_shown else f"; chosen on {counted(learned, 'separate draw')}"
     lines: list[Item] = []
@@ -174,7 +172,8 @@ def _draws(certificate: Certificate) -> str:
 
 
 def _interval(certificate: Certificate) -> list[Item]:
-    """Return the row of the interval for ε, if all possible outputs were declared; else no row."""
+    """Return a row with lower and upper bound for ε. Return [] unless the user has declared all
+    possible outputs, which an upper bound needs."""
     interval = certificate.interval
     if interval is None:
         return []
@@ -188,7 +187,8 @@ def _interval(certificate: Certificate) -> list[Item]:
 
 
 def _unseen(interval: EpsilonInterval) -> str:
-    """Return the declared output because of which ε has no upper bound."""
+    """Return text that names a declared output that was not drawn for d1 or for d2, so that ε has
+    no upper bound."""
     words, d1, d2 = next(one for one in interval.atoms if not (one[1] and one[2]))
     if d1 or d2:
         return f"{words} was never drawn for {'d2' if d1 else 'd1'}"
@@ -196,7 +196,8 @@ def _unseen(interval: EpsilonInterval) -> str:
 
 
 def _first_failure(first: FirstFailure | None) -> list[Item]:
-    """Return the row with message and place of the first exception of a kind."""
+    """Return a row with the message and the line of code of an exception: the first one of its
+    type. Return [] if both are unknown."""
     if first is None or not (first.message or first.where):
         return []
     said = " ".join(first.message.split()) or "without a message"
@@ -204,7 +205,7 @@ def _first_failure(first: FirstFailure | None) -> list[Item]:
 
 
 def _divergence(certificate: Certificate) -> list[Item]:
-    """Return the row of a Rényi divergence; empty without one."""
+    """Return a row about the test of a Rényi divergence, or [] if none was tested."""
     test = certificate.divergence
     if test is None:
         return []
@@ -236,8 +237,8 @@ def _workings(certificate: Certificate) -> list[Item]:
         wealth += (
             f" on events, {numbers.at_least(certificate.divergence_bets.wealth)} on divergences"
         )
-    # All rules of the exact test share one error probability. Dividing a rule's part by its share
-    # gives the whole.
+    # `alpha` of a rule is the exact test's error probability multiplied by the rule's `share`.
+    # Dividing by the share gives the error probability of the exact test.
     alphas = (certificate.alpha_betting, fixed.alpha / fixed.share)
     spent = [numbers.error_level(one) for one in alphas]
     tests = "for the exact test"
@@ -255,7 +256,10 @@ def _workings(certificate: Certificate) -> list[Item]:
 
 
 def _rules(certificate: Certificate) -> list[Item]:
-    """Return a row for each rule of the exact test; empty if there is only the main rule."""
+    """Return one row for each rule of the exact test, or [] if the main rule is the only one.
+
+    A rule guesses d1 or d2 for some outputs; the exact test counts its right guesses.
+    """
     every = certificate.rules
     if [one.kind for one in every] == ["main"]:
         return []
@@ -280,8 +284,8 @@ _STATED = (
 
 
 def _exact_said(result: AuditResult, ending: Exact) -> str:
-    """Return the headline of an exact audit, without verdict and name: the reason for
-    the verdict."""
+    """Return the headline of an audit that computed exact probabilities: the reason for the
+    verdict."""
     decisive = ending.deciding
     if decisive.refuted:
         return f"exact: {_refutation(decisive, result.claim)}"
@@ -293,19 +297,20 @@ def _exact_said(result: AuditResult, ending: Exact) -> str:
 
 
 def _exact_found(result: AuditResult, ending: Exact, verbose: int) -> list[Item]:
-    """Return report rows on the pair of inputs that decides the verdict, or on all pairs if
-    verbose."""
+    """Return the rows about the pair of inputs that decides the verdict, or about all pairs if
+    `verbose` is at least 1."""
     shown = ending.certificates if verbose else (ending.deciding,)
     return [line for one in shown for line in _exact_pair(one, result, verbose)]
 
 
 def _exact_meaning(result: AuditResult, ending: Exact, verbose: int) -> list[Item]:
-    """Return sentences on the certainty that an attacker gains, and on the limits of the audit."""
+    """Return sentences on how certain an attacker can be, and on the limits of the audit."""
     decisive = ending.deciding
     if not verbose:
         return paragraph(_OF_PMF)
     if math.isinf(decisive.epsilon):
-        # Probability of the outputs that only one input can give, for the likelier input.
+        # Probability under d1 of all outputs that d2 cannot give. The next line takes the larger of
+        # this and the reverse.
         d1 = math.fsum(p for _, p, q in decisive.law if q == 0)
         share = numbers.share(max(d1, math.fsum(q for _, p, q in decisive.law if p == 0)))
         learns = f"is certain after any output that only one can give: up to {share} of all"
@@ -345,7 +350,8 @@ def _exact_pair(one: ExactCertificate, result: AuditResult, verbose: int) -> lis
 
 
 def _own(one: ExactCertificate, claim: PrivacyClaim) -> list[Item]:
-    """Return the row of the definition's own parameter (such as μ), if it has one."""
+    """Return a row for a parameter such as μ or ρ that the claim has in place of ε and δ, or [] if
+    it has none."""
     own = own_bound(claim, one.point.epsilon, one.delta_lower)
     if own is None:
         return []
@@ -372,8 +378,8 @@ def _exact_event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[Ite
 
 
 def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
-    """Return a text with the probabilities that refute the claim, and the limit that the claim
-    sets."""
+    """Return text with the two probabilities that refute the claim, and the largest probability
+    that the claim allows."""
     event, point = one.event, one.point
     if event is None:
         raise ValueError(f"{one.pair}: refuted without an event")
@@ -387,7 +393,7 @@ def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
 def _exactly(value: float, claimed: float, beyond: bool) -> str:
     """Return a number as text with 6 digits.
 
-    beyond: use more digits if they are needed to show that the number exceeds the claim.
+    beyond: the number exceeds `claimed`, so add digits until the text shows it.
     """
     if beyond and value > claimed:
         return numbers.at_least(value, above=claimed, digits=_DIGITS)
@@ -395,13 +401,13 @@ def _exactly(value: float, claimed: float, beyond: bool) -> str:
 
 
 class View(NamedTuple):
-    """The functions that make the texts for one kind of result.
+    """The functions that make the report of one kind of result.
 
     said: returns the reason for the verdict.
     found: returns the rows of the result.
-    meaning: returns sentences on the certainty of an attacker, and on the limits of the audit.
+    meaning: returns sentences on how certain an attacker can be, and on the limits of the audit.
 
-    The last argument of `found` and `meaning` is the verbosity: 1 asks for more rows.
+    The last argument of `found` and `meaning` is the number of -v options; 1 asks for more rows.
     """
 
     said: Callable[[AuditResult, Any], str]

@@ -1,4 +1,4 @@
-"""Pictures of curves, as the bytes of a PNG, SVG or PDF file. Needs matplotlib."""
+"""Draw curves as a PNG, SVG or PDF file, returned as bytes. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FORMATS = ("png", "svg", "pdf")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve. label: its text in the legend; "" for no entry.  faint: whether it is drawn pale, as
-    a line for comparison."""
+    """A curve of a figure. label: text in the legend; "" for a curve without an entry. faint:
+    whether it is drawn pale, as a reference for other curves."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -26,7 +26,8 @@ class Line:
 
 
 def check_format(suffix: str) -> str:
-    """Return the format that a file's suffix names. Raises UsageError for an unknown suffix."""
+    """Return the format that a file's suffix names, such as svg. Raises UsageError for an unknown
+    suffix."""
     name = suffix.removeprefix(".").lower()
     if name not in FORMATS:
         raise UsageError(
@@ -47,11 +48,9 @@ def drawn(
     log_y: bool = False,
     groups: int = 1,
 ) -> bytes:
-    """Return a picture of curves in one of `FORMATS`. Raises UsageError if matplotlib is missing.
-
-    log_y: use a logarithmic vertical axis, for curves above 0.
-    groups: number of consecutive lines that share a colour.
-    """
+    """Return a figure of curves as bytes, in one of `FORMATS`. Raises UsageError if matplotlib is
+    missing. log_y: whether the vertical axis is logarithmic; all curves must then be above 0.
+    groups: number of consecutive lines that get the same colour."""
     figure = _matplotlib().Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.add_subplot(title=title, xlabel=x_label, ylabel=y_label)
     axes.grid(visible=True, color="0.9", linewidth=0.8)
@@ -67,7 +66,7 @@ def drawn(
     if any(one.label for one in lines):
         axes.legend(frameon=False)
     target = io.BytesIO()
-    # Without a date, equal curves make equal files.
+    # The file gets no date, so that the same curves always give the same bytes.
     metadata = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {}
     figure.savefig(target, format=kind, dpi=150, metadata=metadata)
     return target.getvalue()

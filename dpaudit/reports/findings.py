@@ -1,6 +1,6 @@
-"""Certificates and events in sentences that need no statistics to read.
+"""Describe certificates and events in sentences that readers understand without statistics.
 
-An event is shown in few words (`brief`); `-v` and JSON have every digit.
+`brief` shortens the description of an event; -v and JSON keep all its digits.
 """
 
 from __future__ import annotations
@@ -25,33 +25,39 @@ AnyEvent = EventCount | ExactEvent
 
 LONGEST = 72
 _SCORE = (", where the score is ", ", where the score ")
-# Texts that join the parts of an event's description. A long description is cut before such a text.
+# Matches the texts between parts of an event's description. A long description is cut before one of
+# them.
 _ENDS = re.compile(r", most of (?:all|it from) |, | or | and ")
-# Remark on rare outputs, left out if the description of the event is too long.
+# Matches a remark about rare outputs at the end of a description; it is removed if the description
+# is too long.
 _SEEN = re.compile(r" \(seen fewer than [\d,]+ times in [\d,]+ draws\)$")
-# A threshold with at least 6 decimals.
+# Matches a threshold with at least 6 decimals, such as 0.1234567 in `output < 0.1234567`.
 _LONG = re.compile(r"(?<=[<>≤≥] )-?\d+\.\d{6,}(?![\d.e])|-?\d+\.\d{6,}(?= [<≤] )")
 _DIGITS, _MANY = 6, 12
 
 _ATTACKS_SHOWN = 4
-# Rounding error of probabilities that are computed in two ways.
+# Rounding error allowed between two probabilities that are computed in different orders.
 _NOISE = 1e-9
-# Start of an event about the whole output, such as `output < 1`. In a sentence it becomes plural:
-# `outputs < 1`.
+# Matches the beginning of an event about the whole output, such as `output < 1`. A sentence uses
+# the plural, `outputs < 1`.
 _OF_OUTPUT = re.compile(r"output (?=[<>≤≥])")
 EVEN = f"An attacker who thinks d1 and d2 equally likely (50{numbers.GLUE}%)"
 UNPROVEN = "No proof: other inputs, rarer events or more draws may still refute the claim."
 
 
 def leading_event(certificate: Certificate) -> EventCount | None:
-    """Return the event whose share exceeds the claim's limit most; None without events."""
+    """Return the event whose share exceeds the largest share that the claim allows by most. Return
+    None if no event was tested."""
     events, point = certificate.fixed.events, certificate.point
     return max(events, key=lambda one: _excess(one, point), default=None)
 
 
 def shares(event: AnyEvent) -> tuple[float, float]:
-    """Return the share (or known probability) of an event under the input that is expected to give
-    it more often, and under the other input."""
+    """Return two shares of draws (or exact probabilities) in the event.
+
+    The first is for the input `event.guess`, which is expected to give the event more often; the
+    second is for the other input.
+    """
     if isinstance(event, ExactEvent):
         d1, d2 = event.probability_d1, event.probability_d2
     else:
@@ -61,8 +67,8 @@ def shares(event: AnyEvent) -> tuple[float, float]:
 
 
 def refutation(certificate: Certificate) -> str:
-    """Return a text with the observation that refutes the claim, and the limit that the
-    claim sets."""
+    """Return text that states an observation that refutes the claim, and the largest value that the
+    claim allows for it."""
     event, point = leading_event(certificate), certificate.point
     test = certificate.divergence
     if test is not None and is_by_divergence(certificate):
@@ -89,21 +95,22 @@ def _is_by_bets(certificate: Certificate) -> bool:
 
 
 def _is_by_witnesses(certificate: Certificate) -> bool:
-    """Return whether bets on a Rényi divergence refute the claim."""
+    """Return whether the bets on a Rényi divergence have won enough to refute the claim."""
     found = certificate.divergence_bets
     return found is not None and found.wealth * found.alpha >= 1
 
 
 def _wealth(certificate: Certificate) -> str:
     found, wealth = certificate.divergence_bets, certificate.wealth
-    # Bets on guesses and bets on a divergence have equal error probabilities, so the larger wealth
-    # counts.
+    # Bets on events and bets on a divergence refute the claim at the same wealth, so the larger
+    # wealth is shown.
     reached = numbers.at_least(wealth if found is None else max(wealth, found.wealth))
     return f"{reached} (violation at {numbers.about(1 / certificate.alpha_betting)})"
 
 
 def by_bets_alone(certificate: Certificate) -> str:
-    """Return how bets refute the claim, if the shown event alone does not; otherwise ""."""
+    """Return a sentence for the case that the claim is refuted by the bets and not by the exact
+    test whose event the report shows. Return "" in all other cases."""
     fixed, event = certificate.fixed, leading_event(certificate)
     if certificate.ended_by_bets:
         return ""
@@ -121,7 +128,8 @@ def by_bets_alone(certificate: Certificate) -> str:
 
 
 def bets(certificate: Certificate) -> list[tuple[str, str]]:
-    """Return (name, value) rows for a table about a run that bets alone have ended."""
+    """Return (name, value) pairs for a table about a run that stopped because its bets refuted the
+    claim."""
     chosen = certificate.draws - certificate.fixed.draws
     found = certificate.divergence_bets
     witnesses = [] if found is None else [("on divergences", numbers.at_least(found.wealth))]
@@ -140,19 +148,21 @@ def bets(certificate: Certificate) -> list[tuple[str, str]]:
 
 
 def is_by_divergence(certificate: Certificate) -> bool:
-    """Return whether the bound of a Rényi divergence refutes the claim, and the event does not."""
+    """Return whether the test of a Rényi divergence refutes the claim and the exact test of the
+    event does not."""
     test, fixed = certificate.divergence, certificate.fixed
     return test is not None and test.p_value <= test.alpha and fixed.p_value > fixed.alpha
 
 
 def divergence(test: DivergenceTest) -> str:
-    """Return the name of the Rényi divergence that a test bounds, such as `D_2(P ‖ Q)`."""
+    """Return the name of the tested Rényi divergence, such as `D_2(P ‖ Q)`. P and Q are the output
+    distributions of d1 and d2."""
     order = f"D_{numbers.plain(test.witness.order)}"
     return f"{order}(P ‖ Q)" if test.witness.from_d1 else f"{order}(Q ‖ P)"
 
 
 def attacker(result: AuditResult) -> str:
-    """Return the certainty of an attacker who guesses the input from one output."""
+    """Return a sentence on how certain an attacker, who sees one output, can be of the input."""
     if result.epsilon_lower <= 0:
         return f"{EVEN} was not shown to learn anything from this mechanism's output."
     sure, allowed = numbers.sure(result.epsilon_lower), result.point
@@ -164,9 +174,10 @@ def attacker(result: AuditResult) -> str:
 
 
 def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> list[Item]:
-    """Return the row of a pair: its name, its values and the relation of the two inputs.
+    """Return a row about a pair of inputs: name, values and neighbouring relation.
 
-    shown: whether the report also shows the other pairs of the audit.
+    shown: whether the report shows all pairs of the audit; if False, the row says how many more
+    there are.
     """
     values, relation = _values(result, one.pair), getattr(one, "adjacency", None)
     parts = [f"{one.pair}: {values}" if values else one.pair]
@@ -176,7 +187,8 @@ def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> l
 
 
 def _values(result: AuditResult, name: str) -> str | None:
-    """Return the values of a named pair as the user wrote them; None without a name."""
+    """Return text for the inputs of the pair called `name`, as the user wrote them in the settings.
+    Return None if the settings have no pair with this name."""
     settings = (result.request or {}).get("settings")
     pairs = settings.get("pairs", ()) if isinstance(settings, Mapping) else ()
     for pair in pairs if isinstance(pairs, Sequence) else ():
@@ -186,10 +198,8 @@ def _values(result: AuditResult, name: str) -> str | None:
 
 
 def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
-    """Return the report row with the largest probability that the claim allows for an event.
-
-    name: short name of the event, such as `E1`.
-    """
+    """Return a row with the largest probability that the claim allows for an event, and its
+    formula. name: short name of the event, such as `E1`."""
     letter, (ahead, behind) = "P" if event.guess == "d1" else "Q", shares(event)
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
@@ -203,19 +213,21 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
 
 
 def leaves_open(result: AuditResult) -> bool:
-    """Return whether more draws, or other inputs, may still refute the claim."""
+    """Return whether the audit found no violation, so that more draws or other inputs may still
+    refute the claim."""
     return result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
 def is_expected(result: AuditResult) -> bool:
-    """Return whether an audit passes: its verdict is as expected, it had enough power to refute the
-    claim, and no warning fails it."""
+    """Return whether an audit passes: its verdict is as expected, it had the required power, and no
+    warning fails it (as with --strict)."""
     is_able = result.underpowered is None
     return result.meets_expectation and is_able and not result.failing_warnings
 
 
 def verdict_of(result: AuditResult) -> str:
-    """Return the verdict, with the expected verdict if the user named one."""
+    """Return the verdict as text. Append the reason if the audit does not pass, and `expected` if
+    the user stated this verdict beforehand."""
     verdict = result.verdict.value
     if result.underpowered is not None:
         return f"{verdict} (under-powered)"
@@ -228,8 +240,8 @@ def verdict_of(result: AuditResult) -> str:
 
 
 def tried(certificate: Certificate) -> str:
-    """Return a text that lists attacks by predicted bound, largest first, and says why others were
-    left out."""
+    """Return text that lists the tried attacks with the bound on ε that each predicted, largest
+    first, and the attacks that were not tried, with the reason."""
     promised: dict[str, float] = {}
     for one in certificate.attacks:
         if one.predicted is not None:
@@ -246,8 +258,8 @@ def tried(certificate: Certificate) -> str:
 def detectable(certificate: Certificate) -> str:
     """Return a sentence on the leaks that this run would have refuted, or on why there are none.
 
-    These are the smallest ε of its event, and the smallest probability of an output that only one
-    input gives.
+    It states the smallest ε that its event would have refuted, and the smallest probability of an
+    output of only one input that would have been refuted.
     """
     fixed, rare = certificate.fixed, certificate.detectable_rare
     if EQUAL in certificate.warnings:
@@ -274,8 +286,11 @@ def detectable(certificate: Certificate) -> str:
 
 
 def unseen(certificate: Certificate) -> str:
-    """Return a sentence on test draws unlike any learning draw: their number, and the δ of a leak
-    that such outputs can hide. Return "" if they were not counted."""
+    """Return a sentence on test draws that resemble no draw used for learning.
+
+    It states their number, and the largest δ of a leak that could be hidden in such outputs. Return
+    "" if these draws were not counted.
+    """
     found = certificate.unseen
     if found is None or EQUAL in certificate.warnings:
         return ""
@@ -292,15 +307,16 @@ def unseen(certificate: Certificate) -> str:
 
 
 def caught(epsilon: float, point: ProfilePoint, what: str) -> str:
-    """Return the sentence that a true ε of this size would have been refuted with `what`."""
+    """Return the sentence `With WHAT, a true ε of EPSILON or more would be refuted in 9 of 10
+    runs`. point: point (ε, δ) of the tested claim, whose δ the sentence mentions."""
     at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""
     least = numbers.at_most(epsilon)
     return f"With {what}, a true ε of {least} or more{at} would be refuted in 9 of 10 runs"
 
 
 def seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
-    """Return the shares of an event among the draws of d1 and of d2, with the digits of the
-    headline; "" without draws."""
+    """Return the event's share of the draws of d1 and of d2 as percentages, with the digits of the
+    headline. A share is "" if its input has no draws."""
     ahead, behind = shares(event)
     most = _most(behind, point)
     larger = numbers.shares_apart(most, ahead)[1] if ahead - most > _NOISE else numbers.share(ahead)
@@ -310,7 +326,8 @@ def seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
 
 
 def counted_rows(name: str, event: EventCount, point: ProfilePoint) -> list[tuple[str, ...]]:
-    """Return a row for each input: event, input, counts, share and interval."""
+    """Return two rows of a table, for d1 and for d2: event, input, counts, share, and interval for
+    the probability."""
     share_d1, share_d2 = seen_shares(event, point)
     return [
         (f"P({name})", "d1", f"{event.count_d1:,} of {event.draws_d1:,}", share_d1,
@@ -326,7 +343,8 @@ def _interval(interval: tuple[float, float]) -> str:
 
 
 def _subject(words: str) -> tuple[str, str]:
-    """Return an event as the subject of a sentence, and the ending of its verb."""
+    """Return (subject, ending of the verb) for a sentence about an event: `outputs < 1` with "", or
+    a quoted description with "s"."""
     short = brief(words)
     if _OF_OUTPUT.match(words) and " or " not in words and " and " not in words:
         return _OF_OUTPUT.sub("outputs ", short, count=1), ""
@@ -334,8 +352,8 @@ def _subject(words: str) -> tuple[str, str]:
 
 
 def compared(event: AnyEvent, point: ProfilePoint) -> str:
-    """Return a text that says how much likelier an event is for one input, and the
-    claim's limit."""
+    """Return text that compares the event's frequency for the two inputs with the largest frequency
+    that the claim allows."""
     subject, ending = _subject(event.words)
     guess, (ahead, behind) = event.guess, shares(event)
     appear, against = f"{subject} appear{ending}", "d2" if guess == "d1" else "d1"
@@ -353,10 +371,8 @@ def compared(event: AnyEvent, point: ProfilePoint) -> str:
 
 
 def _most(behind: float, point: ProfilePoint) -> float:
-    """Return the largest probability that the claim allows for an event under one input.
-
-    behind: probability of the event under the other input.
-    """
+    """Return the largest probability that the claim allows for an event under one input: min(1, e^ε
+    · behind + δ). behind: probability of the event under the other input."""
     return min(1.0, math.exp(min(point.epsilon, 700.0)) * behind + point.delta)
 
 
@@ -366,10 +382,9 @@ def _excess(event: EventCount, point: ProfilePoint) -> float:
 
 
 def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
-    """Return a text on the certified single outputs: their total share of the draws of one input.
-
-    It is the input with the larger share. Return None if this share is at most the claimed δ.
-    """
+    """Return text about the outputs that were each certified to be more than e^ε times as likely
+    for one input: their total share of this input's draws. Of d1 and d2, it is the input with the
+    larger share. Return None if this share is at most the claimed δ."""
     mass = {
         guess: sum(shares(event)[0] for event in fixed.events if event.guess == guess)
         for guess in ("d1", "d2")
@@ -385,7 +400,8 @@ def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
 
 
 def brief(words: str) -> str:
-    """Return an event in at most `LONGEST` characters, its thresholds to six digits."""
+    """Return the description of an event in at most `LONGEST` characters, with thresholds rounded
+    to 6 digits."""
     line = _rounded(" ".join(words.split()))
     for old, new in zip(_SCORE, (", ", ", which "), strict=True):
         line = line.replace(old, new, 1)
@@ -403,25 +419,28 @@ def brief(words: str) -> str:
 
 
 def _rounded(line: str) -> str:
-    """Return the text with thresholds of six digits, unless further digits matter."""
+    """Return `line` with its thresholds rounded to 6 digits, unless the rounded thresholds would be
+    equal or a threshold needs all its digits."""
     if "'" in line or '"' in line:  # a quoted output may contain text that looks like a threshold
         return line
     found = _LONG.findall(line)
     short = {one: f"{float(one):.{_DIGITS}g}" for one in found}
     if len(set(short.values())) < len(short):
         return line
-    # A threshold such as 0.30000000000000004 keeps all digits, since its last digits matter.
+    # A threshold such as 0.30000000000000004 is the float next to 0.3. It keeps all digits, since
+    # an output of 0.3 may lie on either side of it.
     plain = [one for one in short if float(short[one]) != float(f"{float(one):.{_MANY}g}")]
     return _LONG.sub(lambda one: short[one[0]] if one[0] in plain else one[0], line)
 
 
 def _joins(line: str) -> bool:
-    """Return whether an event's description joins its parts by "and" only, not by "or"."""
+    """Return whether an event's description contains " and " but not " or "."""
     return " and " in line and " or " not in line
 
 
 def _is_whole(part: str) -> bool:
-    """Return whether a part of an event's description ends outside of brackets and quotes."""
+    """Return whether `part`, the beginning of an event's description, has no bracket or quote left
+    open."""
     part = re.sub(r"\\.", "", part)  # an escaped quote does not end a quoted text
     pairs = all(part.count(one) == part.count(other) for one, other in ("()", "[]", "{}"))
     return pairs and part.count("'") % 2 == 0 and part.count('"') % 2 == 0

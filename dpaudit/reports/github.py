@@ -1,7 +1,9 @@
-"""Audits as annotations of GitHub Actions: lines of output that GitHub shows at the code.
+"""Show audits as annotations of GitHub Actions: lines of output that GitHub displays next to the
+code.
 
-Each unexpected result is an error at the line of the likely cause, if a trace has found it, else at
-the line of the mechanism. Paths start at the root of the repository. GitHub shows ten per step.
+Each unexpected result becomes an error at the line of the likely cause if a trace has found one,
+else at the line of the mechanism. Paths start at the root of the repository. GitHub shows at most
+ten annotations for each step of a workflow.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ _MOST = 10
 
 
 class Annotation(NamedTuple):
-    """The annotation of one audit; None if its result is expected."""
+    """The annotation of one audit as a workflow command; None if its result is expected."""
 
     line: str | None
 
 
 def entry(result: AuditResult) -> Annotation:
-    """Return the annotation of one audit."""
+    """Return the `Annotation` of one audit."""
     if is_expected(result):
         return Annotation(None)
     wanted = f" (expected: {result.expect})" if result.expect else ""
@@ -42,8 +44,8 @@ def entry(result: AuditResult) -> Annotation:
 def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the lines of all annotations.
 
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
+    planned: number of audits of a complete run. not_run: names of audits that were not run, because
+    the run stopped early.
     """
     lines = [one.line for one in found if one.line is not None]
     missing = unended(len(found), planned, not_run)
@@ -59,9 +61,10 @@ def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] =
 
 
 def command(kind: str, message: str, properties: dict[str, str]) -> str:
-    """Return a workflow command, escaped so that no text ends it or begins another command.
+    r"""Return a workflow command of GitHub Actions. Escapes ensure that no text can end it or begin
+    another command.
 
-    >>> command("error", "50 %\\nfound", {"file": "a,b.py", "line": "3"})
+    >>> command("error", "50 %\nfound", {"file": "a,b.py", "line": "3"})
     '::error file=a%2Cb.py,line=3::50 %25%0Afound'
     """
     said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
@@ -70,7 +73,7 @@ def command(kind: str, message: str, properties: dict[str, str]) -> str:
 
 def _message(text: str) -> str:
     found = text.replace("%", "%25").replace("\r", "%0D")
-    # `visible` escapes all other characters that may end a line.
+    # `visible` escapes every other character at which GitHub may end the line.
     return visible("%0A".join(found.splitlines()))
 
 

@@ -71,13 +71,16 @@ from dpaudit.reports.records import (
 )
 
 VERSION = 7
-# First versions of the format with certain fields. _DIGEST: a digest of the audits. _PORTFOLIO:
-# several rules in a certificate. _COVERED: a digest that covers more fields, and requests that
-# contain the name of the audit.
-_DIGEST, _PORTFOLIO, _COVERED = 2, 6, 7
+# First version of the format in which a file has a digest of its audits.
+_DIGEST = 2
+# First version in which a certificate can have several rules.
+_PORTFOLIO = 6
+# First version whose digest covers more than the audits, and whose requests name their audit.
+_COVERED = 7
 
-# Field -> first version in which every audit, or every certificate of draws, has this field. Files
-# of these versions without the field are refused, since a part would go unchecked.
+# Maps a field to the first version in which every audit, or every certificate, must have it. A file
+# of that version without the field is refused: otherwise someone could remove the field to prevent
+# its check.
 _SINCE = {
     "audits": {"request": 2, "source": 3, "command": 3, "family": 3, "searched": 4, "trace": 5},
     "certificates": {
@@ -87,7 +90,7 @@ _SINCE = {
     },
 }
 
-# Fields of a certificate and of its parts, in the order of the file. Its blocks stand in the audit.
+# Fields of a certificate, in the order of the file. Its blocks of draws are stored with the audit.
 CERTIFICATE = (
     *("pair", "point", "refuted", "draws", "budget", "refuted_after", "alpha", "alpha_betting"),
     *("wealth", "epsilon_betting", "epsilon_lower", "delta_lower", "p_value", "fixed", "failures"),
@@ -99,26 +102,26 @@ CERTIFICATE = (
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 
 
-# Shared, since it takes longer to make an encoder than to encode one of the many values.
+# One shared encoder: making an encoder takes longer than encoding one of the many values.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 class ContradictoryFile(DpauditError):
-    """A result file whose numbers do not follow from its own certificates."""
+    """Raised if the numbers in a file of results do not follow from its own certificates."""
 
     code = "results-contradictory"
 
 
 class Entry(NamedTuple):
-    """The JSON text of one audit, and the text from which its digest is computed."""
+    """The JSON text of one audit, and the text whose hash enters the digest of the file."""
 
     lines: str
     digested: str
 
 
 def entry(result: AuditResult) -> Entry:
-    """Return the entry of one audit. Raises UsageError for a result of version 1, whose draws have
-    no schedule."""
+    """Return the `Entry` of one audit. Raises UsageError for a result from a file of version 1,
+    whose draws have no schedule."""
     if not all(one.schedule or one.recording for one in result.certificates):
         raise UsageError(
             f"{result.name} has no schedule, as in files of version 1, and cannot be written as "
@@ -130,17 +133,17 @@ def entry(result: AuditResult) -> Entry:
 
 
 class Planned(int):
-    """The planned number of audits. not_run: names of the audits that were not run, because the run
-    stopped early."""
+    """The planned number of audits, as an int. not_run: names of the audits that were not run
+    because the run stopped early."""
 
     not_run: tuple[str, ...] = ()
 
 
 def document(entries: Sequence[Entry], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return a document of audits in strict JSON, without NaN and infinities.
+    """Return a file of results as strict JSON, without NaN and infinities.
 
-    planned: number of audits of the complete run.
-    not_run: names of the audits that were not run, because the run stopped early.
+    planned: number of audits of a complete run. not_run: names of the audits that were not run
+    because the run stopped early.
     """
     lines = ",\n".join(one.lines for one in entries)
     fields: dict[str, Any] = {"version": VERSION, "count": len(entries)}
@@ -152,16 +155,17 @@ def document(entries: Sequence[Entry], planned: int, not_run: Sequence[str] = ()
     head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in fields.items())
     audits = f"[\n{lines}\n  ]" if entries else "[]"
     text = f'{{\n{head}  "audits": {audits}\n}}\n'
-    # A lone surrogate, as in the message of an exception, has no UTF-8; its escape is valid JSON.
+    # The message of an exception may contain a lone surrogate (half of a character), which UTF-8
+    # cannot encode. Its escape is valid JSON.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def read_document(text: str) -> tuple[list[AuditResult], Planned]:
-    """Return the audits of a document, and the planned number of audits.
+    """Return the results in the text of a file of results, and the planned number of audits.
 
-    Raises UsageError for a text that is no such document, is damaged, has no audits, or was written
-    by a newer dpaudit, and ContradictoryFile if an audit is missing, was changed, or does not
-    follow from its own certificates.
+    Raises UsageError if the text is not a file of results, is damaged, has no audits, or was
+    written by a newer dpaudit. Raises ContradictoryFile if an audit is missing, was changed, or
+    does not follow from its own certificates.
     """
     try:
         audits, planned = _audits(text)
@@ -183,10 +187,10 @@ def _audit(result: AuditResult) -> dict[str, Any]:
 
 
 def _with_ending(result: AuditResult) -> dict[str, Any]:
-    """Return the fields of an audit as JSON values.
+    """Return the fields of a result as JSON values.
 
-    The field `ending` is replaced by its own fields, such as `certificates`, which are written
-    without their blocks of draws.
+    The field `ending` is replaced by the fields that it contains, such as `certificates`. The
+    blocks of draws are left out of the certificates.
     """
     encoded = encode_record(result, without="ending")
     fields: dict[str, Any] = {}
@@ -207,10 +211,8 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
 
 
 def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
-    """Return the `Ending` of an audit, which holds its certificates or its error.
-
-    Its fields are removed from `fields`.
-    """
+    """Remove the fields of the result's `ending` from `fields`, and return the `Ending` made of
+    them. It holds the certificates, or the error."""
     drawn = decode(tuple[Certificate, ...], fields.pop("certificates"), f"{path}.certificates")
     exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
     canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")
@@ -236,7 +238,8 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
 
 
 def _derived(result: AuditResult) -> dict[str, Any]:
-    """Return the numbers that follow from the certificates. The file has them for readers."""
+    """Return numbers, such as `epsilon_lower`, that could be computed from the certificates. The
+    file contains them so that readers need not."""
     one = result.decisive
     event = leading_event(one) if isinstance(one, Certificate) else getattr(one, "event", None)
     numbers = {name: encode(getattr(result, name)) for name in _DERIVED}
@@ -244,8 +247,8 @@ def _derived(result: AuditResult) -> dict[str, Any]:
 
 
 def _lines(value: Any) -> Iterator[str]:
-    """Yield the lines of a value in JSON: a line for each field, except that lists of numbers, such
-    as counts, stay on one line."""
+    """Yield the lines of a value in JSON. Each field has its own line; a list of numbers, such as
+    counts, stays on one line."""
     if not _is_deep(value):
         yield _ENCODER.encode(value)
         return
@@ -262,8 +265,8 @@ def _lines(value: Any) -> Iterator[str]:
 
 
 def _is_deep(value: Any) -> bool:
-    """Return whether to write a value over several lines: a list of mappings, and a mapping with
-    more than four entries or with lists or mappings."""
+    """Return whether a value is written on several lines: a list of dicts, or a dict that contains
+    more than four entries, a list or a dict."""
     if isinstance(value, dict):
         return len(value) > 4 or any(isinstance(one, dict | list) for one in value.values())
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
@@ -273,7 +276,7 @@ _AGAIN = "run the audit again, or continue it from its journal: --journal DIR --
 
 
 def _document(text: str) -> dict[str, Any]:
-    """Return the JSON document in a text. Raises UsageError unless it can be a result file."""
+    """Return the JSON object in `text`. Raises UsageError if it cannot be a file of results."""
     if not text.strip():
         raise UsageError(
             "the file is empty; name a file that dpaudit run --json wrote", code="file-empty"
@@ -316,8 +319,8 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _audits(text: str) -> tuple[list[Any], Planned]:
-    """Return the audits of a document as mappings in the present form, and the planned number of
-    audits."""
+    """Return the audits in `text` as dicts with the fields of the present version, and the planned
+    number of audits."""
     document = _document(text)
     version = document["version"]
     audits: list[Any] = decode(list, document["audits"], "audits")
@@ -344,7 +347,8 @@ def _audits(text: str) -> tuple[list[Any], Planned]:
 
 
 def _with_named_request(audit: dict[str, Any]) -> dict[str, Any]:
-    """Return an audit of an older version, with its name and expected verdict in its request."""
+    """Return an audit of an older file with its name and its expected verdict copied into
+    `request`, where newer files have them."""
     request = audit.get("request")
     if not isinstance(request, dict) or not isinstance(request.get("settings"), dict):
         return audit
@@ -353,8 +357,8 @@ def _with_named_request(audit: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_one_rule(audit: Any, place: int, version: int) -> dict[str, Any]:
-    """Return an audit of an older version in the present form, in which each certificate says which
-    rule it tested."""
+    """Return an audit of an older file in the present form, in which each certificate names the
+    rule that it tested. place: index of the audit. version: version of the file."""
     fields = dict(decode(dict, audit, f"audits[{place}]"))
     path = f"audits[{place}].certificates"
     made = []
@@ -367,7 +371,7 @@ def _with_one_rule(audit: Any, place: int, version: int) -> dict[str, Any]:
 
 
 def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
-    """Raise ContradictoryFile unless all audits are there, as they were written."""
+    """Raise ContradictoryFile if an audit is missing or was changed since the file was written."""
     if document["version"] < _DIGEST:
         if "digest" in document:
             raise ContradictoryFile(
@@ -386,7 +390,7 @@ def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
 
 
 def _check_fields(version: int, audit: Any, path: str) -> None:
-    """Raise DamagedRecord if an audit lacks a field that every audit of this version has."""
+    """Raise DamagedRecord if an audit lacks a field that all audits of this version have."""
     fields = decode(dict, audit, path)
     _check_present(version, fields, path, "audits")
     certificates = decode(list, fields.get("certificates", []), f"{path}.certificates")
@@ -415,9 +419,9 @@ def _canonical(audit: Any) -> str:
 
 
 def _digest(document: dict[str, Any], audits: Sequence[str]) -> str:
-    """Return the SHA-256 digest of a document, by the rule of its version.
+    """Return the SHA-256 digest that a file of this version must have.
 
-    audits: canonical JSON of each audit.
+    audits: canonical JSON text of each audit.
     """
     text = f"[{','.join(audits)}]"
     if document["version"] >= _COVERED:
@@ -453,7 +457,8 @@ def _with_blocks(certificates: Any, blocks: list[Any], path: str) -> Iterator[di
 
 
 def _check(result: AuditResult, verdict: Verdict, derived: dict[str, Any], path: str) -> None:
-    """Raise ContradictoryFile unless the audit follows from its certificates."""
+    """Raise ContradictoryFile if the verdict, or a number that can be computed from the
+    certificates, differs from the one in the file."""
     for key, expected in _derived(result).items():
         if derived[key] != expected:
             raise ContradictoryFile(

@@ -1,9 +1,9 @@
-"""Audits as JUnit XML, which CI systems show: a test case for each, named like the audit.
+"""Write audits as JUnit XML, which CI systems display. Each audit is one test case with its name.
 
-An unexpected verdict is a failure, the verdict ERROR an error; an expected verdict passes, also an
-expected violation. The report is in `system-out`. Each audit has a suite of its own, whose
-properties are the figures, since the schema of Jenkins and pytest (junit-10.xsd) has no properties
-of a case.
+An unexpected verdict is a failure, and the verdict ERROR is an error. An expected verdict passes,
+even if it is a violation. The report is in `system-out`. Each audit has its own test suite, whose
+properties are the numbers of the audit: in the schema of Jenkins and pytest (junit-10.xsd), a test
+case cannot have properties.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpaudit.wording import visible
 
 
 def entry(result: AuditResult) -> ElementTree.Element:
-    """Return the suite of one audit, which has one test case."""
+    """Return the test suite of one audit. It contains one test case."""
     suite = _suite(visible(result.name), f"{result.seconds:.3f}")
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in _figures(result).items():
@@ -42,12 +42,9 @@ def entry(result: AuditResult) -> ElementTree.Element:
 def document(
     suites: Sequence[ElementTree.Element], planned: int, not_run: Sequence[str] = ()
 ) -> str:
-    """Return the XML document. A run that did not end is an error; audits not run are skipped
-    cases.
-
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
-    """
+    """Return the XML document. An incomplete run counts as an error, and an audit that was not run
+    as a skipped test case. planned: number of audits of a complete run. not_run: names of audits
+    that were not run, because the run stopped early."""
     words = unended(len(suites), planned, not_run)
     suites = [*suites, *map(_skipped, not_run)]
     if words:
@@ -64,7 +61,7 @@ def document(
 
 
 def _skipped(name: str) -> ElementTree.Element:
-    """Return the suite of an audit that was not run."""
+    """Return the test suite of an audit that was not run."""
     suite = _suite(visible(name), "0.000")
     message = "not run: a failure stopped the run (-x, --maxfail)"
     ElementTree.SubElement(_case(suite, "dpaudit"), "skipped", message=message)
@@ -81,8 +78,8 @@ def _case(suite: ElementTree.Element, classname: str) -> ElementTree.Element:
 
 
 def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
-    """Return XML attributes: the number of test cases, failures and errors, and their
-    total time."""
+    """Return XML attributes: the numbers of test cases, failures and errors, and their total
+    time."""
     cases = [case for suite in suites for case in suite.iter("testcase")]
     return {
         "tests": str(len(cases)),
@@ -93,8 +90,8 @@ def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
 
 
 def _with_unique_names(suites: Sequence[ElementTree.Element]) -> Iterator[ElementTree.Element]:
-    """Yield copies of the suites, with a number appended to names that repeat, since CI systems
-    merge test cases with equal names."""
+    """Yield copies of the suites. A number is appended to a name that occurs twice, since CI
+    systems merge test cases with the same name."""
     taken: set[tuple[str, str]] = set()
     for suite in map(deepcopy, suites):
         (case,) = suite.iter("testcase")
@@ -107,7 +104,8 @@ def _with_unique_names(suites: Sequence[ElementTree.Element]) -> Iterator[Elemen
 
 
 def _figures(result: AuditResult) -> dict[str, str]:
-    """Return the figures of an audit, rounded as in its report; JSON has all digits."""
+    """Return numbers of an audit by name, rounded as in its text report. The JSON file has all
+    digits."""
     point = result.point
     return {
         "verdict": result.verdict.value,

@@ -1,4 +1,4 @@
-"""Lines of at most 80 columns: labelled rows and hanging paragraphs."""
+"""Arrange a report in lines of at most 80 columns: rows with a label, and paragraphs."""
 
 from __future__ import annotations
 
@@ -13,47 +13,52 @@ from dpaudit.wording import visible
 
 WIDTH = 80
 LABEL = 14
-# Indentation of lines, and of the further lines of a row.
-_MARGIN, BELOW = "  ", " " * LABEL
+# Indentation of the first line of a row.
+_MARGIN = "  "
+# Indentation of the further lines of a row.
+BELOW = " " * LABEL
 
 
 class Row(NamedTuple):
     """A row of a report: a label and a text of any length.
 
-    An empty label continues the row above. The label None makes an indented paragraph.
+    A row with the label "" continues the row above it. A row with the label None is an indented
+    paragraph.
     """
 
     label: str | None
     text: str
 
     def lines(self) -> list[str]:
-        """Return the row as lines of text, its further lines below the first text."""
+        """Return the row as lines of text. Further lines begin below the first character of the
+        text."""
         if self.label is None:
             return wrap(self.text, _MARGIN, _MARGIN)
         return wrap(self.text, f"{_MARGIN}{f'{self.label} ':<{LABEL - len(_MARGIN)}}", BELOW)
 
 
-# A row, or a line that is laid out already, such as a line of a table.
+# A row, or a finished line, such as a line of a table.
 Item = Row | str
 
 
 def row(label: str, text: str) -> list[Item]:
-    """Return a list with one labelled row."""
+    """Return a list that contains one row with this label and text."""
     return [Row(label, text)]
 
 
 def paragraph(text: str) -> list[Item]:
-    """Return a list with one indented paragraph."""
+    """Return a list that contains one indented paragraph."""
     return [Row(None, text)]
 
 
 def laid_out(items: Iterable[Item]) -> list[str]:
-    """Return rows as lines of text."""
+    """Return the rows as lines of text."""
     return [line for one in items for line in (one.lines() if isinstance(one, Row) else [one])]
 
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
-    """Return indented lines of text, with control characters escaped; long words are broken."""
+    """Return `text` as lines of at most 80 columns, with control characters escaped and long words
+    broken. first: indentation of the first line. further: indentation of all further lines."""
     return textwrap.wrap(
         # No-break spaces keep a relation such as `ε ≥ 1` on one line.
         re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines())),
@@ -65,18 +70,18 @@ def wrap(text: str, first: str = "", further: str = "") -> list[str]:
 
 
 def glued(text: str) -> str:
-    """Return text with no-break spaces, so that it stays on one line."""
+    """Return `text` with no-break spaces in place of spaces, so that it stays on one line."""
     return text.replace(" ", GLUE)
 
 
 def pasted(command: str) -> str:
-    """Return a command in one line, to be pasted."""
+    """Return a command as a single line that the user can copy."""
     return command.replace("\n", "\\n")
 
 
 def width_of(text: str) -> int:
-    """Return the width of a text in columns of a terminal: 2 for wide (such as Chinese) characters,
-    0 for combining characters."""
+    """Return the width of `text` in columns of a terminal. A wide character, such as a Chinese one,
+    takes 2 columns, a combining character 0."""
     return sum(
         2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text
@@ -85,16 +90,16 @@ def width_of(text: str) -> int:
 
 
 def padded(text: str, width: int) -> str:
-    """Return a text padded with spaces to a width in columns."""
+    """Return `text` with spaces appended until it is `width` columns wide."""
     return text + " " * (width - width_of(text))
 
 
 def table(
     cells: Sequence[Sequence[str]], left: Collection[int] = (), margin: str = _MARGIN
 ) -> list[str]:
-    """Return lines of cells, two spaces apart, aligned to the right.
+    """Return the lines of a table. Cells are two spaces apart and aligned to the right.
 
-    left: columns to align to the left instead.
+    left: indices of columns that are aligned to the left. margin: text before each line.
     """
     widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
     lines = []

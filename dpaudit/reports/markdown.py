@@ -1,4 +1,5 @@
-"""Audits as Markdown, for comments on a code host: a table, and the unexpected results in full."""
+"""Write audits as Markdown for a comment on GitHub or GitLab: a table, then full reports of the
+unexpected results."""
 
 from __future__ import annotations
 
@@ -13,19 +14,20 @@ from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import NOT_RUN, render, stopped, title, unended, warnings_of
 from dpaudit.wording import on_one_line, shortened, visible
 
-# A summary of GitHub may have 1 MiB. Characters take up to four bytes.
+# Largest size of the document. GitHub allows 1 MiB (1,048,576 bytes) for a summary.
 _MOST_BYTES = 900_000
 _LONGEST_NAME = 120
 _HEAD = ("verdict", "audit", "claim", "shown", "draws", "seed")
-# Characters with a meaning in Markdown or HTML.
+# Matches characters that have a meaning in Markdown or HTML, and so need an escape.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
 
 
 class Part(NamedTuple):
-    """The entry of one audit: its row in the table, and its report or its warnings, if any.
+    """The text of one audit: its row in the table, and its report or its warnings, if it has any.
 
     is_met: whether the result is as expected.
-    is_open: whether more draws or other inputs may still refute the claim.
+    is_open: whether the audit found no violation, so that more draws or other inputs may still
+        refute the claim.
     """
 
     row: str
@@ -35,7 +37,7 @@ class Part(NamedTuple):
 
 
 def entry(result: AuditResult) -> Part:
-    """Return the entry of one audit."""
+    """Return the `Part` of one audit."""
     is_met = is_expected(result)
     verdict = verdict_of(result)
     shown = bounds(result)[0].brief(result) if result.decisive is not None else ""
@@ -57,8 +59,8 @@ def entry(result: AuditResult) -> Part:
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the Markdown document.
 
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
+    planned: number of audits of a complete run. not_run: names of audits that were not run, because
+    the run stopped early.
     """
     missing = unended(len(parts), planned, not_run)
     lines = [f"### dpaudit: {title([one.is_met for one in parts], planned, not_run)}", ""]
@@ -73,7 +75,7 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
 
 
 def escaped(text: str) -> str:
-    """Return text in one line, escaped for Markdown and HTML."""
+    """Return `text` as a single line, escaped for Markdown and HTML."""
     plain = on_one_line(visible(text))
     return _SPECIAL.sub(r"\\\1", plain).replace(r"\<", "&lt;").replace(r"\&", "&amp;")
 
@@ -83,7 +85,8 @@ def _ordered(parts: Sequence[Part]) -> list[str]:
 
 
 def _first(rows: list[str]) -> list[str]:
-    """Return the rows that fit into half of the document."""
+    """Return rows of the table until they fill half of the largest document (`_MOST_BYTES`). If
+    rows are left out, a last row gives their number."""
     found: list[str] = []
     room = _MOST_BYTES // 2
     for row in rows:
@@ -96,7 +99,8 @@ def _first(rows: list[str]) -> list[str]:
 
 
 def _within(parts: Sequence[Part], used: int) -> list[str]:
-    """Return the reports that fit into the document. used: bytes of the rows."""
+    """Return reports until the document is full (`_MOST_BYTES`). If reports are left out, a last
+    line gives their number. used: size of the table that precedes the reports, in bytes."""
     found: list[str] = []
     reports = [one.report for one in sorted(parts, key=lambda part: part.is_met) if one.report]
     for report in reports:
@@ -108,17 +112,17 @@ def _within(parts: Sequence[Part], used: int) -> list[str]:
 
 
 def table_head(cells: Sequence[str]) -> list[str]:
-    """Return the first two lines of a table."""
+    """Return the two lines that begin a Markdown table: header cells and separator."""
     return [table_row(cells), table_row(["---"] * len(cells))]
 
 
 def table_row(cells: Sequence[str]) -> str:
-    """Return a row of a table."""
     return f"| {' | '.join(cells)} |"
 
 
 def _fenced(text: str) -> str:
-    """Return text as a code block, with a fence longer than any in the text."""
+    """Return `text` as a code block. Its fence of backticks is longer than any run of backticks in
+    the text."""
     plain = visible(text)
     longest = max((len(one) for one in re.findall("`+", plain)), default=0)
     fence = "`" * max(3, longest + 1)

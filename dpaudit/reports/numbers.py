@@ -1,8 +1,7 @@
-"""Numbers in words: only this module rounds numbers for reports.
+"""Write numbers as text. No other module rounds numbers for reports.
 
 Lower bounds are rounded down, upper bounds and p-values up, so that a printed number never claims
-more than the computed number. Point estimates, and numbers of the claim, are rounded to the
-nearest.
+more than the computed one. Point estimates and numbers of the claim are rounded to the nearest.
 """
 
 from __future__ import annotations
@@ -13,19 +12,22 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from dpaudit.wording import visible
 
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
-# Number of significant digits at which any two different floats differ.
+# With 17 significant digits, any two different floats have different texts.
 _ALL_DIGITS = 17
-# Numbers outside this range get an exponent, since plain notation would consist mostly of zeros.
+# Numbers outside this range are written with an exponent; otherwise they would consist mostly of
+# zeros.
 _SMALLEST_PLAIN = Decimal("0.0001")
 _LARGEST_PLAIN = Decimal(10**9)
 _SMALLEST_P = 1e-300
-# Keeps a unit on the line of its number; `unglued` makes it a plain space.
+# Keeps a number and its unit on one line. `unglued` replaces it by a plain space.
 GLUE = "\N{NO-BREAK SPACE}"
 
 
 def at_least(value: float, *, above: float | None = None, digits: int = 3) -> str:
-    """Return a lower bound, rounded down to `digits` significant digits. above: a smaller number;
-    further digits are shown if they are needed to see that `value` exceeds it."""
+    """Return a lower bound as text, rounded down to `digits` significant digits.
+
+    above: a smaller number, or None. If given, digits are added until the text is greater than it.
+    """
     if above is not None and above < value < math.inf:
         limit = Decimal(repr(above))
         while digits < _ALL_DIGITS and _round(value, digits, DOWN) <= limit:
@@ -34,45 +36,52 @@ def at_least(value: float, *, above: float | None = None, digits: int = 3) -> st
 
 
 def at_most(value: float) -> str:
-    """Return an upper bound, rounded up to 3 significant digits."""
+    """Return an upper bound as text, rounded up to 3 significant digits."""
     return _rounded(value, 3, UP)
 
 
 def about(value: float, *, digits: int = 3) -> str:
-    """Return a point estimate, rounded to the nearest."""
+    """Return a point estimate as text, rounded to the nearest number with `digits` significant
+    digits."""
     return _rounded(value, digits, NEAREST)
 
 
 def apart(low: float, high: float, *, digits: int = 3, nearest: bool = False) -> tuple[str, str]:
-    """Return two numbers, `low` < `high`, as texts with enough digits to see this order. `low` is
-    rounded up and `high` down; with `nearest`, both are rounded to the nearest, since they are no
-    bounds."""
+    """Return two numbers, `low` < `high`, as texts with enough digits to show this order.
+
+    `low` is rounded up and `high` down. nearest: round both to the nearest, for numbers that are
+    not bounds.
+    """
     below, above = _apart(low, high, digits, *((NEAREST, NEAREST) if nearest else (UP, DOWN)))
     return _written(below), _written(above)
 
 
 def p_at_most(p: float) -> str:
-    """Return a relation and a p-value rounded up: `= 0.0043`, `< 1e-300`."""
+    """Return a relation and a p-value, rounded up, such as `= 0.0043` or `< 1e-300`."""
     return "< 1e-300" if p < _SMALLEST_P else f"= {_rounded(min(p, 1.0), 2, UP)}"
 
 
 def share(value: float, rounding: str = NEAREST) -> str:
-    """Return a probability as a percentage: `15.6 %`."""
+    """Return a probability as a percentage with 3 significant digits, such as `15.6 %`."""
     if not math.isfinite(value):
         return "unknown"
     if value in (0, 1):
         return f"{value * 100:.0f}{GLUE}%"
     rounded = _percent(value, rounding)
-    # Trailing zeros stay, so that percentages in a column align.
+    # Keep trailing zeros, so that the percentages of a column align.
     return f"{rounded.quantize(Decimal(1).scaleb(rounded.adjusted() - 2)):f}{GLUE}%"
 
 
 def shares_apart(low: float, high: float) -> tuple[str, str]:
-    """Return a limit and a larger probability as percentages, as `share` does, with the limit
-    rounded up. Both get further digits if these are needed to see which is larger."""
+    """Return two probabilities, `low` < `high`, as percentages with enough digits to show this
+    order.
+
+    low: the largest probability that a claim allows; it is rounded up. high: an observed
+    probability. Both have 3 significant digits, as in `share`, unless they would then look equal.
+    """
     if _percent(low, UP) < _percent(high, NEAREST):
         return share(low, UP), share(high)
-    # Decimals are used, since 100 * 0.07 is above 7 as a float.
+    # Use decimals: with floats, 100 * 0.07 is greater than 7.
     below, above = (_written(one.scaleb(2)) for one in _apart(low, high, 3, UP, DOWN))
     return f"{below}{GLUE}%", f"{above}{GLUE}%"
 
@@ -83,36 +92,41 @@ def _percent(value: float, rounding: str) -> Decimal:
 
 
 def plain(value: float) -> str:
-    """Return a number of the user, such as a claim or a confidence, to 6 digits."""
+    """Return a number that the user gave, such as ε or a confidence, as text with at most 6
+    digits."""
     return f"{value:.6g}"
 
 
 def level(confidence: float) -> str:
-    """Return a confidence as a percentage: `99 %`. A confidence that a user wrote keeps all digits;
-    a confidence computed from a share of an error probability is rounded down to 4 digits.
+    r"""Return a confidence as a percentage, such as `99 %`.
+
+    A confidence that a user gave keeps all digits. A confidence that follows from a share of an
+    error probability is rounded down to 4 digits.
 
     >>> level(0.999999), level(1 - 0.01 / 3), level(1 - 0.01 / 7)
-    ('99.9999\\xa0%', '99.66\\xa0%', '99.85\\xa0%')
+    ('99.9999\xa0%', '99.66\xa0%', '99.85\xa0%')
     """
     text = plain(100 * confidence)
     if confidence < 1 and text == "100":  # no confidence is 100 %
         text = f"{Decimal(100) * Decimal(repr(confidence)):f}".rstrip("0")
-    # Rounding to 12 digits removes the rounding error of differences such as 1 - 0.01.
+    # Round to 12 digits, to remove a floating-point error such as that of 1 - 0.01.
     exact = Decimal(f"{100 * confidence:.12g}")
-    # A confidence computed from a share of an error probability, such as 99.6667 % for three
-    # audits.
+    # The confidence has more digits than a user would write, so it was computed from a share of an
+    # error probability, such as 99.6667 % for three audits.
     if Decimal(text) != exact and exact < 100:
         text = _stripped(Context(prec=4, rounding=DOWN).plus(exact))
     return f"{text}{GLUE}%"
 
 
 def error_level(alpha: float) -> str:
-    """Return a probability of error as a percentage, without the rounding error of 1 - 0.99."""
+    """Return an error probability as a percentage. A floating-point error, such as that of 1 -
+    0.99, is removed."""
     return f"{100 * alpha:.4g}{GLUE}%"
 
 
 def duration(seconds: float) -> str:
-    """Return a time: `0.42 s`, `12 s`, `3 min 20 s`, `2 h 5 min`; never less than `0.01 s`."""
+    """Return a time as text, such as `0.42 s`, `12 s`, `3 min 20 s` or `2 h 5 min`. The smallest
+    text is `0.01 s`."""
     if not math.isfinite(seconds):
         return "unknown"
     if seconds < 10:
@@ -124,14 +138,14 @@ def duration(seconds: float) -> str:
 
 
 def sure(epsilon: float, rounding: str = DOWN) -> str:
-    """Return the largest certainty of an attacker who starts from even odds, e^ε / (1 + e^ε), as a
-    percentage. It has enough digits to differ from 100 %, which no finite ε allows."""
-    # Decimals are used, since 1 - 1e-17 is 1 as a float and "100 % sure" would be wrong.
+    """Return how certain an attacker can become who began with even odds, e^ε / (1 + e^ε), as a
+    percentage. The text never shows 100 %, which no finite ε allows."""
+    # Use decimals: as a float, 1 - 1e-17 equals 1, and the text would be 100 %.
     context = Context(prec=50)
     odds = Decimal(repr(min(epsilon, 100.0))).exp(context)
     percent = context.divide(odds, context.add(odds, 1)) * 100
     doubt = 100 - percent
-    # Show one digit after the first digit that is not 9, but at most 99.9999999 %.
+    # Show digits up to the first one that is not 9, and one more, but at most 99.9999999 %.
     places = 1 if doubt >= 1 else min(8, -doubt.adjusted() + 1)
     step = Decimal(1).scaleb(-places)
     rounded = percent.quantize(step, rounding=rounding, context=context)
@@ -140,8 +154,8 @@ def sure(epsilon: float, rounding: str = DOWN) -> str:
 
 
 def unglued(text: str) -> str:
-    """Return text with plain spaces in place of no-break spaces, and escapes in place of control
-    characters. It is applied after text is broken into lines."""
+    """Return `text` with spaces in place of no-break spaces, and with control characters escaped.
+    Call this after the text has been broken into lines."""
     return visible(text.replace(GLUE, " "))
 
 
@@ -156,7 +170,8 @@ def _apart(
 
 
 def _round(value: float, digits: int, rounding: str) -> Decimal:
-    # Round the shortest decimal form of the float, so that 0.3 does not become 0.299.
+    # Round the shortest decimal text of the float; rounding its exact value down would give 0.299
+    # for 0.3.
     return Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
 
 

@@ -1,8 +1,9 @@
-"""Result dataclasses to plain JSON values and back, exactly, driven by their type hints.
+"""Convert dataclasses of results to plain JSON values and back without loss, guided by their type
+hints.
 
-JSON has no infinity and no NaN: the strings `Infinity`, `-Infinity` and `NaN` replace them. In
-values without a declared type (the settings of a request), a text that equals one of these strings
-is escaped by an apostrophe, and sequences are read back as tuples.
+JSON has no infinity and no NaN; the strings `Infinity`, `-Infinity` and `NaN` replace them. The
+settings in a `request` have no declared types. There, a user's string that equals one of the three
+gets an apostrophe as escape, and lists are read back as tuples.
 """
 
 from __future__ import annotations
@@ -28,17 +29,22 @@ _ESCAPE = "'"
 
 
 class DamagedRecord(Exception):
-    """A value does not have its declared type. The message starts with the path of the value."""
+    """Raised if a value does not have its declared type. The message begins with the value's path
+    in the file, such as audits[0].claim."""
 
     def below(self, place: str) -> DamagedRecord:
-        """Return the error with `place` put before its path, for a value inside another value."""
+        """Return the error of an inner value with the path of the outer value, `place`, put before
+        its own path."""
         return DamagedRecord(place + str(self))
 
 
 def encode(value: Any, *, typed: bool = True) -> Any:
-    """Return a value as dicts, lists, strings, finite numbers, Booleans and None. typed: whether
-    `decode` will know the type of the value."""
-    # The most frequent types come first: a result has a hundred thousand such values.
+    """Return a value as dicts, lists, strings, finite numbers, Booleans and None.
+
+    typed: whether `decode` will know the type of the value. If not, strings that look like special
+    numbers are escaped.
+    """
+    # Check the most frequent types first, since a result has a hundred thousand values.
     kind = type(value)
     if kind is int or kind is bool or value is None:
         return value
@@ -46,7 +52,8 @@ def encode(value: Any, *, typed: bool = True) -> Any:
         return _encode_float(value)
     if kind is tuple or kind is list:
         return [encode(part, typed=typed) for part in value]
-    # A claim is written as its definition and parameters, so that files name no Python class.
+    # A claim is written as its definition and parameters, so that the file contains no name of a
+    # Python class.
     if isinstance(value, PrivacyClaim):
         return {"definition": value.key, **value.parameters()}
     if is_dataclass(value) and not isinstance(value, type):
@@ -71,8 +78,9 @@ def _encode_float(value: float) -> float | str:
 
 
 def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
-    """Return the encoded fields of a dataclass. without: name of a field to leave out."""
-    # `request` is the one field whose entries have no declared type.
+    """Return the encoded fields of a dataclass as a dict. without: name of a field to leave out, or
+    None."""
+    # `request` contains settings without declared types, so it is encoded as untyped.
     return {
         name: encode(value_of(value, name), typed="Any" not in str(one.type))
         for name, one in flat_fields(type(value)).items()
@@ -81,15 +89,16 @@ def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
 
 
 def decode(hint: Any, value: Any, path: str) -> Any:
-    """Return the value of type `hint` that `encode` turned into `value`. Raises DamagedRecord.
-    path: path of the value for the message, e.g. `audits[0].claim`."""
+    """Return the value of type `hint` from which `encode` made `value`. Raises DamagedRecord if
+    `value` does not fit the type. path: place of the value for the message, such as
+    `audits[0].claim`."""
     with _under(path):
         return _decoder(hint)(value)
 
 
 def decode_untyped(value: Any) -> Any:
-    """Return the value that `encode` turned into `value` without a type, with sequences as
-    tuples."""
+    """Return the value from which `encode` with typed=False made `value`, with tuples in place of
+    lists."""
     if isinstance(value, dict):
         return {key: decode_untyped(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -100,15 +109,16 @@ def decode_untyped(value: Any) -> Any:
 
 
 def as_lists(value: Any) -> Any:
-    """Return a value of `decode_untyped` with lists in place of tuples, as JSON had it."""
+    """Return a value made by `decode_untyped` with lists in place of tuples, as in the JSON
+    file."""
     if isinstance(value, Mapping):
         return {key: as_lists(part) for key, part in value.items()}
     return [as_lists(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def decode_record(kind: Any, value: Any, path: str, **made: Any) -> Any:
-    """Return the dataclass object that a mapping describes. Raises DamagedRecord, also for unknown
-    keys. made: fields that are not in the mapping."""
+    """Return an object of the dataclass `kind` from a dict of encoded fields. Raises DamagedRecord,
+    also for an unknown key. made: values of fields that are not in the dict, by name."""
     with _under(path):
         return _record(kind)(value, **made)
 
@@ -121,11 +131,11 @@ def _under(path: str) -> Iterator[None]:
         raise error.below(path) from None
 
 
-# A result has a hundred thousand values. So each type hint is read only once, and the path of a
-# value is made only for a message.
+# Cached, so that each type hint is analysed once and not for each of the hundred thousand values of
+# a result. The path of a value is built only if an error needs it.
 @cache
 def _decoder(hint: Any) -> Callable[[Any], Any]:
-    """Return the function that decodes values of type `hint`. It raises DamagedRecord."""
+    """Return a function that decodes values of type `hint`. It raises DamagedRecord."""
     if hint is Any:
         return decode_untyped
     if hint is PrivacyClaim:
@@ -154,7 +164,7 @@ def _record(kind: type[Any]) -> _Record:
 
 
 class _Record:
-    """Makes objects of one dataclass from mappings."""
+    """Makes objects of one dataclass from dicts."""
 
     def __init__(self, kind: type[Any]) -> None:
         self.kind = kind
@@ -206,7 +216,7 @@ def _optional(decoder: Callable[[Any], Any], value: Any) -> Any:
 def _sequence(hint: Any, value: Any) -> tuple[Any, ...]:
     values = _scalar(list, value)
     kinds = set(map(type, values))
-    # A fast path, since most values of a result are numbers or pairs of numbers.
+    # Shortcut for the most frequent case: numbers and pairs of numbers.
     if hint in _NAMES and kinds <= {hint}:
         return tuple(values)
     parts = typing.get_args(hint)

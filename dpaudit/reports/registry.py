@@ -1,4 +1,4 @@
-"""The formats of reports, by name. A new format needs a module and a line in this file."""
+"""List the formats of reports by name. A new format needs a module and one line in this file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Format:
     """A format of reports.
 
     suffix: suffix of its files.
-    home: the module that writes them, with functions named like the methods of this class. It is
-        imported when the format is used, since most runs need no format.
-    is_prose: whether people read the format, rather than programs.
+    home: module that writes them, with functions named like the methods of this class. The module
+        is imported when the format is used, since most runs use only one format.
+    is_prose: whether the format is text for people, not data for programs.
     """
 
     suffix: str
@@ -30,20 +30,24 @@ class Format:
     is_prose: bool = False
 
     def check(self) -> None:
-        """Import the home. Raises UsageError if a package that the format needs is missing."""
+        """Import the module of the format. Raises UsageError if a package that it needs is
+        missing."""
         check = getattr(self._home(), "check", None)
         if check is not None:
             check()
 
     def entry(self, result: AuditResult) -> Any:
-        """Return the data of an audit that `document` needs. Called when the audit has ended."""
+        """Return the data about one audit that `document` needs. Called when the audit has
+        ended."""
         with auditor_errstate():  # a mechanism may have changed NumPy's settings
             return self._home().entry(result)
 
     def document(self, entries: Sequence[Any], planned: int, not_run: Sequence[str] = ()) -> str:
-        """Return the text of a report on all audits. entries: results of `entry`, in order.
-        planned: number of audits of a complete run. not_run: names of audits that were left out
-        because the run stopped early."""
+        """Return the text of a report on all audits.
+
+        entries: return values of `entry`, in order. planned: number of audits of a complete run.
+        not_run: names of audits that were left out because the run stopped early.
+        """
         with auditor_errstate():
             text: str = self._home().document(entries, planned, not_run)
         return text
@@ -64,8 +68,9 @@ FORMATS: Mapping[str, Format] = {
 
 
 def parse_report(text: str, formats: Collection[str] = FORMATS) -> tuple[Format, str]:
-    """Return the format and the file of `FORMAT:FILE`. For `FORMAT` alone, the file is `-`
-    (standard output). Raises UsageError, with the names of `formats`, for an unknown format."""
+    """Return the format and the file of a text `FORMAT:FILE`. The text `FORMAT` alone stands for
+    standard output, and the file is then `-`. Raises UsageError for a format that is not in
+    `formats`."""
     name, colon, file = text.partition(":")
     if name in FORMATS and bool(colon) is bool(file):
         second = next((one for one in FORMATS if f",{one}:" in file), None)

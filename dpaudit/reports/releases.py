@@ -1,4 +1,5 @@
-"""A bisection of releases as text, JSON, Markdown and HTML: one row for each release."""
+"""Show a bisection (a comparison of releases of a package) as text, JSON, Markdown and HTML, with
+one row for each release."""
 
 from __future__ import annotations
 
@@ -52,20 +53,21 @@ def as_text(result: Bisection) -> str:
 
 
 def as_json(result: Bisection) -> str:
-    """Return the fields of the result as strict JSON; numbers that JSON lacks are null."""
+    """Return the fields of the result as strict JSON. A number that JSON cannot express, such as
+    infinity, becomes null."""
     fields = {"version": 1, "summary": result.summary, **asdict(result)}
     return json.dumps(_strict(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def as_markdown(result: Bisection) -> str:
-    """Return a table of the releases, for a comment or a page."""
+    """Return a Markdown table of the releases."""
     head = f"**{escaped(result.package)}: {escaped(result.summary)}**"
     rows = (table_row([escaped(cell) for cell in _cells(one)]) for one in result.tested)
     return "\n".join([head, "", *_said(result), "", *table_head(_HEAD), *rows, "", _NO_PROOF, ""])
 
 
 def as_html(result: Bisection) -> str:
-    """Return a page that loads nothing from elsewhere."""
+    """Return an HTML page that loads no other file."""
     head = "".join(f"<th>{html.escape(one)}</th>" for one in _HEAD)
     rows = "\n".join(
         f'<tr class="{one.answer.replace(" ", "-")}">'

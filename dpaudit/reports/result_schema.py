@@ -1,15 +1,15 @@
-"""The JSON schema (2020-12) of result files, made from the dataclasses of results.
+"""Make the JSON schema (2020-12) of result files from the dataclasses of results.
 
-It describes the files that this dpaudit writes: every field is present, and no other, so that a
-misspelt name does not pass. There are three exceptions. The document may have more fields, which
-its digest does not cover, so that others may add what they know of a run. `request` holds settings
-as they were written. `versions` and counts by kind have keys of their own.
+The schema describes the files that this version writes: every field must be present, and no other
+field, so that a misspelt name is an error. There are three exceptions. The document may have
+additional fields, which the digest does not cover, so that others can add facts about a run.
+`request` holds settings as they were written. `versions` and counts by kind may have any keys.
 
-A schema checks the form alone; `dpaudit report` checks that the numbers follow from the draws.
+A schema checks only the form. `dpaudit report` checks that the numbers follow from the draws.
 
-A field that is added, removed or changed in meaning makes a new version of the format, with a new
-`$id` and an entry in the history (json.py). dpaudit reads all versions up to its own, and refuses
-newer ones.
+If a field is added, removed or changes its meaning, the format gets a new version, with a new `$id`
+and an entry in the history (json.py). dpaudit reads all versions up to its own, and refuses newer
+ones.
 """
 
 from __future__ import annotations
@@ -48,18 +48,17 @@ _OF_FORM: Mapping[str, Schema] = {
     "function": _PAIRS,
     "table": _PAIRS,
 }
-# Schema of probabilities.
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 _BOUNDED = ("p_value", "confidence", "alpha", "alpha_betting")
-# Parameters of a claim that a file may lack.
+# Parameters of a claim that may be missing in a file.
 _OPTIONAL = ("adversary",)
-# Patterns of the section of a docstring that describes fields, and of an entry of this section.
+# Matches the section of a numpydoc docstring that describes fields.
 _FIELDS = re.compile(r"(?:Attributes|Parameters)\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", re.DOTALL)
+# Matches one entry of this section: the names of fields, and the text about them.
 _ENTRY = re.compile(r"^([a-z]\w*(?:, \w+)*) : [^\n]*\n((?:[ ]{4}[^\n]*\n?)+)", re.MULTILINE)
 
 
 def result_schema() -> Schema:
-    """Return the schema of a result file."""
     found = _Definitions()
     audit = _audit(found)
     return {
@@ -93,7 +92,7 @@ def result_schema() -> Schema:
 
 
 class _Definitions:
-    """Schemas of dataclasses, each made once."""
+    """Collects the schemas of dataclasses; each one is made once and then referred to by name."""
 
     def __init__(self) -> None:
         self.made: dict[str, Schema] = {
@@ -104,7 +103,7 @@ class _Definitions:
         }
 
     def of(self, hint: Any) -> Schema:
-        """Return the schema of encoded values of a type. hint: the type."""
+        """Return the schema of encoded values that have the type `hint`."""
         if hint is Any:
             return {}
         if hint is PrivacyClaim:
@@ -137,8 +136,8 @@ class _Definitions:
 
     def _named(self, name: str, make: Any) -> Schema:
         if name not in self.made:
-            # Set before the schema is made, so that a class that contains itself ends the
-            # recursion.
+            # Register the class before its schema is made: a class that contains itself then finds
+            # this entry, and the recursion ends.
             self.made[name] = {}
             self.made[name] = make()
         return {"$ref": f"#/$defs/{name}"}
@@ -162,8 +161,8 @@ class _Definitions:
 
 
 def _audit(found: _Definitions) -> Schema:
-    """Return the schema of an audit: its fields, with the fields of its ending in place of `ending`
-    (json.py)."""
+    """Return the schema of an audit. As in the file, the fields of its `ending` replace the field
+    `ending`."""
     audit = found.record(AuditResult, "ending")
     certificate = found.record(Certificate, "blocks")
     certificate["properties"] = {name: certificate["properties"][name] for name in CERTIFICATE}
@@ -209,7 +208,7 @@ def _audit(found: _Definitions) -> Schema:
 
 
 def _claim() -> Schema:
-    """Return the schema of a claim: the parameters of each definition."""
+    """Return the schema of a claim: for each privacy definition, the parameters that it has."""
     kinds = []
     for key, definition in DEFINITIONS.items():
         values = {
@@ -237,7 +236,8 @@ def _length(number: int) -> Schema:
 
 
 def _said(kind: type) -> dict[str, Schema]:
-    """Return field name -> schema with its description from the docstring of a class."""
+    """Return {field: schema} with a description for each field that the docstring of a class
+    describes."""
     part = _FIELDS.search(f"{inspect.getdoc(kind) or ''}\n")
     found = _ENTRY.findall(f"{part[1]}\n") if part else []
     return {

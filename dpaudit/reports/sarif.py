@@ -1,7 +1,7 @@
-"""Audits as SARIF 2.1.0, which code scanning shows as alerts.
+"""Write audits as SARIF 2.1.0. GitHub and other code-scanning tools show such files as alerts.
 
-Each unexpected result is an alert at the line of the likely cause, if a trace has found it, else at
-the line of the mechanism.
+Each unexpected result becomes an alert at the line of the likely cause if a trace has found one,
+else at the line of the mechanism.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dpaudit.version import __version__
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _CLAIM, _ERROR, _POWER, _EXPECTED = "claim-refuted", "audit-error", "under-powered", "not-refuted"
 _STRICT = "strict-warning"
-# Paths are relative to the root of the repository.
+# SARIF's name for the root of the repository, to which paths in the file are relative.
 _ROOT = "%SRCROOT%"
-# For each rule: level, security severity, name, description, remedy.
+# Maps each rule to (level, security severity, name, description, remedy).
 _RULES = {
     _CLAIM: (
         "error",
@@ -67,18 +67,18 @@ _RULES = {
 
 
 class Part(NamedTuple):
-    """The SARIF result of one audit; None if the result is expected."""
+    """The SARIF result of one audit as a dict; None if the result is expected."""
 
     result: dict[str, Any] | None
 
 
 def entry(result: AuditResult) -> Part:
-    """Return the entry of one audit."""
+    """Return the `Part` of one audit."""
     if is_expected(result):
         return Part(None)
     rule = _rule(result)
     parts = [f"{result.name}: {unglued(reason(result))}", unglued(trace.briefly(result))]
-    # SARIF turns [text](place) into a link.
+    # In SARIF, [text](place) is a link; the added space prevents a link in the message.
     message = "\n".join(filter(None, parts)).replace("](", "] (")
     found = {
         "ruleId": rule,
@@ -104,13 +104,14 @@ def entry(result: AuditResult) -> Part:
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the SARIF document.
 
-    planned: number of audits of a complete run.
-    not_run: names of audits that were not run, because the run stopped early.
+    planned: number of audits of a complete run. not_run: names of audits that were not run, because
+    the run stopped early.
     """
     missing = unended(len(parts), planned, not_run)
     said = [("error", missing)] if missing else []
     said += [("warning", f"{NOT_RUN}: {name}; {stopped(not_run)}") for name in not_run]
-    # If audits are missing, earlier alerts must stay open.
+    # If audits are missing, the run counts as failed. Otherwise code scanning would close earlier
+    # alerts that this run has not checked.
     invocation: dict[str, Any] = {"executionSuccessful": not said}
     if said:
         invocation["toolExecutionNotifications"] = [
@@ -160,7 +161,8 @@ def _described(rule: str) -> dict[str, Any]:
 
 
 def _location(source: str | None) -> dict[str, Any]:
-    """Return the location of a line such as `mine.py:12`; of the folder if it is unknown."""
+    """Return the location of a line such as `mine.py:12` in the form of SARIF. If the line is
+    unknown (None), return the location of the folder."""
     file, _, number = (source or "").rpartition(":")
     if not file or not number.isdigit():
         return {"physicalLocation": {"artifactLocation": {"uri": ".", "uriBaseId": _ROOT}}}
@@ -173,7 +175,8 @@ def _location(source: str | None) -> dict[str, Any]:
 
 
 def _columns(file: Path, line: int) -> tuple[int, int]:
-    """Return the first column of the code in a line, and the column after the last."""
+    """Return the column of the first character that is not a space in line `line`, and the column
+    after its last character. Columns begin at 1."""
     try:
         text = file.read_text(encoding="utf-8").splitlines()[line - 1].rstrip()
     except (OSError, ValueError, IndexError):  # such as a name that no file can have
@@ -182,7 +185,8 @@ def _columns(file: Path, line: int) -> tuple[int, int]:
 
 
 def _fingerprint(rule: str, result: AuditResult) -> str:
-    """Return a fingerprint that stays equal if the line of the finding moves."""
+    """Return a fingerprint by which code scanning recognises the alert even if its line has
+    moved."""
     file = (result.source or "").rpartition(":")[0]
     file = located(file).path if file else file
     said = "\0".join((rule, file, result.name, result.claim.describe()))
@@ -190,6 +194,6 @@ def _fingerprint(rule: str, result: AuditResult) -> str:
 
 
 def _number(value: float) -> float | str:
-    """Return a finite number unchanged; infinite numbers and NaN as text, since JSON
-    has neither."""
+    """Return a finite number unchanged. Return infinite numbers and NaN as text, since JSON has
+    neither."""
     return value if abs(value) < float("inf") else str(value)

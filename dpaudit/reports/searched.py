@@ -1,5 +1,5 @@
-"""The rows of a report on a search for a pair, and a command line and Python code that audit the
-pair alone."""
+"""Make the report rows about a search for a pair of inputs, and a command line and Python code that
+audit the found pair."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _OUTSIDE = (
     "Reject or clamp them in the mechanism; or, if no caller can send them, search without "
     "outside.",
 )
-# Settings that are not flags of the command that audits the pair alone.
+# Settings of the search that are left out of the flags of the command that audits the found pair.
 _LEFT_OUT = ("name", "expect", "search", "mechanism", "claim", "params")
 
 
 def rows(result: AuditResult, verbose: int) -> list[Item]:
-    """Return the rows of a report on a search; an empty list if the user gave the pairs."""
+    """Return the rows about a search, or [] if the user gave the pairs of inputs."""
     searched = result.searched
     if searched is None:
         return []
@@ -62,7 +62,8 @@ def rows(result: AuditResult, verbose: int) -> list[Item]:
 
 
 def is_outside(result: AuditResult) -> bool:
-    """Return whether only inputs outside the space of the search refute the claim."""
+    """Return whether the claim is refuted only by inputs that are outside the search's space of
+    inputs."""
     searched = result.searched
     if searched is None or result.verdict is not Verdict.VIOLATION:
         return False
@@ -71,7 +72,8 @@ def is_outside(result: AuditResult) -> bool:
 
 
 def _deciding(result: AuditResult) -> int | None:
-    """Return the index of the pair of inputs that decides the verdict; None without such a pair."""
+    """Return the index of the pair of inputs that decides the verdict, or None if there is no such
+    pair."""
     return next((n for n, one in enumerate(result.by_pair) if one is result.decisive), None)
 
 
@@ -100,11 +102,9 @@ def _estimate(one: Leader) -> str:
 
 
 def witness_of(result: AuditResult) -> int | None:
-    """Return the index of the witness: the simplest pair of inputs that refutes the claim, else the
-    pair that decides the verdict.
-
-    Return None if no pair refutes the claim, or if the user gave the pairs.
-    """
+    """Return the index of the witness. It is the simplest pair of inputs that refutes the claim, or
+    else the pair that decides the verdict. Return None if no pair refutes the claim, or if the user
+    gave the pairs."""
     if result.searched is None or result.verdict is not Verdict.VIOLATION:
         return None
     if result.searched.shrunk and result.by_pair[-1].refuted:
@@ -113,8 +113,8 @@ def witness_of(result: AuditResult) -> int | None:
 
 
 def command(result: AuditResult) -> str | None:
-    """Return the command line that audits the witness alone; None if flags cannot express it. The
-    witness is the simplest pair of inputs that refutes the claim."""
+    """Return the command line that audits only the witness, which is the simplest pair of inputs
+    that refutes the claim. Return None if flags cannot express the pair."""
     number, settings = witness_of(result), _settings(result)
     if number is None or result.searched is None or settings is None:
         return None
@@ -140,8 +140,8 @@ def command(result: AuditResult) -> str | None:
 
 
 def _flag(name: str, value: Any) -> list[str | None]:
-    """Return a flag and its value as words of a command; the list contains None if no flag can
-    express them."""
+    """Return a flag and its value as words of a command line. The list contains None if no flag can
+    express the value."""
     option = OPTIONS.get(name)
     if option is None or option.flag is None:
         return [None]
@@ -159,8 +159,8 @@ def _flag(name: str, value: Any) -> list[str | None]:
 
 
 def snippet(result: AuditResult) -> str | None:
-    """Return Python code that audits the witness alone; None if there is no witness. The witness is
-    the simplest pair of inputs that refutes the claim."""
+    """Return Python code that audits only the witness, which is the simplest pair of inputs that
+    refutes the claim. Return None if there is no witness."""
     number = witness_of(result)
     if number is None or result.searched is None:
         return None
@@ -189,14 +189,15 @@ def snippet(result: AuditResult) -> str | None:
 
 
 def _name(result: AuditResult) -> str:
-    """Return the name of a mechanism that was passed as a Python function, as far as known."""
+    """Return the name of a mechanism that was passed as a Python function, or a placeholder if the
+    name is unknown."""
     name = result.target.rpartition(".")[2].rpartition(":")[2]
     return name if name.isidentifier() else "mechanism"
 
 
 def _settings(result: AuditResult) -> dict[str, Any] | None:
     request, searched = result.request, result.searched
-    # A file of results may have been edited, so its settings may have any type.
+    # A user may have edited the file of results, so check the type of the settings.
     found = None if request is None else as_lists(request.get("settings"))
     if not isinstance(found, Mapping) or not isinstance(found.get("claim"), Mapping):
         return None

@@ -1,4 +1,5 @@
-"""The result of a search for a larger sensitivity, as text of 80 columns and as JSON."""
+"""Show the result of a search for inputs with a larger sensitivity than claimed, as text of 80
+columns and as JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ from dpaudit.version import __version__
 from dpaudit.wording import counted, shortened, visible
 
 EXCEEDED, NOT_EXCEEDED = "EXCEEDED", "NOT EXCEEDED"
-# Largest number of characters of a value in the text; JSON and the snippet have it in full.
+# Largest number of characters of a value in the text. The JSON and the code to reproduce it have
+# the whole value.
 _LONGEST = 300
-# Rounding error allowed in an output after a few operations, in units in the last place.
+# Rounding error allowed in an output, in units in the last place: the error of a few operations.
 _ULPS = 64
 _FORMULAS = {
     "l1": "‖f(d1) − f(d2)‖₁",
@@ -34,7 +36,7 @@ _NO_PROOF = (
 
 
 def render(result: SensitivityResult, *, quiet: bool = False) -> str:
-    """Return a result as text, of a single paragraph if quiet."""
+    """Return a result as text. quiet: return a single paragraph."""
     head = wrap(_headline(result))
     lines = head if quiet else [*head, "", *laid_out(_body(result))]
     return visible(unglued("\n".join(lines))) + "\n"
@@ -143,13 +145,15 @@ def _claimed(result: SensitivityResult) -> str:
 
 
 def _number(value: float, above: float | None = None) -> str:
-    """Return a number as text with few digits, exactly if few digits are enough."""
+    """Return a number as text: exactly if few digits suffice, else rounded. above: a smaller
+    number, or None; if given, the text has enough digits to be greater."""
     short = f"{value:.6g}"
     return short if float(short) == value else at_least(value, above=above, digits=6)
 
 
 def _is_rounding(one: Witness, claimed: float) -> bool:
-    """Return whether the distance is above the claim by no more than rounding of such outputs."""
+    """Return whether the distance between two outputs exceeds the claim by so little that
+    floating-point rounding may be the reason."""
     sizes = [abs(number) for number in _numbers([*one.outputs])]
     return one.distance - claimed <= _ULPS * sum(map(math.ulp, map(float, sizes)))
 
@@ -168,8 +172,8 @@ def _cut(text: str, width: int = _LONGEST) -> str:
 
 
 def as_json(result: SensitivityResult) -> str:
-    """Return a result as JSON: datasets and outputs are expressions of Python, since JSON has
-    neither NaN nor infinities."""
+    """Return a result as JSON. Datasets and outputs are written as Python expressions, since JSON
+    has neither NaN nor infinities."""
     largest = None if result.largest is None else _record(result.largest)
     document = {
         "kind": "sensitivity",

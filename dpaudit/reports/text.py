@@ -1,4 +1,5 @@
-"""Audits as plain text of 80 columns: one in full; several with a line each and a summary."""
+"""Write audits as plain text of 80 columns. A single audit has a full report; several audits have
+one line each and a summary."""
 
 from __future__ import annotations
 
@@ -21,22 +22,22 @@ from dpaudit.wording import UNSEEDED, counted, in_a_line, shortened, visible
 
 
 class Statements(NamedTuple):
-    """The rows of an audit (settings and result), and the sentences on their meaning."""
+    """The rows of an audit (settings and result), and the sentences about their meaning."""
 
     rows: list[Item]
     meaning: list[Item]
 
 
 def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> str:
-    """Return the report of one audit, without a final newline; its first word is the verdict.
+    """Return the report of one audit, without a final newline. Its first word is the verdict.
 
-    verbose: 1 also shows every pair and event, and how the result came about. in_batch: leave out
-    notes that the summary of a batch repeats.
+    verbose: 1 also shows every pair and event, and the steps that led to the result. in_batch:
+    leave out notes that the summary of several audits repeats.
     """
     said = statements(result, verbose)
     rows = laid_out([*said.rows, *_remarks(result, in_batch)])
     lines = [*wrap(headline(result), further="  "), "", *rows]
-    # Commands are not wrapped, so that they can be pasted.
+    # Commands are not broken into lines, so that users can copy them.
     lines += [f"  repeat      {pasted(result.command)}"] if result.command is not None else []
     witness = searched.command(result)
     lines += [f"  reproduce   {pasted(witness)}"] if witness is not None else []
@@ -50,7 +51,8 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
 
 
 def statements(result: AuditResult, verbose: int) -> Statements:
-    """Return the rows and sentences of an audit below its headline, without warnings and notes."""
+    """Return the rows and sentences of an audit below its headline. They include neither warnings
+    nor notes."""
     view = VIEWS[type(result.ending)]
     found = view.found(result, result.ending, verbose)
     rows = [
@@ -66,18 +68,18 @@ def statements(result: AuditResult, verbose: int) -> Statements:
 
 
 def render_line(result: AuditResult) -> str:
-    """Return the verdict of one audit and its reason in one line."""
+    """Return the verdict of one audit and its reason as one line."""
     return numbers.unglued(in_a_line(headline(result)))
 
 
 def render_warnings(result: AuditResult) -> list[str]:
-    """Return the warnings of one audit, each in one line."""
+    """Return the warnings of one audit, each as one line."""
     said = (in_a_line(f"warning: {result.name}: {text}") for text in warnings_of(result))
     return list(map(numbers.unglued, said))
 
 
 def headline(result: AuditResult) -> str:
-    """Return one sentence with the verdict, the name, the reason and, if stated, the expected
+    """Return one sentence: verdict, name, reason and, if the user stated one, the expected
     verdict."""
     is_met = result.meets_expectation
     is_able = result.underpowered is None and not result.failing_warnings
@@ -88,7 +90,8 @@ def headline(result: AuditResult) -> str:
 
 
 def reason(result: AuditResult) -> str:
-    """Return the reason for the verdict, and the warnings that fail a strict audit."""
+    """Return the reason for the verdict. For a strict audit, add the warnings because of which it
+    fails."""
     if result.underpowered is not None:
         said = f"under-powered: {result.underpowered}"
     else:
@@ -127,7 +130,7 @@ def _time(result: AuditResult) -> list[Item]:
 
 
 def _remarks(result: AuditResult, in_batch: bool) -> list[Item]:
-    # Warnings that fail the audit are in the headline.
+    # The headline already contains the warnings that fail the audit.
     shown = [text for text in warnings_of(result) if text not in result.failing_warnings]
     said = [("warning", text) for text in shown]
     said += [("note", text) for text in notes_of(result) if not (in_batch and text == UNSEEDED)]
@@ -135,21 +138,23 @@ def _remarks(result: AuditResult, in_batch: bool) -> list[Item]:
 
 
 def warnings_of(result: AuditResult) -> list[str]:
-    """Return the distinct warnings of an audit that its headline does not repeat."""
+    """Return the warnings of an audit without repetitions, and without those that its headline
+    contains."""
     is_said = result.underpowered == EQUAL_INPUTS
     return [text for text in result.all_warnings if not (is_said and text == EQUAL)]
 
 
 def notes_of(result: AuditResult) -> list[str]:
-    """Return the distinct notes of an audit."""
+    """Return the notes of an audit without repetitions."""
     of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
     return list(dict.fromkeys([*result.notes, *of_pairs]))
 
 
-# Width of the column of verdicts, and largest width of the column of names, in characters.
+# Width of the column of verdicts, in characters.
 _VERDICT = max(len(one.value) for one in Verdict)
+# Largest width of the column of names, in characters.
 _LONGEST_NAME = 34
-# Shown instead of a verdict for audits that were not run.
+# Shown in place of a verdict for an audit that was not run.
 NOT_RUN = "not run"
 _SHARED = (
     "Audits with the same seed share their random numbers: their false alarms are correlated, and "
@@ -158,15 +163,16 @@ _SHARED = (
 
 
 def name_width(names: Iterable[str]) -> int:
-    """Return the width of the column of names, in columns of a terminal."""
+    """Return the width of the column with the names of audits, in columns of a terminal."""
     return min(_LONGEST_NAME, max((width_of(visible(one)) for one in names), default=0))
 
 
 def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the number of audits and of unexpected results in words, and whether the run ended.
+    """Return words for the number of audits, the number of unexpected results, and whether the run
+    is complete.
 
-    are_met: for each audit, whether its result was expected. planned: number of audits of the run.
-    not_run: names of audits that were not run, because the run stopped early.
+    are_met: whether the result was as expected, for each audit. planned: number of audits of a
+    complete run. not_run: names of audits that were not run, because the run stopped early.
     """
     ended, unmet = len(are_met), are_met.count(False)
     if ended < planned:
@@ -179,7 +185,8 @@ def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) ->
 
 
 def render_row(result: AuditResult, width: int) -> str:
-    """Return an audit as one line that starts with the verdict. width: width of the names."""
+    """Return an audit as one line that begins with the verdict. width: width of the column of
+    names."""
     if is_expected(result) or (result.verdict is Verdict.VIOLATION and not result.expect):
         said = bounds(result)[0].brief(result)
     elif result.underpowered is not None:
@@ -199,18 +206,17 @@ def render_remarks(result: AuditResult) -> list[str]:
 
 
 def render_not_run(name: str, width: int) -> str:
-    """Return an audit that was not run as one line of a batch."""
+    """Return the line of a batch for an audit that was not run. width: width of the column of
+    names."""
     return f"{NOT_RUN:<{_VERDICT}}  {shortened(visible(name), width)}"
 
 
 def render_summary(
     results: Sequence[AuditResult], not_run: Sequence[str] = (), *, in_full: bool = False
 ) -> str:
-    """Return a table of verdicts, and name, reason and command of each unexpected result.
-
-    not_run: names of audits that were not run. in_full: the unexpected results were reported above,
-    so a single one is not explained again.
-    """
+    """Return a table that counts the verdicts, and name, reason and command of each unexpected
+    result. not_run: names of audits that were not run. in_full: full reports of the unexpected
+    results were printed above; if there is only one, it is not explained again."""
     lines = [*_table(results), *(["", *wrap(stopped(not_run))] if not_run else [])]
     others = [one for one in results if not is_expected(one)]
     for result in others:
@@ -227,41 +233,44 @@ def render_summary(
 def chances(results: Sequence[AuditResult]) -> list[str]:
     """Return sentences on the probability of false alarms."""
     chance = _false_alarms(results)
-    # Recorded outputs are left out, since they do not depend on the seed.
+    # Audits of recorded outputs are left out, since their false alarms do not depend on the seed.
     drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
     seeds = [one.seed for one in drawn]
     return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]
 
 
 def _unseeded(results: Sequence[AuditResult]) -> list[str]:
-    """Return one note on all audits that no seed repeats."""
+    """Return one note about all audits that a seed cannot repeat, or [] if there are none."""
     number = sum(UNSEEDED in notes_of(one) for one in results)
     return [f"Note: in {counted(number, 'audit')}, {UNSEEDED}."] if number else []
 
 
 def unended(ended: int, planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the remark that a run did not end; "" if it did, or if a failure stopped it."""
+    """Return a remark if the run ended before all planned audits. Return "" if it is complete, or
+    if it stopped because of a failure (see `stopped`)."""
     if ended + len(not_run) >= planned:
         return ""
     return f"{ended} of {counted(planned, 'audit')}: the run did not end"
 
 
 def stopped(not_run: Sequence[str]) -> str:
-    """Return the remark that a failure stopped a run, with the number of audits not run."""
+    """Return the remark that a failure stopped the run, with the number of audits that were not
+    run."""
     verb = "was" if len(not_run) == 1 else "were"
     left_out = f"{counted(len(not_run), 'audit')} {verb} not run"
     return f"A failure stopped the run (-x, --maxfail): {left_out}."
 
 
 def entry(result: AuditResult) -> AuditResult:
-    """Return the entry of one audit that `document` needs, here the result itself."""
+    """Return the data about one audit that `document` needs: the result itself."""
     return result
 
 
 def document(results: Sequence[AuditResult], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the text report of one audit, or of several with details of unexpected results.
+    """Return the text report of one audit, or of several audits with details of unexpected results.
 
-    planned, not_run: as in `title`.
+    planned: number of audits of a complete run. not_run: names of audits that were not run, because
+    the run stopped early.
     """
     parts: list[str] = []
     if len(results) == 1 and not not_run:
@@ -289,7 +298,7 @@ def _table(results: Sequence[AuditResult]) -> list[str]:
 
 
 def _false_alarms(results: Sequence[AuditResult]) -> str:
-    """Return the probability of a false alarm in words; "" if no result depends on chance."""
+    """Return the probability of a false alarm in words, or "" if no result depends on chance."""
     by_chance = [one for one in results if one.by_pair and one.ending.by_chance]
     alphas = [1 - one.confidence for one in by_chance if one.family is None]
     families = {one.family.name: one.family for one in by_chance if one.family is not None}
@@ -305,10 +314,8 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
 
 
 def _family_alarms(families: Sequence[Family], others: Sequence[float]) -> str:
-    """Return the probability of any false alarm in words, if families of audits share it.
-
-    others: error probabilities of audits outside of the families.
-    """
+    """Return words for the probability of any false alarm, if families of audits share an error
+    probability. others: error probabilities of the audits that belong to no family."""
     alphas = [1 - one.confidence for one in families]
     if len(families) == 1 and not others:
         together = numbers.error_level(alphas[0])

@@ -1,6 +1,7 @@
-"""Show a trace (a diagnosis of the line of code that leaks) as text, as report rows and as JSON.
+"""Show a trace as text, as report rows and as JSON.
 
-A trace diagnoses and proves nothing, so no words here say that a mechanism passes.
+A trace looks for the line of code that leaks. It is a diagnosis and no proof, so no text here says
+that a mechanism passes.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from dpaudit.wording import counted, in_a_line, shortened, visible
 CAUSE, NO_CAUSE, NOT_UNDERSTOOD = "CAUSE FOUND", "NO CAUSE FOUND", "NOT UNDERSTOOD"
 # Column heads of the table of lines that draw noise.
 HEAD = ("line", "noise", "scale", "for d1", "for d2", "change", "pieces", "cost", "together")
-# Without -v, largest number of lines shown that draw noise, and of lines that are not understood.
+# Without -v, at most this number of lines that draw noise is shown, and at most this number of
+# lines that the trace cannot analyse.
 _FEW = 5
 _LONGEST_CODE = 60
-# Largest number of further lines named with a finding.
+# Largest number of further lines of code that a finding names.
 _MOST_OTHERS = 3
 _TAB = 4
 _MARGIN = "  "
@@ -42,8 +44,8 @@ _EXPLAINS = "A trace diagnoses and proves nothing: dpaudit run can prove that th
 
 
 def render(trace: Trace, *, verbose: int = 0, quiet: bool = False) -> str:
-    """Return a trace as text; quiet: findings alone.  verbose: 1 shows all lines that draw noise or
-    are not understood."""
+    """Return a trace as text. verbose: 1 also shows all lines that draw noise or that the trace
+    cannot analyse. quiet: return only the findings."""
     lines = wrap(_headline(trace), further=_MARGIN)
     if quiet:
         lines += laid_out(_findings(trace))
@@ -56,8 +58,8 @@ def render(trace: Trace, *, verbose: int = 0, quiet: bool = False) -> str:
 
 
 def traced(result: AuditResult) -> Trace | None:
-    """Return the trace of an audit if its claim is refuted and the trace shows something; else
-    None."""
+    """Return the trace of an audit if its claim is refuted and the trace has something to show;
+    else None."""
     if result.verdict is not Verdict.VIOLATION or result.trace is None:
         return None
     return result.trace if result.trace.likely is not None else None
@@ -77,8 +79,9 @@ def rows(result: AuditResult) -> list[Item]:
 
 
 def command(result: AuditResult, line: str | None) -> str | None:
-    """Return a command line that traces the pair without a time limit, if the time limit of the
-    report has cut its trace short; else None. line: command line of an audit of the pair."""
+    """Return a command line that repeats the trace without a time limit. Return None if the trace
+    of the audit was complete. line: command line that audits the pair of inputs; None if there is
+    none."""
     made, audit = result.trace, "dpaudit run "
     is_cut = result.verdict is Verdict.VIOLATION and made is not None and made.cut is not None
     if not is_cut or line is None or not line.startswith(audit) or " --d1" not in line:
@@ -87,8 +90,8 @@ def command(result: AuditResult, line: str | None) -> str | None:
 
 
 def details(result: AuditResult) -> list[Item]:
-    """Return the further lines on a trace in the report of an audit: the lines of code that draw
-    noise, the lines that are not understood, and source code."""
+    """Return further lines about the trace for an audit's report: lines of code that draw noise,
+    lines that the trace cannot analyse, and source code."""
     trace = traced(result)
     if trace is None or not trace.runs:  # without runs, the finding comes from the draws
         return []
@@ -102,7 +105,7 @@ def details(result: AuditResult) -> list[Item]:
 
 
 def briefly(result: AuditResult) -> str:
-    """Return the likely cause and its remedy in a sentence; "" if no cause is known."""
+    """Return one sentence with the likely cause and its remedy, or "" if no cause is known."""
     trace = traced(result)
     if trace is None or not trace.causes:
         return ""
@@ -112,10 +115,11 @@ def briefly(result: AuditResult) -> str:
 
 
 def place(result: AuditResult) -> str | None:
-    """Return the line at which code hosts show a finding, such as `mine.py:12`.
+    """Return the line of code at which GitHub or a similar site shows a finding, such as
+    `mine.py:12`.
 
-    It is the line of the likely cause. If the repository does not contain this line, it is the
-    caller's line in the repository, else the line of the mechanism.
+    It is the line of the likely cause. If that line is outside the repository, for example in a
+    library, it is the line in the repository that called it, or else the line of the mechanism.
     """
     trace = traced(result)
     first = None if trace is None or not trace.causes else trace.causes[0]
@@ -129,7 +133,7 @@ def _is_inside(one: SourceLine) -> bool:
 
 
 def said(finding: Finding) -> str:
-    """Return a finding in a sentence, with its line."""
+    """Return a finding as one sentence, with its line of code."""
     others = dict.fromkeys(str(one) for one in finding.others if str(one) != str(finding.line))
     named = [in_a_line(one) for one in others][:_MOST_OTHERS]
     more = f" (see also {', '.join(named)})" if named else ""
@@ -137,19 +141,21 @@ def said(finding: Finding) -> str:
 
 
 def total_words(trace: Trace) -> str:
-    """Return the cost of all lines together, compared with the claim, in words; "" if unknown."""
+    """Return words for the privacy cost of all lines together, and a comparison with the claim.
+    Return "" if the cost is unknown."""
     if trace.total is None:
         return ""
     words = f"at most {in_a_line(trace.total)} if every noised value is released"
     if trace.claim is None:
         return words
     claim = in_a_line(trace.claim)
-    # A total below the claim proves nothing: values without noise are not in it.
+    # A total below the claim is not called sufficient: it does not include values that are released
+    # without noise.
     return f"{words}, more than {claim} allows" if trace.exceeds else f"{words}; claimed: {claim}"
 
 
 def unknown(trace: Trace) -> list[str]:
-    """Return the lines that draw or use noise in a way that the trace does not understand."""
+    """Return the lines of code that draw or use noise in a manner that the trace cannot analyse."""
     return [
         f"{in_a_line(str(line))}: {in_a_line(what)} is not understood"
         for line, what in trace.not_understood
@@ -172,8 +178,8 @@ def cells(one: Site) -> tuple[str, ...]:
 
 
 def scales(one: Site) -> str:
-    """Return the noise scales of a line for d1 and d2 as text; a single number if both
-    are equal."""
+    """Return the noise scales of a line for d1 and d2 as text, or a single number if both are
+    equal."""
     first, second = (_number(each) for each in one.scales or (math.nan, math.nan))
     return first if first == second else f"{first} for d1, {second} for d2"
 
@@ -193,7 +199,8 @@ def _headline(trace: Trace) -> str:
         seen = "noise was seen, but not what it costs" if trace.sites else "no noise was seen"
         why = in_a_line(trace.notes[0]) if trace.notes else f"{seen}; this is no pass"
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
-    # A line that costs too much is a certain cause only if all of its noise is released.
+    # A line whose privacy cost is too high is a certain cause only if the mechanism releases all
+    # noise that the line draws.
     found = "no certain cause" if trace.findings else "nothing found"
     return f"{NO_CAUSE}  {name}: {found} in {runs}; this is no proof"
 
@@ -225,8 +232,8 @@ def _likely(trace: Trace) -> Iterator[Row]:
 
 
 def _table(trace: Trace, verbose: int) -> Iterator[Row]:
-    """Yield rows: the lines that draw noise, their total cost, and the lines that the trace does
-    not understand."""
+    """Yield rows: lines of code that draw noise, their total privacy cost, and lines that the trace
+    cannot analyse. verbose: 0 limits each kind to a few lines."""
     most = None if verbose else _FEW
     yield from _listed("noise", [_site(one) for one in trace.sites], most)
     if trace.sites and total_words(trace):
@@ -244,7 +251,7 @@ def _listed(label: str, texts: list[str], most: int | None) -> Iterator[Row]:
 
 
 def _notes(trace: Trace) -> tuple[str, ...]:
-    """Return the notes of a trace that its headline does not contain."""
+    """Return the notes of a trace that its headline does not already contain."""
     is_said = not (trace.understood or trace.seemingly_bare)
     return trace.notes[1:] if is_said else trace.notes
 
@@ -280,13 +287,13 @@ def _number(value: float) -> str:
 
 
 def excerpts(trace: Trace) -> list[str]:
-    """Return lines of source code with marks in the margin. The meaning of a mark stands below its
-    line."""
+    """Return lines of source code with marks in the margin. Below a marked line, a line of text
+    explains its mark."""
     return [line for one in trace.excerpts for line in ("", *_piece(one))]
 
 
 def _piece(one: Excerpt) -> Iterator[str]:
-    # Cut instead of wrapped: a wrapped line of code would look like two lines.
+    # Cut a long line; if it were wrapped, one line of code would look like two.
     yield _cut(f"{_MARGIN}{in_a_line(one.file)}")
     marks = dict(one.marked)
     width = len(str(one.start + len(one.lines)))
@@ -300,8 +307,8 @@ def _piece(one: Excerpt) -> Iterator[str]:
 
 
 def source(one: Excerpt) -> list[str]:
-    """Return the source lines of an excerpt, with spaces instead of tabs and without blank lines at
-    the end."""
+    """Return the source lines of an excerpt, with tabs replaced by spaces and blank lines at the
+    end removed."""
     lines = [in_a_line(line).expandtabs(_TAB).rstrip() for line in one.lines]
     last = max((number - one.start for number, _ in one.marked), default=-1)
     while lines and not lines[-1] and len(lines) - 1 > last:
@@ -310,18 +317,19 @@ def source(one: Excerpt) -> list[str]:
 
 
 def _cut(line: str) -> str:
-    # The line is cut after escaping, since escapes make a text longer.
+    # Cut the line after escaping it, since escapes make it longer.
     shown = visible(line)
     return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"
 
 
 def as_json(trace: Trace) -> str:
-    """Return a trace as JSON: its fields, infinite numbers as in files of results."""
+    """Return the fields of a trace as JSON. Infinite numbers are written as in files of results:
+    `Infinity`."""
     document = {"kind": "trace", "dpaudit": __version__, **encode_record(trace)}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-# Where GitHub Actions has checked the repository out.
+# Environment variable with the folder into which GitHub Actions has checked out the repository.
 _WORKSPACE = "GITHUB_WORKSPACE"
 
 
@@ -334,18 +342,22 @@ class Location(NamedTuple):
 
 
 def root() -> Path:
-    """Return the root of the repository: GITHUB_WORKSPACE, else the nearest folder from the working
-    directory upwards that git knows, else the working directory."""
+    """Return the root of the repository.
+
+    It is the folder in GITHUB_WORKSPACE. Without this variable, it is the nearest folder with
+    `.git` among the working directory and its parents, or else the working directory.
+    """
     workspace = os.environ.get(_WORKSPACE, "")
     here = _absolute("")
     if workspace and Path(workspace).is_dir():
         return _absolute(workspace)
-    # `.git` is a folder, or a file in a worktree.
+    # `.git` is a folder in a clone, and a file in a git worktree.
     return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
 
 
 def located(file: str) -> Location:
-    """Return the location of a file. file: its path, absolute or from the working directory."""
+    """Return the `Location` of a file. file: its path, absolute or relative to the working
+    directory."""
     top, path = root(), _absolute(file)
     for one, other in ((path, top), (_real(path), _real(top))):
         if one.is_relative_to(other) and one != other:
@@ -368,7 +380,7 @@ def _absolute(path: str) -> Path:
 
 
 def _real(path: Path) -> Path:
-    """Return a path with its symbolic links resolved, if the system can resolve them."""
+    """Return a path with its symbolic links resolved, or unchanged if they cannot be resolved."""
     with suppress(OSError, ValueError):  # such as a name that no file can have
         return Path(os.path.realpath(path))
     return path

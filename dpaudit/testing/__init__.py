@@ -1,6 +1,6 @@
-"""Privacy claims in tests: `assert_private`, `assert_violates`, and what pytest needs for them.
+"""Check privacy claims in tests: `assert_private`, `assert_violates`, and a plugin for pytest.
 
-Importing the package costs nothing: pytest does it at every start.
+Importing this package imports nothing else, since pytest does it at every start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Assertions for tests: `assert_private`, `assert_violates`."""
+"""Define the assertions for tests: `assert_private` and `assert_violates`."""
 
 from __future__ import annotations
 
@@ -24,28 +24,31 @@ from dpaudit.wording import did_you_mean
 
 Mechanism = Callable[..., Any] | str | list[str]
 
-# Part of the warning that an audit cannot refute its claim.
+# Text that only the warning of an under-powered audit contains.
 _ALLOWED = " cannot refute "
 
 
 class AuditWarning(UserWarning):
-    """A warning of an audit in a test that passes, such as equal outputs of both inputs."""
+    """A warning of an audit in a test that passes, for example that both inputs give equal
+    outputs."""
 
 
 class _NotGiven:
-    """Default of d1 and d2, since None is a possible input."""
+    """Class of the default of d1 and d2. The default is not None, since None is a possible
+    input."""
 
     def __repr__(self) -> str:
         return "not given"
 
 
 NOT_GIVEN = _NotGiven()
-# Keys of the option `search`, as in a configuration file. A text in place of these keys is the
-# space.
+# Keys that the value of the option `search` may have, as in a configuration file. If the value is a
+# text, it is the space of inputs.
 _OF_A_SEARCH = ("space", "inside", "outside", "keep", "form")
 
 
-# Options of `audit` that a test may give, in addition to those of its claim and MoreOptions.
+# Options of `audit` that a test may use, in addition to parameters of the claim and the options of
+# the class MoreOptions.
 _USUAL = ("search", "params", "samples", "time", "confidence", "seed", "workers", "on_progress")
 
 
@@ -61,38 +64,40 @@ def assert_private(
     Parameters
     ----------
     mechanism : callable, str or list of str
-        As in `dpaudit.audit`.
+        A function `mechanism(data, rng)` or `mechanism(data, size, rng)`, an import path such as
+        `mine.py:noisy_count`, or the words of a command. All forms of `dpaudit.audit` are accepted.
     d1, d2 : Any
-        Neighbouring inputs, passed as they are and never changed. Or, in their place,
-        `search=SPACE` and `adjacency=RELATION`: first search for the pair that leaks most, as
-        `dpaudit.search` does.
+        The two neighbouring inputs. They are passed to the mechanism and never changed. In their
+        place, give the keyword arguments `search=SPACE` and `adjacency=RELATION`: the test then
+        searches for the pair that leaks most, as `dpaudit.search` does, and audits this pair.
     claim : PrivacyClaim, optional
-        The claim. Or give its numbers: `epsilon=1.0`, `epsilon=1.0, delta=1e-5`, `mu=0.5`,
-        `rho=0.1`.
+        The claim, such as `PureDP(1.0)`. In its place, give its parameters as keyword arguments:
+        `epsilon=1.0`, `epsilon=1.0, delta=1e-5`, `mu=0.5` or `rho=0.1`.
     **options : Any
-        Options of `dpaudit.audit`. By default 100,000 draws of both inputs together at confidence
-        0.9999, from seed 0; `[tool.dpaudit]` in pyproject.toml sets others for all tests.
+        Further options of `dpaudit.audit`. The defaults are 100,000 draws of both inputs together,
+        confidence 0.9999 and seed 0; `[tool.dpaudit]` in pyproject.toml changes them for all tests.
 
     Returns
     -------
     AuditResult
-        No violation was found.
+        The result, whose verdict is that no violation was found.
 
     Raises
     ------
     AssertionError
-        If the claim is refuted, if the audit ended with an error, if it could not have failed
-        (allowed by `allow_underpowered=True`), or if its power is below `require_power` or
-        `require_rare`; with `strict=True` also for a warning. The message is the report.
+        In each of these cases; the message is the report of the audit. The claim is refuted. The
+        audit ended with an error. The audit lacked the power to refute any leak (allowed by
+        `allow_underpowered=True`), or its power is below `require_power` or `require_rare`. The
+        audit gave a warning, and `strict=True`.
     UsageError
-        For a request that cannot be carried out.
+        If the arguments are invalid.
 
     Notes
     -----
-    A test with the same code and seed has the same outcome every time, unless `time` plans its
-    draws or the mechanism has randomness that no seed reaches. For a correct mechanism and a new
-    seed, it fails with probability at most 1 - confidence (docs/method.md §4). A test that passes
-    proves nothing about other inputs, rarer events or more draws.
+    With the same code and seed, the test has the same outcome every time, unless `time` limits
+    its draws or the mechanism has randomness that the seed does not control. If the claim is true,
+    the test fails for a new seed with probability at most 1 - confidence (docs/method.md §4). A
+    test that passes proves nothing about other inputs, rarer events or more draws.
 
     Examples
     --------
@@ -128,15 +133,15 @@ def assert_violates(
     Returns
     -------
     AuditResult
-        The claim was refuted.
+        The result, whose verdict is a violation of the claim.
 
     Raises
     ------
     AssertionError
-        If the claim is not refuted or the audit ended with an error; with `strict=True` also for a
-        warning. The message is the report.
+        In each of these cases; the message is the report of the audit. The claim is not refuted.
+        The audit ended with an error. The audit gave a warning, and `strict=True`.
     UsageError
-        For a request that cannot be carried out.
+        If the arguments are invalid.
 
     Examples
     --------
@@ -155,8 +160,8 @@ def assert_violates(
 
 
 def _failure(result: AuditResult) -> str:
-    """Return the report. If the audit could not fail, the first line says so, since pytest's
-    summary shows little more than the first line."""
+    """Return the message of the AssertionError: the report. If the audit was under-powered, the
+    first line says so, since pytest's summary shows little more than this line."""
     text = result.report()
     if result.underpowered is None:
         return text
@@ -164,7 +169,8 @@ def _failure(result: AuditResult) -> str:
 
 
 def _warn(result: AuditResult) -> None:
-    """Show the warnings of an audit, since a test that passes shows no report."""
+    """Issue the warnings of an audit as Python warnings, since pytest shows no report for a test
+    that passes."""
     __tracebackhide__ = True
     for text in warnings_of(result):
         if _ALLOWED in text:  # a test passes with this warning only if allow_underpowered=True
@@ -180,15 +186,13 @@ def audited(
     options: Mapping[str, Any],
     expect: Literal["violation", "pass"] | None = None,
 ) -> AuditResult:
-    """Run an audit for the running test, keep its result for the report of the run, and return it.
-
-    expect: the verdict that the test expects.
-    """
+    """Run an audit for the current test, keep its result for the report of the test run, and return
+    it. expect: the verdict with which the test passes."""
     __tracebackhide__ = True
     try:
         return _audited(mechanism, d1, d2, claim, options, expect)
     except (UsageError, TypeError) as error:
-        # Without this traceback, pytest points to the line of the test.
+        # Without a traceback, pytest shows the line of the test that failed, not a line of dpaudit.
         raise error.with_traceback(None) from None
 
 
@@ -224,7 +228,7 @@ def _known() -> list[str]:
 
 
 def _check_marked(options: Mapping[str, Any]) -> None:
-    """Raise UsageError for an unknown option of a test's marker."""
+    """Raise UsageError if the marker of the test has an unknown option."""
     known = _known()
     for name in options:
         if name not in known:
@@ -238,8 +242,8 @@ def _check_marked(options: Mapping[str, Any]) -> None:
 def _parted(
     claim: PrivacyClaim | None, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], PrivacyClaim]:
-    """Return the options of the audit, and the claim: `claim`, or the claim of numbers in
-    `options`."""
+    """Return the options of the audit and the claim. The claim is `claim`, or it is made from
+    parameters such as epsilon in `options`."""
     known = _known()
     of_claims = {one.name for one in parameters()} - set(known)
     numbers = {name: value for name, value in options.items() if name in of_claims}
@@ -271,8 +275,11 @@ def _parted(
 def _run(
     mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim, given: dict[str, Any]
 ) -> AuditResult:
-    """Return the result of an audit or a search. Its journal, which only serves interrupted runs,
-    is then removed, so that the next run makes new draws."""
+    """Return the result of an audit, or of a search with an audit.
+
+    A journal, which records draws so that an interrupted run can continue, is removed afterwards.
+    The next run then makes new draws.
+    """
     how = given.pop("search", None)
     if how is None:
         _check_inputs(d1, d2)
@@ -300,7 +307,7 @@ def _check_inputs(d1: Any, d2: Any) -> None:
 def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `dpaudit.search` for a test with the option `search`.
 
-    how: value of the option.  given: other options, from which `adjacency` is removed.
+    how: value of the option `search`. given: all other options; the function removes `adjacency`.
     """
     if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
         raise UsageError("give either d1 and d2, or search, not both", code="options-conflict")
@@ -313,7 +320,7 @@ def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, A
 
 
 def _repeating(session: Session, test: str) -> str:
-    """Return the command that runs a test again, with the options of this run."""
+    """Return the pytest command that repeats a test with the same number of draws."""
     forced = session.forced.get("samples")
     return shlex.join(
         ["pytest", test, *([f"--dpaudit-samples={forced}"] if forced is not None else [])]

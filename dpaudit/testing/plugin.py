@@ -1,8 +1,6 @@
-"""The pytest plugin: options, marker, fixture, and a line about audits in the summary of a run.
-
-pytest imports this module at every start, also for tests without audits, so heavy modules are
-imported at the first audit.
-"""
+"""Define the pytest plugin: options, a marker, a fixture, and a line about audits in pytest's
+summary. pytest imports this module at every start, also if no test runs an audit. Large modules are
+therefore imported at the first audit."""
 
 from __future__ import annotations
 
@@ -20,7 +18,8 @@ from dpaudit.errors import ConfigurationError
 from dpaudit.testing.session import Kept, RunningTest, Session, begin, end, settings_of
 
 _MARKER = "dpaudit"
-# Attribute of a test's report, which carries audits from an xdist worker to the controller.
+# Attribute that the plugin adds to pytest's report of a test. It carries the audits from a worker
+# process of pytest-xdist to the main process.
 _CARRIED = "dpaudit_kept"
 _STASHED = pytest.StashKey["Plugin"]()
 
@@ -71,7 +70,7 @@ def dp_audit() -> Callable[..., Any]:
 
 
 class Plugin:
-    """Hooks of pytest for one test run, and the audits of this run."""
+    """The hooks that pytest calls during one test run, and the audits of this run."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -136,7 +135,8 @@ class Plugin:
             terminalreporter.write_line(f"dpaudit: {summary(every)}")
 
     def _from_here(self, nodeid: str) -> str:
-        """Return the node id of a test relative to the folder in which pytest was started."""
+        """Return the node id of a test, such as `tests/test_a.py::test_b`, relative to the folder
+        in which pytest was started."""
         path, colons, names = nodeid.partition("::")
         here = self._config.invocation_params.dir
         with suppress(ValueError):  # the folders may be on different drives
@@ -148,7 +148,8 @@ class Plugin:
 
 
 def summary(kept: list[Kept]) -> str:
-    """Return the number of audits, their draws, confidence and false-alarm rate, in words.
+    """Return words for the number of audits, their draws, their confidence and their false-alarm
+    rate.
 
     >>> summary([Kept("one", (), 0.01, 500)])
     '1 privacy audit of 500 draws at 99 %; with new seeds, at most 1 run in 100 has a false alarm'
@@ -156,7 +157,7 @@ def summary(kept: list[Kept]) -> str:
     audits = f"{len(kept)} privacy audit{'s' if len(kept) != 1 else ''}"
     draws = [one.draws for one in kept if one.draws]
     if draws:
-        # 10 digits: further digits are rounding errors of 1 - confidence.
+        # Further digits would show the floating-point error of 1 - confidence.
         levels = [f"{100 * (1 - one.alpha):.10g} %" for one in kept if one.draws and one.alpha]
         audits += f" of {_range([f'{one:,}' for one in sorted(draws)])} draws"
         audits += f" at {_range(sorted(levels, key=lambda level: float(level[:-2])))}"
@@ -165,13 +166,13 @@ def summary(kept: list[Kept]) -> str:
         return f"{audits}, all exact"
     if alpha >= 1:
         return f"{audits}; with new seeds, false alarms are likely: raise the confidence"
-    # Rounded down, except for the rounding error of 1 - confidence.
+    # Round down, but first add 1e-9 to cancel the floating-point error of 1 - confidence.
     runs = math.floor(1 / alpha * (1 + 1e-9))
     return f"{audits}; with new seeds, at most 1 run in {runs:,} has a false alarm"
 
 
 def _range(ordered: list[str]) -> str:
-    """Return the first and the last of several values, or the value if they are equal."""
+    """Return `FIRST to LAST` for a sorted list of texts, or the single text if all are equal."""
     first, last = ordered[0], ordered[-1]
     return first if first == last else f"{first} to {last}"
 
@@ -190,8 +191,8 @@ def _forced(config: pytest.Config) -> dict[str, Any]:
 
 
 def _file(config: pytest.Config) -> Path | None:
-    """Return the file for results, or None in a worker. Raises pytest.UsageError if it cannot be
-    written."""
+    """Return the file for results, or None in a worker process of pytest-xdist. Raises
+    pytest.UsageError if the file cannot be written."""
     path = config.getoption("--dpaudit-json")
     if path is None or hasattr(config, "workerinput"):
         return None

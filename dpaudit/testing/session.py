@@ -1,4 +1,5 @@
-"""The settings and results of the audits of one test run: plain values, no statistics."""
+"""Hold the settings and results of the audits of one test run. The module needs no statistics and
+so imports quickly."""
 
 from __future__ import annotations
 
@@ -13,17 +14,19 @@ if TYPE_CHECKING:  # pytest imports this for tests that audit nothing, too
 
 from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, Project, here
 
-# Modules that a new process imports before it forks, to save time: test modules import them anyway.
+# Modules that are imported before a new process forks. Test modules import them anyway, so this
+# saves time.
 _PRELOADED = ("pytest", "dpaudit.testing.assertions")
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An audit of a test run, in a form that xdist workers can send.
+    """An audit of a test run, in a form that a worker process of pytest-xdist can send.
 
-    entry: the texts of the audit in a result file.
-    alpha: false-alarm probability with a new seed.
-    draws: largest number of draws for a pair of inputs; 0 for an exact audit.
+    name: name of the audit.
+    entry: texts of the audit for a file of results.
+    alpha: false-alarm probability of the audit with a new seed.
+    draws: largest number of draws for a pair of inputs; 0 for an audit of exact probabilities.
     """
 
     name: str
@@ -34,12 +37,12 @@ class Kept:
 
 @dataclass(slots=True)
 class RunningTest:
-    """The test that is running.
+    """The test that pytest is running.
 
-    options: options of its markers.
-    repeated: node id for the command that repeats the test, relative to the folder in which pytest
-        was started.
-    kept: the audits of the test so far.
+    options: options of the test's markers.
+    repeated: node id of the test, relative to the folder in which pytest was started. The command
+        that repeats the test names it.
+    kept: audits that the test has run so far.
     """
 
     nodeid: str
@@ -49,19 +52,19 @@ class RunningTest:
     _numbers: Iterator[int] = field(default_factory=partial(count, 1), repr=False)
 
     def name(self) -> str:
-        """Return the name of the next audit: the name of the test, with a number from the second
-        audit on. Several threads may call this."""
+        """Return the name for the next audit: the name of the test, followed by a number from the
+        second audit on. Safe to call from several threads."""
         number = next(self._numbers)
         return self.nodeid if number == 1 else f"{self.nodeid} ({number})"
 
 
 @dataclass(slots=True)
 class Session:
-    """A test run, with its options.
+    """A test run with its options.
 
     settings: options in pyproject.toml.
     forced: options of the command line, which override all others.
-    test: the running test, if any.
+    test: the test that is running; None between tests.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -70,8 +73,8 @@ class Session:
     _processes: NewProcesses | None = field(default=None, repr=False)
 
     def processes(self) -> NewProcesses:
-        """Return the new processes whose draws are compared with a refutation; all tests share
-        them."""
+        """Return the executor that makes draws in new processes. A refutation is compared with such
+        draws. All tests share it."""
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 
@@ -79,13 +82,13 @@ class Session:
         return self._processes
 
     def close(self) -> None:
-        """End the processes started for the tests."""
+        """End the processes that were started for the tests."""
         if self._processes is not None:
             self._processes.close()
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of an audit. In order of priority: command line, `given`, markers of
-        the test, pyproject.toml, defaults."""
+        """Return the options of an audit. The first of these that sets an option wins: command
+        line, `given`, markers of the test, pyproject.toml, defaults."""
         marked = {} if self.test is None else self.test.options
         settings = dict(self.settings)
         if given.get("allow_underpowered") or marked.get("allow_underpowered"):
@@ -96,34 +99,33 @@ class Session:
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options `below`, overridden by `above`. If `above` has samples or time, both are
-    dropped from `below`."""
+    """Return the options `below`, overridden by `above`. If `above` has `samples` or `time`,
+    neither is taken from `below`, since the two exclude each other."""
     given = {name for name, value in above.items() if value is not None}
     hidden = {"samples", "time"} if given & {"samples", "time"} else set()
     return {name: one for name, one in below.items() if name not in hidden} | dict(above)
 
 
 def settings_of(project: Project) -> dict[str, Any]:
-    """Return the settings of a project for the audits of tests."""
+    """Return the settings in pyproject.toml that apply to audits in tests."""
     journal = {} if project.journal is None else {"journal": project.journal}
     return {**project.settings, **journal}
 
 
-# Stack of test runs: pytest may run inside pytest.
+# Stack of test runs. There are several if a test runs pytest itself.
 _current: list[Session] = []
 
 
 def current() -> Session:
-    """Return the current test run; outside of pytest, a new test run with the settings of this
-    folder."""
+    """Return the current test run. Outside pytest, return a new one with the settings of the
+    working directory."""
     return _current[-1] if _current else Session(settings_of(here()))
 
 
 def begin(session: Session) -> None:
-    """Begin a test run."""
     _current.append(session)
 
 
 def end() -> None:
-    """End the test run that began last."""
+    """End the most recently begun test run."""
     _current.pop().close()

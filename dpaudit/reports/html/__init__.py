@@ -1,1 +1,1 @@
-"""Audits as one HTML file with figures, which needs nothing else to be read."""
+"""Write audits as one HTML file with figures that loads no other file."""

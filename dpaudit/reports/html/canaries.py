@@ -1,4 +1,5 @@
-"""The figures of the scores of canaries: their trade-off of errors, and their histogram."""
+"""Draw the figures about the scores of canaries: error rates of a guess by score, and a
+histogram."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ _NO_BOUND = (
 
 
 def score_pictures(result: AuditResult, one: OneRunCertificate) -> list[Picture]:
-    """Return the figures of the scores; none if the guesses were given without scores."""
+    """Return the figures about the scores, or [] if the user gave guesses without scores."""
     if one.scores is None:
         return []
     return [_errors(result, one, one.scores), _histogram(one.scores)]
 
 
 def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -> Picture:
-    """Return the figure with three trade-off curves: of the claim, of the certified bound, and of
-    the scores."""
+    """Return a figure with three trade-off curves (miss rate by false-alarm rate): of the claim, of
+    the certified bound, and of a guess by score."""
     canvas = Canvas(Scale(0, 1), Scale(0, 1), "false positives", "misses")
     canvas.ticks()
     alphas = [(step / (2 * STEPS)) ** 2 for step in range(2 * STEPS + 1)]
@@ -60,7 +61,8 @@ def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -
 
 
 def _histogram(scores: CanaryScores) -> Picture:
-    """Return the figure with the histograms of the scores of included and of other canaries."""
+    """Return a figure with two histograms: scores of the canaries that the training included, and
+    scores of the others."""
     inside = [count / scores.included for count, _ in scores.histogram]
     outside = [count / scores.excluded for _, count in scores.histogram]
     bins = len(inside)

@@ -1,9 +1,9 @@
-"""A figure as inline SVG, drawn from curves, areas and marks. Needs matplotlib.
+"""Draw a figure as inline SVG, from curves, areas and marks. Needs matplotlib.
 
-matplotlib's axes take 45 ms for each figure, which is too long for a thousand audits. This module
-uses only its SVG renderer, which takes 2 ms. Each shape has a CSS class instead of a colour, so
-that the style sheet can colour it for light and dark pages. A figure contains no text of a user, so
-no such text can become markup.
+matplotlib's axes take 45 ms for each figure, too long for a page with a thousand audits. This
+module uses only matplotlib's SVG renderer, which takes 2 ms. Each shape has a CSS class and no
+colour, so that the style sheet can colour it for light and dark pages. A figure contains no text
+from a user, so such text cannot become markup.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _RADIUS = 4.5
 
 Points = Sequence[tuple[float, float]]
 
-# Number of straight pieces that approximate a curve.
+# Number of straight lines that approximate a curve.
 STEPS = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An entry of the legend of a figure.
+    """An entry in the legend of a figure.
 
     kind: CSS class of the shape.
     shape: `line`, `area`, or a key of `SHAPES`.
@@ -53,11 +53,12 @@ class Picture:
     """A figure with its texts.
 
     name: name of the figure in the page.
+    title: heading of the figure.
     drawing: content of the SVG element.
     keys: the legend.
     alt: description of the figure in words.
     notes: sentences on how to read the figure.
-    head, rows: the numbers of the figure as a table.
+    head, rows: header and rows of a table with the numbers of the figure.
     """
 
     name: str
@@ -71,26 +72,26 @@ class Picture:
 
 
 def ratio(count: int, draws: int) -> float:
-    """Return count / draws; 0 if there are no draws."""
+    """Return count / draws, or 0 if `draws` is 0."""
     return count / draws if draws else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """One axis, from `low` to `high`."""
+    """One axis of a figure, from `low` to `high`."""
 
     low: float
     high: float
     is_log: bool = False
 
     def share(self, value: float) -> float:
-        """Return the position of a value on the axis, from 0 (`low`) to 1 (`high`). Values beyond
-        an end get the position of that end."""
+        """Return the position of a value on the axis, from 0 (`low`) to 1 (`high`). A value outside
+        this range gets the position of the nearer end."""
         low, high = self._placed(self.low), self._placed(self.high)
         return min(1.0, max(0.0, (self._placed(value) - low) / (high - low)))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return (value, text) for round values on the axis."""
+        """Return (value, text) pairs for the round values at which the axis has a label."""
         if self.is_log:
             first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             step = max(1, math.ceil((last - first) / 5))
@@ -106,7 +107,8 @@ class Scale:
 
 
 class Canvas:
-    """One figure, to which methods add shapes and words. `kind` is the CSS class of a shape."""
+    """A figure to which methods add shapes and text. Their parameter `kind` is the CSS class of the
+    shape."""
 
     def __init__(self, x: Scale, y: Scale, x_label: str, y_label: str) -> None:
         tools = _tools()
@@ -125,33 +127,35 @@ class Canvas:
             self._words(_LEFT - 5, self._at(x.low, value)[1] - 3.5, words, "end", "tick")
 
     def ticks(self) -> None:
-        """Write round values below the horizontal axis."""
+        """Write the round values of the horizontal axis below it."""
         for value, words in self.x.ticks():
             self.tick(value, words)
 
     def tick(self, value: float, words: str) -> None:
-        """Write words below the horizontal axis at a value."""
+        """Write `words` below the horizontal axis at the position of `value`."""
         self._words(self._at(value, self.y.low)[0], _BOTTOM - 14, words, "middle", "tick")
 
     def line(self, kind: str, points: Points) -> None:
-        """Draw a line through points."""
+        """Draw a line through the points."""
         with self._group(kind):
             self._draw([self._at(*one) for one in points])
 
     def steps(self, kind: str, heights: Sequence[float]) -> None:
-        """Draw the outline of adjacent bars of width 1; the first bar begins at 0."""
+        """Draw the outline of adjacent bars with the given heights. Each bar has width 1; the first
+        begins at 0."""
         outline = [(0.0, 0.0)]
         for place, height in enumerate(heights):
             outline += [(float(place), height), (place + 1.0, height)]
         self.line(kind, [*outline, (float(len(heights)), 0.0)])
 
     def area(self, kind: str, points: Points) -> None:
-        """Fill the polygon with the given corners."""
+        """Fill the polygon whose corners are the points."""
         with self._group(kind):
             self._draw([self._at(*one) for one in points], is_closed=True)
 
     def box(self, kind: str, x: tuple[float, float], y: tuple[float, float]) -> None:
-        """Draw a rectangle, enlarged to at least 2 points in width and height so that it shows."""
+        """Draw a rectangle. One that would be narrower or lower than 2 points is enlarged to 2
+        points, so that it stays visible."""
         (left, below), (right, above) = self._at(x[0], y[0]), self._at(x[1], y[1])
         wide, high = max(0.0, 2 - (right - left)) / 2, max(0.0, 2 - (above - below)) / 2
         left, right, below, above = left - wide, right + wide, below - high, above + high
@@ -160,19 +164,20 @@ class Canvas:
             self._draw(corners, is_closed=True)
 
     def mark(self, kind: str, shape: str, x: float, y: float, size: float = 1.0) -> None:
-        """Draw a mark at a point. shape: a key of `SHAPES`. size: factor of its usual radius."""
+        """Draw a mark at (x, y). shape: a key of `SHAPES`. size: radius, as a multiple of the usual
+        radius."""
         (middle, above), radius = self._at(x, y), size * _RADIUS
         points = [(middle + radius * dx, above + radius * dy) for dx, dy in SHAPES[shape]]
         with self._group(f"mark {kind}"):
             self._draw(points, is_closed=True)
 
     def word(self, x: float, y: float, words: str, anchor: str = "middle") -> None:
-        """Write words just above a point. anchor: whether the `start`, `middle` or `end` of the
-        words is at this point."""
+        """Write `words` just above (x, y). anchor: part of the words that is placed at x: `start`,
+        `middle` or `end`."""
         self._words(*self._at(x, y), words, anchor, "word")
 
     def markup(self) -> str:
-        """Return the drawing, as the content of an `svg` element of WIDTH x HEIGHT."""
+        """Return the drawing as the content of an SVG element of WIDTH x HEIGHT."""
         with _as_text():
             for kind, x, y, words in self._labels:
                 with self._group(kind):
@@ -182,7 +187,8 @@ class Canvas:
         drawn = drawn.replace(" \n", " ").replace("\n", " ")
         drawn = _STYLE.sub("", drawn).replace(' id="', ' class="').replace(" L ", " ")
         drawn = _MOVED.sub(r' x="\1" y="\2"', drawn)
-        # Round coordinates, which stand inside tags, to a tenth of a point. Numbers in texts stay.
+        # Round coordinates to a tenth of a point, which makes files smaller. Coordinates are inside
+        # tags; numbers outside tags are text and keep their digits.
         drawn = _TAG.sub(lambda tag: _NUMBER.sub(_short, tag[0]), drawn)
         return _SPACES.sub("><", drawn).strip()
 
@@ -210,7 +216,7 @@ def _circle(corners: int = 16) -> Points:
     return [(math.cos(turn), math.sin(turn)) for turn in turns]
 
 
-# Corners of each mark, relative to its middle, in units of its radius.
+# Maps each mark to its corners, relative to its centre. 1 is the radius of the mark.
 SHAPES = {
     "circle": _circle(),
     "square": [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
@@ -222,8 +228,9 @@ SHAPES = {
 
 @contextmanager
 def _as_text() -> Iterator[None]:
-    """Make matplotlib write words as SVG text instead of outlines, within the context."""
-    # matplotlib's rc_context is not used, since it would copy hundreds of settings.
+    """Within the `with` block, make matplotlib write words as SVG text, not as outlines of
+    letters."""
+    # Set and restore the settings here: matplotlib's rc_context would copy hundreds of settings.
     settings = _tools().matplotlib.rcParams
     before = settings["svg.fonttype"]
     settings["svg.fonttype"] = "none"
@@ -251,7 +258,8 @@ def _written(value: float) -> str:
 
 @cache
 def _tools() -> SimpleNamespace:
-    """Import the parts of matplotlib that figures need, which takes a second, and return them."""
+    """Return the parts of matplotlib that figures need. They are imported here, since the import
+    takes a second."""
     import matplotlib
     from matplotlib import path, ticker, transforms
     from matplotlib.backends import backend_svg

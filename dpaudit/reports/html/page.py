@@ -1,8 +1,9 @@
-"""Audits as one self-contained HTML file: a table of all audits, then a section for each audit.
+"""Write audits as one self-contained HTML file: a table of all audits, then a section for each
+audit.
 
-Texts from a mechanism, a name or a message never become markup: Jinja2 escapes them, characters
-that browsers do not show are written as Python escapes, and a content security policy allows only
-the page's own script and style.
+Text from a mechanism, a name or a message never becomes markup: Jinja2 escapes it, characters that
+browsers do not show are written as Python escapes, and a content security policy allows only the
+page's own script and style.
 """
 
 from __future__ import annotations
@@ -63,14 +64,14 @@ _STAGES = {
 _Row = tuple[str, tuple[str, ...]]
 _WHOLE = "This p-value covers the whole audit: it is corrected for all pairs and tests."
 _MOST_EVENTS = 50
-# Labels of rows that are folded at first, since only few readers need them.
+# Labels of rows that the reader must unfold, since few readers need them.
 _FOLDED = ("betting", "error split", "record")
 _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with a caption. The first cell of a row is its heading."""
+    """A table with a caption. The first cell of each row is the heading of the row."""
 
     caption: str
     head: tuple[str, ...]
@@ -82,12 +83,13 @@ class Overview:
     """A row of the table of all audits.
 
     kind: CSS class of the verdict.
-    sign: symbol next to the verdict: `missed` for a pass that is not as expected, `expected` for a
-        violation that is; else the kind.
-    rank: sort key of the verdict; the smallest rank should be read first.
-    shown: the lower bound in words. symbol, lower: its parameter, such as ε, and its value.
+    sign: symbol next to the verdict. `missed` marks a claim that was not refuted although a
+        violation was expected; `expected` marks an expected violation; any other value equals `kind`.
+    rank: number by which rows are sorted; the reader should see the smallest first.
+    shown: the lower bound as text.
+    symbol, lower: parameter that the bound is for, such as ε, and the bound as a number.
     seed: the seed as text; "" if nothing was drawn.
-    seconds, time: the duration as a number, to sort by, and as text.
+    seconds, time: the duration as a number to sort by, and as text.
     is_met: whether the result is as expected.
     """
 
@@ -109,7 +111,8 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A piece of source code. lines: (line number, code, whether the line is marked, its mark)."""
+    """A piece of source code. lines: (line number, code, whether the line is marked, text of its
+    mark)."""
 
     file: str
     lines: tuple[tuple[int, str, bool, str], ...]
@@ -117,8 +120,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The first finding of a trace (a diagnosis of the line that leaks): the likely cause, or a
-    hint if no cause is certain."""
+    """The first finding of a trace, which looks for the line of code that leaks. It is the likely
+    cause, or a hint if no cause is certain."""
 
     is_certain: bool
     words: str
@@ -126,7 +129,7 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """The heading of the finding."""
+        """Return the heading of the finding."""
         return "Likely cause" if self.is_certain else "No certain cause"
 
 
@@ -134,11 +137,11 @@ class Cause:
 class Traced:
     """The part of a trace that the page shows below the likely cause.
 
-    runs: number of coupled runs, in words.
+    runs: number of coupled runs, as text. A coupled run runs d1 and d2 with the same noise.
     findings: (whether it is a cause, text, remedy) for each other finding, causes first.
     sites: table of the lines that draw noise.
-    total: privacy loss of these lines together, compared with the claim.
-    unknown: the lines that use noise in a way that the trace does not understand.
+    total: privacy loss of these lines together, and a comparison with the claim.
+    unknown: lines that use noise in a manner that the trace cannot analyse.
     """
 
     runs: str
@@ -156,9 +159,9 @@ class View:
 
     rows: (label, texts) pairs.
     events, stages, tried: tables of the events, of the draws by stage, and of the attacks.
-    witness: a command line and Python code that reproduce the pair that a search has found.
-    cause: the first finding of a trace; None without a finding.
-    trace: the rest of the trace; None without a trace.
+    witness: a command line, and Python code, that audit the pair that a search has found.
+    cause: the first finding of a trace; None if there is none.
+    trace: the rest of the trace; None if the audit has no trace.
     """
 
     reason: str
@@ -176,7 +179,8 @@ class View:
 
     @property
     def parts(self) -> list[tuple[list[_Row], list[_Row]]]:
-        """(visible rows, folded rows) of the audit as a whole, then of each pair."""
+        """Return one (visible rows, folded rows) for the audit as a whole, then one for each pair
+        of inputs."""
         found: list[tuple[list[_Row], list[_Row]]] = [([], [])]
         for one in self.rows:
             if one[0] == "inputs":
@@ -214,7 +218,6 @@ def _sign(kind: str, *, is_met: bool) -> str:
 
 
 def view_of(result: AuditResult) -> View:
-    """Return the texts and tables of an audit."""
     said = statements(result, 1)
     drawn, found = result.certificates, trace.traced(result)
     return View(
@@ -266,8 +269,11 @@ def _source(one: Excerpt) -> Source:
 
 
 def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
-    """Yield the rows without the likely cause, which the page shows above them. If `has_tests`,
-    single tests have p-values, too, so the row of the p-value says that it covers the audit."""
+    """Yield the rows without the likely cause, which the page shows above them.
+
+    has_tests: whether the page also shows p-values of single tests. The row of the p-value then
+    says that its p-value is for the whole audit.
+    """
     for label, texts in rows:
         if label == "p-value" and has_tests:
             yield label, (*texts, _WHOLE)
@@ -276,7 +282,7 @@ def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
 
 
 def _rows(items: Iterable[Item]) -> Iterator[_Row]:
-    """Yield (label, texts) pairs. The text of a row without a label belongs to the label above."""
+    """Yield (label, texts) pairs. A row without a label adds its text to the label above it."""
     label, texts = "", list[str]()
     for one in items:
         if not isinstance(one, Row):
@@ -295,7 +301,8 @@ def _of(one: Certificate | ExactCertificate, several: bool) -> str:
 
 
 def _events(result: AuditResult) -> Iterator[Table]:
-    """Yield, for each pair, a table of the counts or probabilities of the events on d1 and d2."""
+    """Yield one table for each pair of inputs: the counts, or exact probabilities, of its events
+    for d1 and for d2."""
     several = len(result.by_pair) > 1
     for one in result.by_pair:
         if isinstance(one, Certificate) and one.fixed.events:
@@ -344,16 +351,16 @@ def _tried(one: Certificate, *, several: bool) -> Table:
     return Table(f"Attacks by predicted bound{_of(one, several)}", head, tuple(rows))
 
 
-# Largest number of audits with figures. A figure takes 3 ms and 3 kB; with figures of all audits, a
-# page of many audits would be too large for a browser (10 MB).
+# With more audits than this, the page has no figures. A figure takes 3 ms and 3 kB; without this
+# limit, a page with many audits would exceed the 10 MB that browsers show well.
 MOST_WITH_FIGURES = 200
-# Largest number of unexpected results whose sections are open when the page is loaded.
+# Largest number of unexpected results whose sections are unfolded when the page loads.
 MOST_OPEN = 3
-# Pattern of a parameter with its number, such as `ε = 1.69`.
+# Matches a parameter with its number, such as `ε = 1.69`.
 _EXPRESSION = re.compile(
     r"(?<!\w)(?:[εδμρσαβp]|D_[\d.]+) [=≥≤<>≈] (?:-?\d[\d.,]*(?:e[+-]?\d+)?|∞)(?<![.,])"
 )
-# Modules that are needed to make the page -> the packages that contain them.
+# Maps each module that the page needs to the package that contains it.
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -371,7 +378,7 @@ def check() -> None:
 
 
 class Part:
-    """One audit of the page. Its row and its sections are made on first use and then cached."""
+    """One audit of the page. Its row and its section are made on first use and then cached."""
 
     def __init__(self, result: AuditResult) -> None:
         self.result = result
@@ -381,13 +388,15 @@ class Part:
 
     @property
     def row(self) -> Overview:
-        """The row of the audit in the table of all audits."""
+        """Return the row of the audit in the table of all audits. It is made only once."""
         if self._row is None:
             self._row = row_of(self.result)
         return self._row
 
     def section(self, number: int, *, with_figures: bool, is_open: bool) -> str:
-        """Return the markup of the audit's section. number: its place on the page, from 1."""
+        """Return the HTML text of the audit's section. number: place of the audit on the page, from
+        1. with_figures: whether to draw figures. is_open: whether the section is unfolded when the
+        page loads."""
         made = (number, with_figures, is_open)
         if made not in self._made:
             self._made[made] = _rendered(
@@ -405,13 +414,16 @@ class Part:
 
 
 def entry(result: AuditResult) -> Part:
-    """Return one audit of the page."""
+    """Return the `Part` of one audit."""
     return Part(result)
 
 
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the markup of the page. planned: number of audits of a complete run. not_run: names of
-    audits that were left out because the run stopped early."""
+    """Return the HTML text of the page.
+
+    planned: number of audits of a complete run. not_run: names of audits that were left out because
+    the run stopped early.
+    """
     safe = _environment().filters["ours"]
     order = sorted(range(len(parts)), key=lambda place: parts[place].is_met)
     drawn = set(order[:MOST_WITH_FIGURES])
@@ -445,13 +457,15 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
 
 
 def clock() -> datetime:
-    """Return the current time, or SOURCE_DATE_EPOCH if that is set (for reproducible builds)."""
+    """Return the current time, or the time in the environment variable SOURCE_DATE_EPOCH if it is
+    set, as for reproducible builds."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 
 
 def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
-    """Return (verdict, kind, audits as expected, audits not as expected) for each verdict."""
+    """Return a list of (verdict, CSS class, number of audits as expected, number of other
+    audits)."""
     tally = Counter((one.result.verdict, one.is_met) for one in parts)
     kinds = {one.result.verdict: one.row.kind for one in parts}
     return [
@@ -462,7 +476,8 @@ def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return the content security policy of the page, which allows only its style and script."""
+    """Return the page's content security policy. It allows only this style sheet and this
+    script."""
     hashes = [
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
@@ -472,7 +487,8 @@ def _policy(style: str, script: str) -> str:
 
 
 def _page_file(name: str) -> str:
-    """Return the text of a file as the page includes it: stripped, between two line breaks."""
+    """Return the text of a file of the package, without space at its ends and between two line
+    breaks. The page includes exactly this text, whose hash is in the content security policy."""
     environment = _environment()
     text: str = environment.loader.get_source(environment, name)[0]
     return f"\n{text.strip()}\n"
@@ -507,13 +523,13 @@ def _environment() -> Any:
 
 
 def _whole(text: str) -> str:
-    """Return a text in which expressions such as `ε = 1.69` have non-breaking spaces."""
+    """Return `text` with no-break spaces in expressions such as `ε = 1.69`."""
     return _EXPRESSION.sub(lambda found: found[0].replace(" ", numbers.GLUE), text)
 
 
 def _prose(text: str) -> Any:
-    """Return a text as markup: with code elements instead of backticks, and with non-breaking
-    spaces as in `_whole`."""
+    """Return `text` as markup: `code` elements replace backticks, and expressions such as `ε =
+    1.69` get no-break spaces."""
     from markupsafe import Markup
 
     code = Markup("<code>{}</code>")

@@ -1,5 +1,8 @@
-"""The figures of an audit: its outputs by level, its privacy profile and its betting wealth.
-`region.py` has the figure of error rates, `canaries.py` the figures of one training run."""
+"""Draw the figures of an audit: its outputs by level, its privacy profile and its betting wealth.
+
+A level is a bin of outputs. `region.py` draws the figure of error rates, `canaries.py` the figures
+of one training run.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,9 @@ _OF_TICKS = {
     False: "Below the axis are the numbers of the first level, of the last one, and of those with "
     "which an event begins or ends.",
 }
-# Least distance between two texts below the axis, as a share of the width.
+# Smallest distance between two labels below the axis, as a share of the axis.
 _ROOM = 0.14
-# For a smaller δ the axis is logarithmic, since a linear axis would show no difference.
+# If the claimed δ is smaller, the axis of δ is logarithmic; a linear axis would show only 0.
 _SMALL_DELTA = 0.02
 _REFUTES = "A bound to the right of the claimed ε, or above the claimed δ, refutes the claim."
 _FALL_SHORT = "Neither bound does so here: the p-value refutes the claim."
@@ -39,7 +42,7 @@ _MOST_LOOKS, _SMALLEST_WEALTH = 200, 1e-6
 
 
 def pictures(result: AuditResult) -> list[Picture]:
-    """Return the figures of the pair that decides the verdict."""
+    """Return the figures of the pair of inputs that decides the verdict."""
     one = result.decisive
     if one is None:
         return []
@@ -55,7 +58,8 @@ def pictures(result: AuditResult) -> list[Picture]:
 
 
 def left_out(result: AuditResult) -> str:
-    """Return sentences that say which figures are missing, and why; "" if none is missing."""
+    """Return sentences that say which figures are missing, and why. Return "" if none is
+    missing."""
     one = result.decisive
     if one is None:
         return "Nothing is drawn, since no pair of inputs was finished."
@@ -80,13 +84,14 @@ def left_out(result: AuditResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A bar in the figure of outputs: a level (bin of outputs) or a single output.
+    """A bar in the figure of outputs. It stands for a level (bin of outputs) or for a single
+    output.
 
     words: description of the outputs.
     d1, d2: share of the draws of each input.
-    guess: the input that is expected to give the event of the bar more often; None if the bar is in
-        no event.
-    tick: text below the axis at the left edge of the bar. It contains no text of a user.
+    guess: input that is expected to give the event of this bar more often; None if the bar belongs
+        to no event.
+    tick: text below the left edge of the bar. It contains no text from a user.
     """
 
     words: str
@@ -97,8 +102,8 @@ class _Bar:
 
 
 def outputs(one: Certificate | ExactCertificate) -> Picture | None:
-    """Return the figure with the share of draws of each input by level (bin of outputs) or by
-    single output, and the chosen events. Return None if there are no draws to show."""
+    """Return a figure with each input's share of draws in every level (bin of outputs) or at every
+    single output; events are shaded. Return None if there are no draws to show."""
     every, words = _bars(one)
     bars = [bar for bar in every if bar.d1 or bar.d2]
     if not bars:
@@ -146,19 +151,17 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
 
 
 def _words_of(one: Certificate | ExactCertificate, guess: str) -> str:
-    """Return the description of the event that one input is expected to give more often; "" unless
-    there is exactly one such event.
-
-    guess: the input, `d1` or `d2`.
-    """
+    """Return the description of the only event that the input `guess` (`d1` or `d2`) is expected to
+    give more often. Return "" if there are several such events or none."""
     every = [one.event] if isinstance(one, ExactCertificate) else one.fixed.events
     words = [event.words for event in every if event is not None and event.guess == guess]
     return f": {shortened(words[0], _LONGEST)}" if len(words) == 1 else ""
 
 
 def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
-    """Shade the chosen events. Above the widest run of shaded bars of each event, write the input
-    that is expected to give the event more often."""
+    """Shade the bars of the events. Above each event's widest group of adjacent bars, write the
+    input that is expected to give the event more often. shown: the bars. highest: height of the
+    highest bar."""
     pieces: dict[str, list[tuple[int, int]]] = {}
     for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
         places = [place for place, _ in group]
@@ -176,15 +179,16 @@ def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
 
 
 def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
-    """Write texts below the axis, and return whether any was written.
+    """Write labels below the axis. Return whether any was written.
 
-    If the levels (bins of outputs) are intervals of a score, the texts are the scores at the edges
-    of events. Otherwise they are the numbers of the first level, of the last level, and of the
-    levels next to the edges of events.
+    by_score: the bars are intervals of a score, and the labels are the scores at the edges of
+    events. Otherwise the labels are the numbers of the first bar, of the last bar, and of the bars
+    at the edges of events.
     """
     last = len(shown) - 1
     ends = [place for place in range(1, last + 1) if shown[place].guess != shown[place - 1].guess]
-    # The ends of the axis come first, since there may be room for few texts only.
+    # The first and last bar come first in the list, since the axis may have room for only a few
+    # labels.
     wanted = ends if by_score else [0, last, *ends, *(place - 1 for place in ends)]
     taken: list[float] = []
     for place in dict.fromkeys(wanted):
@@ -197,18 +201,18 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
 
 
 def _is_sorted(bars: Sequence[_Bar]) -> bool:
-    """Return whether the levels (bins of outputs) of the event expected more often under d2 come
-    first, and those of the event expected more often under d1 last."""
-    # Levels in no event may lie between both events. The last level may hold outputs that were not
-    # seen before, or outputs without a score; then it has no place in the order.
+    """Return whether the bars of the event for d2 are all to the left of the bars of the event for
+    d1. The event for an input is the one that it is expected to give more often."""
+    # Bars of no event may lie between the two events. The last bar may stand for new outputs or for
+    # outputs without a score; it then has no place in the order and is ignored.
     places = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]
     ordered = places if places[-1] != 1 else places[:-1]
     return set(places) != {1} and ordered == sorted(ordered)
 
 
 def _likeliest(bars: list[_Bar]) -> list[_Bar]:
-    """Return the highest bars, at most 100, in their given order. If only some bars of equal
-    height fit, evenly spaced ones are kept."""
+    """Return the highest 100 bars (`_MOST_BARS`), in the order of `bars`. If only some bars of
+    equal height fit, evenly spaced ones are taken."""
     if len(bars) <= _MOST_BARS:
         return bars
     heights = [max(bar.d1, bar.d2) for bar in bars]
@@ -221,10 +225,10 @@ def _likeliest(bars: list[_Bar]) -> list[_Bar]:
 
 
 def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
-    """Return the bars of all kinds of outputs, in order, and a word for these kinds.
+    """Return (bars, noun for the bars), with one bar for each outcome or group of outputs.
 
-    The kinds are single outcomes, suspected outputs, intervals of a score, or levels (bins of
-    outputs).
+    The noun is "outcomes", "suspected outputs", "levels of the score" (intervals of a score) or
+    "levels" (bins of outputs).
     """
     if isinstance(one, ExactCertificate):
         return list(_law(one)), "outcomes"
@@ -258,10 +262,10 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
 
 
 def _has_edges(one: Certificate) -> bool:
-    """Return whether the levels (bins of outputs) are intervals of a score.
+    """Return whether the certificate's levels (bins of outputs) are intervals of a score.
 
-    They are followed by a level for outputs without a score, and by the additional levels of other
-    rules, if any.
+    The intervals are then followed by a level for outputs without a score and, if the certificate
+    has further rules, by the levels that these rules added.
     """
     if one.scores is None:
         return False
@@ -270,10 +274,10 @@ def _has_edges(one: Certificate) -> bool:
 
 
 def _levels(one: Certificate) -> list[tuple[str, str]]:
-    """Return (words, text below the axis) for each level (bin of outputs).
+    """Return (description, label below the axis) for each level (bin of outputs).
 
-    These are an interval of scores and its lower edge, or the number of the level if levels are not
-    intervals of a score.
+    For an interval of scores, the label is its lower edge. For any other level, both texts are the
+    number of the level.
     """
     if one.scores is None or not _has_edges(one):
         return [(str(place + 1), str(place + 1)) for place in range(len(one.guesses))]
@@ -287,8 +291,8 @@ def _levels(one: Certificate) -> list[tuple[str, str]]:
 
 
 def _added(one: Certificate, place: int) -> tuple[str, str]:
-    """Return (description, text below the axis) for a level (bin of outputs) that was added to the
-    main rule's levels, since another rule guesses there."""
+    """Return (description, label below the axis) for a level (bin of outputs) that a further rule
+    added to the levels of the main rule. place: index of the level."""
     names = {1: "d1", -1: "d2"}
     guessed = [
         f"{rule.kind} rule: {names[rule.guesses[place]]}"
@@ -300,8 +304,12 @@ def _added(one: Certificate, place: int) -> tuple[str, str]:
 
 
 def _law(one: ExactCertificate) -> Iterator[_Bar]:
-    """Yield a bar for each outcome of an exact law. The bars show the event if it consists of the
-    outcomes with p > e^ε q, which attain the privacy profile."""
+    """Yield one bar for each outcome of an exact pair of distributions.
+
+    A bar is marked as part of the event if the event is the set of outcomes with p > e^ε q, where p
+    is the probability under the input of the event and q under the other. This set attains the
+    privacy profile δ(ε).
+    """
     event, factor = one.event, math.exp(min(one.point.epsilon, 700.0))
     guesses: list[str | None] = [None] * len(one.law)
     if event is not None:
@@ -319,8 +327,8 @@ def _sum(bars: Sequence[_Bar], guess: str, arm: str) -> str:
 
 
 def profile(result: AuditResult) -> Picture:
-    """Return the figure with the claim's privacy profile δ(ε), the lower bound on ε at the tested
-    δ, and the lower bound on δ at the tested ε."""
+    """Return a figure with three things: the claim's privacy profile δ(ε), the lower bound for ε at
+    the tested δ, and the lower bound for δ at the tested ε."""
     claim, point = result.claim, result.point
     epsilon, delta, last = result.epsilon_lower, result.delta_lower, max(1.0, 1.5 * point.epsilon)
     if math.isinf(epsilon):
@@ -365,10 +373,10 @@ def profile(result: AuditResult) -> Picture:
 
 
 def _falls_short(result: AuditResult) -> bool:
-    """Return whether the claim is refuted although neither bound exceeds it.
+    """Return whether the claim is refuted although no bound exceeds its value.
 
-    This happens if Holm's procedure refutes the claim at an error probability above that of the
-    bounds.
+    This occurs if Holm's procedure refutes the claim at a larger error probability than the audit's
+    own, at which the bounds hold.
     """
     point = result.point
     exceeds = result.epsilon_lower > point.epsilon or result.delta_lower > point.delta
@@ -376,7 +384,7 @@ def _falls_short(result: AuditResult) -> bool:
 
 
 def wealth(one: Certificate) -> Picture | None:
-    """Return the figure with the betting wealth against the claim after each block of draws; None
+    """Return a figure with the betting wealth against the claim after each block of draws, or None
     if nothing was bet."""
     looks = course(one.betting_point, [beliefs_of(believed) for believed in one.rounds], one.blocks)
     if not looks or not one.alpha_betting:
@@ -418,8 +426,8 @@ def wealth(one: Certificate) -> Picture | None:
 
 
 def _thinned(looks: list[tuple[int, float]], most: int = _MOST_LOOKS) -> list[tuple[int, float]]:
-    """Return at most `most` of the (draws so far, log wealth) points, among them the point with the
-    largest wealth and the last point."""
+    """Return at most `most` of the points `looks`, each (draws so far, log wealth). The point of
+    largest wealth and the last point are always kept."""
     if len(looks) <= most:
         return looks
     step = math.ceil(len(looks) / (most - 2))

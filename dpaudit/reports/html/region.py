@@ -1,7 +1,8 @@
-"""The figure of the two error rates of each event, together with the claim's trade-off curve.
+"""Draw the figure with the two error rates of each event and the claim's trade-off curve.
 
-An event is a test of one input against the other. The name of an event stands next to its mark; the
-names of close marks are moved apart so that they do not overlap.
+An event is a test of one input against the other: it has a false-alarm rate and a miss rate. The
+name of an event is next to its mark. The names of close marks are moved so that they do not
+overlap.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Points, Scale, ratio
 
 _MOST_EVENTS = 8
-# If the error rates of all events fit in a smaller corner of the unit square than this share of its
-# axes, only this corner is shown.
+# If all events and the beginning of the claim's curve fit in a corner smaller than this share of
+# each axis, only this corner is shown.
 _RARE = 0.3
-# Relative size of the mark of an estimate. It is smaller than a mark of exact values, since the box
-# around it shows the intervals that count.
+# Size of an estimate's mark, relative to the mark of an exact value. It is smaller because the box
+# around it, with the confidence intervals, matters more.
 _ESTIMATE = 0.75
-# A line connects a name to its mark if their vertical distance exceeds this share of the height.
+# If a name is vertically further from its mark than this share of the height, a line connects the
+# two.
 _FAR = 0.07
 _SHAPE = {"d1": "circle", "d2": "diamond"}
 _OF_EVENTS = "An event is a test of one input against the other."
@@ -37,10 +39,12 @@ _OF_ESTIMATES = (
     "evidence against the claim. Each interval holds by itself; the verdict follows from the exact "
     "test and the bets."
 )
-# Width of a letter, as a share of the drawing's width; height of a line, as a share of its height.
-_LETTER, _LINE = 0.025, 0.08
+# Width of a letter, as a share of the drawing's width.
+_LETTER = 0.025
+# Height of a line of text, as a share of the drawing's height.
+_LINE = 0.08
 _GAP, _MARK = 0.03, (0.022, 0.036)
-# Vertical moves of a name that are tried, in lines.
+# Vertical shifts at which a name is tried, in lines of text.
 _MOVES = (0, 1, -1, 2, -2, 3, -3, 4, -4)
 
 
@@ -49,7 +53,7 @@ class Tested:
     """An event as a test of one input against the other.
 
     name: name of the event, such as `E1`.
-    guess: the input that is expected to give the event more often, `d1` or `d2`.
+    guess: input that is expected to give the event more often, `d1` or `d2`.
     alpha, beta: false-alarm rate and miss rate, each as (estimate, lower bound, upper bound).
     """
 
@@ -60,7 +64,7 @@ class Tested:
 
 
 def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture | None:
-    """Return the figure with the claim's trade-off curve and the error rates of the events; None
+    """Return a figure with the claim's trade-off curve and the error rates of the events, or None
     if no event was tested."""
     every = tested_events(one)
     if not every:
@@ -127,7 +131,7 @@ def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
 
 
 def tested_events(one: Certificate | ExactCertificate) -> list[Tested]:
-    """Return the events that were tested, with the names that they have in the report."""
+    """Return the tested events. They have the same names as in the text report."""
     if isinstance(one, ExactCertificate):
         return [] if one.event is None else [_tested("E", one.event)]
     events = one.fixed.events
@@ -146,8 +150,8 @@ def _tested(name: str, event: EventCount | ExactEvent) -> Tested:
 
 
 def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
-    """Return (event, label) pairs. Events whose marks are less than `room` apart share one label
-    with all their names, at the mark of the first event."""
+    """Return (event, label) pairs. Events whose marks are less than `room` apart share one label,
+    such as `E1, E2`, at the mark of the first event."""
     found: list[tuple[Tested, str]] = []
     for event in events:
         for place, (other, name) in enumerate(found):
@@ -160,7 +164,10 @@ def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
 
 
 def _spot(event: Tested, name: str, shown: float) -> _Spot:
-    """Return the mark and the box of an event, as shares of the visible range `shown`."""
+    """Return the position of an event's mark and box, in shares of the drawing.
+
+    name: label of the mark. shown: part of each axis that is visible, from 0 to 1.
+    """
     left, right = (event.alpha[end] / shown for end in (1, 2))
     below, above = (1 - (1 - event.beta[end]) / shown for end in (1, 2))
     return _Spot(
@@ -169,29 +176,32 @@ def _spot(event: Tested, name: str, shown: float) -> _Spot:
 
 
 def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:
-    """Return the visible share of both axes. It is 1, or less if all events are rare and the
-    claim's curve starts near them."""
+    """Return the part of each axis to show. It is 1 (the whole axis), or less if all events are
+    rare and the claim's curve begins near them."""
     furthest = max(max(event.alpha[2], 1 - event.beta[1]) for event in events)
     needed = 2.5 * max(furthest, 1 - tradeoff(claim, 0.0))
     if not 0 < needed < _RARE:
         return 1.0
-    # Round up to one significant digit.
+    # Round the visible part up to one significant digit.
     size = 10.0 ** math.floor(math.log10(needed))
     return size * math.ceil(needed / size - 1e-9)
 
 
 @lru_cache(maxsize=64)
 def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
-    """Return the lower and the upper edge of the region of errors that a claim allows. The lower
-    edge is the trade-off curve, with more points where it is steep. The upper edge is its mirror
-    image, for a test that always guesses the opposite."""
+    """Return the lower and the upper edge of the region of error rates that a claim allows.
+
+    The lower edge is the trade-off curve, with more points where it is steep. The upper edge is its
+    mirror image: the error rates of a test that always guesses the opposite. shown: visible part of
+    each axis.
+    """
     half = [0.5 * shown * (step / STEPS) ** 2 for step in range(STEPS + 1)]
     alphas = [*half, *(shown - one for one in half[-2::-1])]
     lower = [(alpha, tradeoff(claim, alpha)) for alpha in alphas]
     upper = [(alpha, 1 - tradeoff(claim, 1 - alpha)) for alpha in alphas]
     if shown == 1:
         return lower, upper
-    # Cut the curve off where it leaves the visible corner.
+    # Interpolate the point at which the curve leaves the visible corner, and end the curve there.
     floor = 1 - shown
     inside = [one for one in lower if one[1] >= floor]
     if len(inside) == len(lower):
@@ -203,7 +213,8 @@ def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A mark with a name. left, right, below, above: edges of the box around the mark."""
+    """A mark at (x, y) with a name, and the box around it, from `left` to `right` and from `below`
+    to `above`."""
 
     name: str
     x: float
@@ -219,8 +230,12 @@ _Place = tuple[float, float, str, str]
 
 
 def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> list[_Place]:
-    """Return (x, y, name, anchor) for each name: the position that covers the least of the marks
-    and of the names before it. `anchor` is the part of the name at (x, y): start, middle or end."""
+    """Return (x, y, name, anchor) for each name.
+
+    Names are placed one after the other. Each gets the position that overlaps least with the marks
+    and with the names already placed. `anchor` is the part of the name at (x, y): start, middle or
+    end.
+    """
     wide, high = _MARK
     taken: list[_Box] = [(x - wide, x + wide, y - high, y + high) for x, y in marks]
     found = []
@@ -232,7 +247,7 @@ def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> lis
 
 
 def _places(one: _Spot) -> Iterator[_Place]:
-    """Yield the possible positions of a name, the most readable first."""
+    """Yield possible positions (x, y, name, anchor) of a name, the best readable first."""
     for move in _MOVES:
         y = one.y - 0.02 + move * _LINE
         yield one.right + _GAP, y, one.name, "start"
@@ -249,8 +264,8 @@ def _box(place: _Place) -> _Box:
 
 
 def _covered(box: _Box, taken: Sequence[_Box]) -> float:
-    """Return a penalty for a box: its overlap with the taken boxes, plus the lengths by which it
-    leaves the drawing."""
+    """Return a penalty for placing a name in a box: its overlap with the boxes in `taken`, plus the
+    lengths by which it extends beyond the drawing."""
     left, right, below, above = box
     outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -below) + max(0.0, above - 1.05)
     shared = sum(
