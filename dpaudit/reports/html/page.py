@@ -84,7 +84,8 @@ class Overview:
 
     kind: CSS class of the verdict.
     sign: symbol next to the verdict. `missed` marks a claim that was not refuted although a
-        violation was expected; `expected` marks an expected violation; any other value equals `kind`.
+        violation was expected; `expected` marks an expected violation; any other value equals
+        `kind`.
     rank: number by which rows are sorted; the reader should see the smallest first.
     shown: the lower bound as text.
     symbol, lower: parameter that the bound is for, such as ε, and the bound as a number.
