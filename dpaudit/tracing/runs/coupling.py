@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from .places import Spot
 
 
-# A run is repeated at most this number of times, each time with more instructions at which noisy
-# values are replaced by plain numbers. The repetition may uncover another instruction that combines
-# a noisy value with the data.
+# Largest number of times that a pair of runs is repeated with noisy values replaced by plain
+# numbers. Each repetition may uncover another instruction that combines a noisy value with the
+# data; the next repetition replaces the noisy values there, too.
 _SEVERED = 3
 # Number of pairs of runs, each with other noise, that confirm that the outputs are equal if some
 # noisy values are replaced by plain numbers.

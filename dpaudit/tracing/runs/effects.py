@@ -274,8 +274,8 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
 
 
 def _shown(one: Run, number: int) -> set[Spot]:
-    """Return the instructions of a run that add a drawn number to another number, or compare it
-    with another number, such that the output contains the sum.
+    """Return the instructions of a run that add a drawn number to a number, or compare it with a
+    number, if the output contains the resulting noisy value.
 
     number: The id of the drawn number in the records of the run.
     """

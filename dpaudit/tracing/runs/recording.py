@@ -99,8 +99,9 @@ class Recorder:
         self.pieces = Pieces(self.draws)
         self.uses: list[Use] = []
         self.choices: list[Choice] = []
-        # Indexes (in `uses`) of the additions of noise whose noisy values were compared with
-        # another noisy value. None stands for noise that was not added to a number before.
+        # Indexes (in `uses`) of the additions of noise whose results were compared with another
+        # noisy value. None stands for drawn numbers that were compared before they were added to a
+        # number.
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
