@@ -317,8 +317,8 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
 def _with_unique_labels(
     pairs: Sequence[NeighbouringPair], named: Sequence[bool]
 ) -> Iterator[NeighbouringPair]:
-    """Yield the pairs with a different label each. If pairs without a name have equal labels, `pair
-    1: `, `pair 2: ` and so on is put in front of them.
+    """Yield the pairs, each with a different label. If pairs without a name have equal labels,
+    their number is put in front of the label, such as `pair 2: d1 = 0, d2 = 1`.
 
     named: for each pair, whether the user gave it a name.
     """

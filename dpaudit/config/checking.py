@@ -47,8 +47,9 @@ _MOST = 60
 class Found:
     """The audits and errors of a configuration file.
 
-    specs: (locate, audit) for each audit whose mechanism is the one in the file. `locate` is a
-    function that takes the path of a setting and returns its place, such as `audits.yaml:12: `.
+    specs: (locate, audit) for each audit that could be built with the mechanism in the file, not
+    with a replacement. `locate` is a function that takes the path of a setting, such as ("claim",
+    "epsilon"), and returns its place, such as `audits.yaml:12: `.
     problems: all errors of the file.
     audits: number of audits in the file.
     """
@@ -101,7 +102,8 @@ class _Mending:
 
     @property
     def can_be_loaded(self) -> bool:
-        """Whether the audit could be built, and its mechanism is the one that the file names."""
+        """Whether the audit could be built with the mechanism that the file names, and not only
+        with a valid mechanism in place of a wrong one."""
         return self.spec is not None and not self.mended & _TARGET
 
     def _follows(self, error: PlacedError) -> bool:

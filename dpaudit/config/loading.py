@@ -41,10 +41,10 @@ _AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
 
 _log = logging.getLogger(__name__)
 
-# Line numbers are recorded for keys up to this depth: a path such as (audits, 0, pairs, 0,
-# adjacency) has depth 5. Deeper keys get the line of the key around them.
+# Lines are recorded for the keys of a mapping if the path of the mapping, such as (audits, 0,
+# pairs, 0), has at most this number of steps. Deeper keys get the line of a key around them.
 _DEPTH = 6
-# Lists whose entries contain keys of audits, each named by the key of the list.
+# Lists whose entries contain keys for which lines are recorded, each named by the key of the list.
 _LISTS = (("audits",), ("pairs",), ("compose",))
 
 

@@ -116,8 +116,8 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
 
 
 def _proper_place(key: str, value: Any) -> str:
-    """Return the place where a misplaced key belongs, in words for a message, such as `in claim:
-    {epsilon: 1}`; "" if the key is known nowhere in a file."""
+    """Return the place where a key belongs if it may not stand in an audit, in words for a message,
+    such as `in claim: {epsilon: 1}`; "" for any other key."""
     if key in CLAIM_KEYS:
         written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
         return f"in claim: {{{key}: {written}}}"

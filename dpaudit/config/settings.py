@@ -33,8 +33,8 @@ _LISTS = (("pairs",), ("init",), ("compose",))
 # `--epsilon 2` keeps the δ of the file.
 _MERGED = ("claim", "params")
 _CURVE = "curve"
-# Keys that exclude each other. If an audit has one of the keys on the left, it does not inherit the
-# keys on the right from the defaults.
+# Pairs of (keys, other keys) that exclude each other. If an audit states one of the first keys, it
+# does not inherit the other keys from the defaults.
 _ALTERNATIVES = (
     (("pairs",), ("d1", "d2")),
     (("d1", "d2"), ("pairs",)),
@@ -98,8 +98,8 @@ def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the settings of one audit or, if its claim has a curve, of two audits: the first for
     the claim without the curve, the second for the curve.
 
-    They are separate since many data that refute a wrong curve do not refute the point (ε, δ), and
-    vice versa.
+    They are separate audits since draws that refute a wrong curve often do not refute the point (ε,
+    δ) of the claim, and vice versa.
     """
     claim = settings.get("claim")
     if not isinstance(claim, Mapping) or _CURVE not in claim:

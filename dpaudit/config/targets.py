@@ -29,14 +29,14 @@ from dpaudit.targets.target import (
 Folder = pathlib.Path | None
 Settings = Mapping[str, Any]
 
-# Keys that limit the separate process in which a mechanism runs.
+# Keys that set limits of time and memory for the separate process in which a mechanism runs.
 _LIMITS = ("timeout", "memory_limit")
 # Keys that make a mechanism run in a separate process.
 PROCESS = ("python", "isolate")
 # Keys of a mechanism that is a Python object. A mechanism that is a command may not have them.
 PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_arg")
-# Keys of one mechanism. In an audit that composes several mechanisms, they belong into the entries
-# of the list `compose`.
+# Keys of one mechanism. In an audit that composes several mechanisms, they belong in the entries of
+# the list `compose`, not in the audit.
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
 
 # Maps the unit of a duration to its length in seconds.

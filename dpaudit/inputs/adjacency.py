@@ -46,7 +46,8 @@ class Users:
     removed.
 
     column: name of the column that identifies the user of a record.
-    groups: largest number of groups in which one user may have records. None for no limit.
+    groups: largest number of groups, such as cities, in which one user may have records. None for
+    no limit.
     per_group: largest number of records that one user may have in one group; in the whole dataset
     if `group` is None. None for no limit.
     group: name of the column that identifies the group of a record. None if records have no groups.

@@ -19,8 +19,8 @@ from dpaudit.errors import DatasetError
 from dpaudit.wording import shortened, shown
 
 _IMPORT = "import:module:name"
-# Longest text that is checked for mistaken strings, in characters. Longer texts take too long. An
-# argument of a command has at most 131,072 characters.
+# Longest text that is checked for mistaken strings, in characters. To check longer texts would take
+# too long. An argument of a command has at most 131,072 characters.
 LONGEST = 200_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:[\s;|]+{_NUMBER})+")
@@ -59,8 +59,8 @@ class MisleadingJson(ValueError):
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text. Raises MisleadingJson for a repeated key or a number above
-    all floats, and ValueError for invalid JSON."""
+    """Return the value of a JSON text. Raises MisleadingJson for a repeated key or a number larger
+    than any float, and ValueError for invalid JSON."""
     return _DECODER.decode(text)
 
 
@@ -103,7 +103,7 @@ def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "eit
             if form == "json":
                 why = f"{name} is not valid JSON: {error}"
                 raise DatasetError(why, code="file-malformed") from None
-    # Imported here: it takes 20 ms, and most values are JSON.
+    # Imported here to save time: the import takes 20 ms, and most texts are JSON.
     from dpaudit.inputs.yaml_values import YamlError, parse_yaml
 
     try:
@@ -131,7 +131,7 @@ def check_read(
     """
     if len(text) > LONGEST or text.startswith(("@", "import:")) or _is_json(text):
         return []
-    # Imported here: it takes 20 ms, and most values are JSON.
+    # Imported here to save time: the import takes 20 ms, and most texts are JSON.
     from dpaudit.inputs.yaml_values import compose
 
     node = compose(text)
@@ -203,7 +203,7 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
     in_file: whether the text comes from a file, and not from a command line; the two need different
     quotes.
     """
-    # Imported here, since most values are JSON.
+    # Imported here to save time, since most texts are JSON and need no comparison with Python.
     import ast
 
     name = shortened(text)

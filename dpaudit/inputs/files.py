@@ -181,8 +181,8 @@ def read_rows(file: Path) -> list[Any]:
 
 
 def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
-    """Return a CSV file as a mapping from column name to the list of its values. If the first row
-    consists of numbers, there are no names; return the list of rows instead.
+    """Return the content of a CSV file as a mapping from column name to the list of its values. If
+    the first row consists of numbers, there are no names; return the list of rows instead.
 
     All cells of a column get the same type: integer, float, Boolean or text. Empty cells become
     None. Raises DatasetError.
@@ -268,7 +268,7 @@ def header(cells: list[str]) -> list[str]:
 
 def number(text: str, kind: Callable[[str], float] = float) -> float:
     """Return the number in a cell. Raises ValueError if the cell contains no number, and
-    DatasetError if the number is above all floats.
+    DatasetError if the number is larger than any float.
 
     kind: type of the result, int or float.
     """

@@ -14,8 +14,8 @@ from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.records import as_pandas, difference, exchanged, is_set, records_of
 from dpaudit.wording import nearest, shortened
 
-# Results store these texts, and users read them on the command line, in files and in Python. So the
-# texts name options in words, not as flags or keyword arguments.
+# Results store this text and the text `SEVERAL`, and users read them on the command line, in files
+# and in Python. So they name options in words, not as flags or keyword arguments.
 REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs group 2, "
     "or state adjacency replace"

@@ -83,8 +83,8 @@ def read_guesses(file: Path) -> Guesses:
 
 
 def read_columns(file: Path) -> Columns:
-    """Return a file as a mapping from column name to values. Raises DatasetError for a file without
-    column names."""
+    """Return the content of a file as a mapping from column name to values. Raises DatasetError for
+    a file without column names."""
     return _named(file, _read(file))
 
 
@@ -191,8 +191,8 @@ def _read_parquet(file: Path) -> Columns:
 
 
 def _arrow(column: Any) -> Raw:
-    """Return a column of an Arrow table: as an array if all of its cells are numbers or Booleans,
-    else as a list."""
+    """Return a column of an Arrow table: as an array if its type is Boolean, a float, or an integer
+    of at most 32 bits, and no cell is empty; else as a list."""
     if column.null_count == 0 and str(column.type) in _ARROW_NUMBERS:
         return np.asarray(column.to_numpy())
     return list(column.to_pylist())

@@ -28,9 +28,10 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 _MOST_VALUES = 100_000
 # A message about two different records names at most this number of parts, such as columns.
 _PARTS = 2
-# Largest number of characters of a value in such a message.
+# A message about two different records shows at most this number of characters of each value.
 _WIDTH = 20
-# If two long values start alike, this number of characters before their first difference is shown.
+# If two long values start alike, a message about them shows this number of characters before their
+# first difference.
 _BEFORE = 5
 _SIZED = (list, tuple, dict)
 

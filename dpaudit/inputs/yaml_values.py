@@ -52,8 +52,8 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one, so the type is Any
     """PyYAML's safe loader, with the numbers and Booleans of YAML 1.2.
 
-    Numbers such as 1:30 are texts, as are `yes` and `no`. Dates are texts unless they have the tag
-    `!!timestamp`.
+    Values that YAML 1.1 reads as numbers or Booleans, such as `1:30` and `yes`, are read as texts.
+    Dates are texts unless they have the tag `!!timestamp`.
     """
 
     # PyYAML's own rules for values without quotes are removed, since they follow YAML 1.1.
@@ -69,7 +69,7 @@ class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one,
 
     def construct_float(self, node: Any) -> float:
         """Return the float in a node, such as 1.5, 1e3, .inf or .nan. Raises YamlError if the
-        number is above all floats."""
+        number is larger than any float."""
         value = float(self.construct_yaml_float(node))
         if math.isinf(value) and "inf" not in node.value.lower():
             why = f"{node.value} is larger than any float, 1.8e308; write .inf if that is meant"

@@ -138,9 +138,8 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """A function that maps the entries of a column to small integers.
-
-    An entry is mapped to its index in `values`. Any other entry is mapped to `len(values)`.
+    """A function that maps the entries of a column to small integers. An entry in `values` is
+    mapped to its index there, any other entry to `len(values)`.
 
     name: name of the column.
     values: distinct entries of the column: numbers, and texts for other values.

@@ -38,7 +38,7 @@ from dpaudit.outcomes.tables import Outcomes, Table
 _PIECE = 4_096
 # Number of rows of a block if the matrix has more than `_WIDE` columns.
 _PIECE_OF_WIDE = 1_024
-# A matrix with more columns than this is transposed in smaller blocks.
+# A matrix with more columns than this is transposed in smaller blocks of rows (`_PIECE_OF_WIDE`).
 _WIDE = 24
 # Largest number of entries of one output, at all depths together. Larger outputs are refused, since
 # many outputs are kept in memory.

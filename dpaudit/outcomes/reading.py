@@ -45,7 +45,7 @@ from dpaudit.torch_use import is_tensor, readable, widened
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
-# The first bytes of a value of type bytes, up to this number, have a column each.
+# Of a value of type bytes, this number of bytes at its start get a column each.
 _BYTES = 32
 # Largest depth of containers inside each other in an output. Deeper outputs are refused.
 _DEEPEST = 50
@@ -53,9 +53,10 @@ _DEEPEST = 50
 # in the first value, at depth 3 in all values. Greater depths would take too long: a list that
 # contains itself 1,000 times has a billion places at depth 3.
 _LOOKS_FOR_CYCLES_AT = 3
-# Dicts (or sets) are read faster if all of them together have at most this number of keys ...
+# Dicts (or sets) are read faster if together they have at most this number of different keys, and
+# at most `_FEW_SETS` combinations of keys.
 _FEW_KEYS = 64
-# ... in at most this number of different combinations.
+# Largest number of different combinations of keys for which dicts (or sets) are read faster.
 _FEW_SETS = 1_024
 
 Places = NDArray[np.intp]

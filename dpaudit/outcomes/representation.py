@@ -76,7 +76,8 @@ _IN_ORDER = "in the order "
 _AS_IN_A_SET = "in an order of the set "
 # A text for an order of keys with more characters than this is cut, and hashes are appended.
 _LONGEST_LABEL = 200
-# Number of characters that stay at the start of such a cut text.
+# If a text for an order of keys is cut (`_LONGEST_LABEL`), this number of characters stays at its
+# start.
 _SHOWN = 40
 # An example of a Decimal, such as `1.00`, is shown only if it has at most this number of digits
 # after the point.
@@ -265,8 +266,8 @@ def _usual_type(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Texts for events about a column of a property that == does not compare, such as types or
-    orders of keys. The entries of such a column are texts.
+    """Texts that describe events, such as `type of output is int`, for a column of a property that
+    == does not compare, such as types or orders of keys. The entries of such a column are texts.
 
     start: text in front of every entry except `absent`.
     absent: text of the event that an outcome has no entry.
@@ -281,8 +282,8 @@ class Phrases:
 
 
 def phrases_of(name: str) -> Phrases | None:
-    """Return the texts for events about a column of a property that == does not compare, such as
-    types or orders of keys; None for any other column.
+    """Return the texts that describe events for a column of a property that == does not compare,
+    such as types or orders of keys; None for any other column.
 
     name: name of the column, such as `type of output`.
     """

@@ -32,7 +32,7 @@ LARGEST_EXACT = 2**53
 LONG = 64
 # The entry for a string with more characters (or bytes) than this is cut, and a hash is appended.
 _LONGEST_LABEL = 200
-# Number of characters that stay at the start of such a cut entry.
+# If the entry for a string is cut (`_LONGEST_LABEL`), this number of characters stays at its start.
 _SHOWN = 40
 # Arrays with at most this number of distinct strings are read faster: all strings are compared with
 # each distinct string. With more of them, that would be slower than a dict.

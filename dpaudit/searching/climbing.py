@@ -140,7 +140,7 @@ class Pool:
     """Known records, and known values of each column, from which new pairs are made.
 
     `add` collects them from proposed pairs. If a user's function generates all inputs, `others`
-    returns only records of generated inputs, and makes no new records.
+    yields only records of generated inputs, and makes no new records.
     """
 
     def __init__(self, relation: Relation) -> None:

@@ -44,7 +44,7 @@ _QUICK: tuple[Scorer, ...] = (one_dimensional, single_columns, mean_differences,
 class Judge:
     """Estimates from draws how much a pair of inputs leaks.
 
-    spec: audit that follows the search. A leak must refute its claim.
+    spec: audit that follows the search. A leak counts only if it refutes the claim of this audit.
     is_of_answers: whether the inputs are vectors of query answers. Pairs of such vectors are
     compared by a predicted bound with a smaller safety margin than pairs of datasets. A larger
     margin gives more ties, and the simplest pair wins a tie; this suits datasets, whose bounds vary

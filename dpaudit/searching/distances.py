@@ -37,8 +37,9 @@ NORMS: Mapping[str, str] = {
 # Adjacencies under which two datasets are neighbours if one record is changed. Under other
 # adjacencies, a changed record counts as two steps: a removal and an addition.
 _CHANGING = ("replace", "hamming")
-# The function is called twice for each of this number of first datasets, to check that it repeats
-# its answer. Later, it is called twice only for pairs that refute the claim.
+# For the first datasets, up to this number, the function is called twice, to check that it returns
+# the same answer again. For later datasets, it is called twice only if their pair refutes the
+# claim.
 _TWICE = 30
 # Number of answers that are kept in memory. Most searches ask for fewer.
 _MOST_KEPT = 50_000

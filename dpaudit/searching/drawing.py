@@ -133,7 +133,7 @@ def look_at_random(
         )
     except _Exceeds:
         pass
-    # a mistake in the user's strategy, such as a filter that no value passes
+    # Raised for a mistake in the user's strategy, such as a filter that no value passes.
     except hypothesis.errors.HypothesisException as error:
         return f"random pairs were left out: {on_one_line(str(error))}"
     if stopped:
@@ -180,7 +180,8 @@ def _without_constants_of_modules() -> Iterator[None]:
 
         constants, cache = providers._get_local_constants, providers.CONSTANTS_CACHE.cache
         providers._get_local_constants = Constants
-    # older versions of Hypothesis draw no such constants; newer versions may differ
+    # Older versions of Hypothesis lack these names, and newer versions may change them: then
+    # nothing is switched off.
     except (ImportError, AttributeError):
         yield
         return

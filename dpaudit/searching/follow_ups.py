@@ -18,8 +18,7 @@ from dpaudit.searching.space import distinct
 from dpaudit.searching.spaces.datasets import Lists
 
 _LIKE = "like one before: "
-# `around` ends after this number of changes in a row, times the number of pairs, that give no
-# neighbours.
+# `around` gives up after this number of changes per pair, in a row, that lead to no neighbours.
 _PATIENCE = 20
 # Largest number of times that `_closer` halves the distance between two inputs. It stops earlier if
 # they are neighbours.
@@ -63,8 +62,8 @@ def parts(dataset: Any) -> list[Any]:
 
 
 def _changed(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return (d1, d2), the inputs of a pair after one random change: a record added, removed or
-    replaced in both, or a record that only one input has replaced.
+    """Make one random change to a pair: add, remove or replace a record in both inputs, or replace
+    a record that only one input has. Return (d1, d2), the new inputs.
 
     values: records that are added or put in place of others.
     """

@@ -53,11 +53,11 @@ _TRACING = 0.1
 # Share of the traced pairs that come from the catalogue (all proposed pairs that are not random).
 # The other traced pairs are made by hill climbing.
 _CATALOGUE = 0.6
-# Of the pairs inside the space (the set of possible inputs) whose traces differ most, this number
-# is proposed before all other pairs.
+# Number of pairs inside the space (the set of possible inputs) that are proposed before all other
+# pairs: those for which runs on both inputs with the same noise differ most.
 _INSIDE = 4
-# Of the pairs outside the space (the set of possible inputs) whose traces differ most, this number
-# is proposed early as well.
+# Number of pairs outside the space (the set of possible inputs) that are proposed early as well:
+# those for which runs on both inputs with the same noise differ most.
 _OUTSIDE = 2
 # Hill climbing starts from a simple pair. The pair that it reaches is proposed only if its score is
 # at least this factor times the score of the start.

@@ -71,7 +71,8 @@ class Ranking:
             enough=self._confirming.enough,
             is_over=self._confirming.is_over,
             of_answers=self._is_of_answers,
-            # With few draws, keeping more pairs would cost too much.
+            # Patterns of query answers stay longer only if there are enough draws, since more pairs
+            # cost more draws.
             with_patterns=self._is_of_answers and each > FEWEST,
             until=until,
         )
@@ -95,8 +96,8 @@ class Ranking:
         The estimates by which many pairs were ranked are too rough to compare the best few.
 
         ranked: tried pairs, best first.
-        beyond: share of the budget that may be spent in addition to the budget. A negative share is
-        kept for other pairs.
+        beyond: share of the search's draws that this comparison may spend in addition to the
+        search's draws. A negative share is left for other pairs.
         """
         standing, out = ranked[:FINALISTS], ranked[FINALISTS:]
         left = (_LAST + beyond) * self._budget.draws - self._drawing.draws

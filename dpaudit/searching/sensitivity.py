@@ -92,7 +92,7 @@ class Witness:
     words : str
         Why the distance is infinite; empty for a finite one.
     inside : bool
-        Whether both inputs lie in the space.
+        Whether both inputs lie in the space (the set of possible inputs).
     """
 
     d1: Any
@@ -115,7 +115,8 @@ class SensitivityResult:
     source : str or None
         The file and line of its code, if known.
     space, adjacency : str
-        The space of the inputs, and the neighbouring relation, as a line each.
+        The set of possible inputs and the neighbouring relation, in the notation of users, such as
+        `list of number in [0, 1]` and `add-remove`.
     norm : {'l1', 'l2', 'linf', 'records'}
         How distances are measured.
     claimed : float
@@ -130,9 +131,10 @@ class SensitivityResult:
     largest : Witness or None
         A small pair with the largest finite distance seen, inside the space if there is one.
     tried : mapping of str to int
-        The number of pairs that were compared, by origin.
+        The number of pairs that were compared, by their origin: 'catalogue' (all proposed pairs
+        that are not random), 'sizes', 'climbing' or 'random'.
     raised : int
-        The number of other pairs, for which both inputs raise.
+        The number of further pairs: the function raises an exception for both inputs.
     notes : tuple of str
         The parts of the search that were left out, and why.
     snippet : str
@@ -183,7 +185,7 @@ def sensitivity(
     function : callable or str
         A function of the dataset without noise, or its import path `package.module:attr`.
     space : str or mapping
-        The space of one input, such as `"list of number in [0, 1]"`.
+        The set of possible inputs, such as `"list of number in [0, 1]"`.
     adjacency : str or mapping
         The neighbouring relation, such as `"add-remove"`, `"replace"` or `"linf:1"`.
     claimed : float

@@ -150,8 +150,8 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
 
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs of lists with equal records, of which both lists share at most one. The record is
-    an edge (a value at which bugs are likely, such as a bound) inside the space.
+    """Yield pairs of lists in which all records are equal to one edge (a value at which bugs are
+    likely, such as a bound) inside the space. The two lists share at most one record.
 
     A sum of records at a bound exceeds a limit with fewer records than other sums.
     """

@@ -80,8 +80,7 @@ class Space(ABC):
 
     @abstractmethod
     def simpler(self, value: Any) -> Iterator[Any]:
-        """Yield a few values of the space that are simpler than the given value, the simplest
-        first."""
+        """Yield a few values that are simpler than the given value, the simplest first."""
 
     @abstractmethod
     def strategy(self) -> Any:

@@ -205,8 +205,8 @@ def _rounded(value: float) -> float:
 class Inputs:
     """All inputs of a search, each once.
 
-    unformed: reason why the first input that could not be converted to the data type in which the
-    mechanism takes datasets could not be converted; "" if all could.
+    unformed: reason why an input could not be converted to the data type in which the mechanism
+    takes datasets. It is the reason for the first such input; "" if all could be converted.
     """
 
     def __init__(self, formed: Callable[[Any], Any]) -> None:

@@ -30,8 +30,8 @@ _LENGTHS = 12
 # Largest number of pairs of single values in which both values are edges (values at which bugs are
 # likely, such as a bound).
 _EXCHANGES = 100
-# Under a relation that a user's own function defines: largest number of datasets at which bugs are
-# likely, such as the empty list, that are tried in place of a dataset.
+# Under a relation that a user's own function defines: number of datasets at which bugs are likely,
+# such as the empty list, that are tried as neighbours of a dataset.
 _OWN_EDGES = 40
 _NO_LIST = "it is no list of records; state replace, or write list of …"
 _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
@@ -151,9 +151,9 @@ def _last_of_a_group(item: Space, usual: Any) -> Pairs:
 
 
 def _constant_or_missing(item: Space, usual: Any) -> Pairs:
-    """Yield (d1, d2, description) for pairs of datasets with two and three records. In the two, all
-    values of a column are equal, or all are missing, or none is missing. The third record has
-    another value.
+    """Yield (d1, d2, description) for pairs in which d1 has two records, and d2 one record more. In
+    d1, all values of a column are missing, or all are equal. The further record has another value
+    in this column.
 
     item: set of possible records.
     usual: a record at which bugs are unlikely.
@@ -171,8 +171,8 @@ def _constant_or_missing(item: Space, usual: Any) -> Pairs:
 
 
 def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
-    """Return a list of (description, records). Each list of `size` records is used as the records
-    that both inputs of a pair share, such as records that are all at the lower bound."""
+    """Return a list of (description, records), such as ("below", records at the lower bound). Each
+    list has `size` records, which both inputs of a pair share."""
     low, high = space.item.extremes()
     half = size // 2
     return [

@@ -203,7 +203,10 @@ class Relation(ABC):
 
     def corners(self, records: list[Any]) -> list[Any]:
         """Return the records for `lattice`, whose datasets are all subsets of these records.
-        records: records that the relation may change first."""
+
+        records: suggested records. A relation may change them, for example so that each has another
+        user.
+        """
         return records
 
     def lattice_pairs(self) -> Pairs:

@@ -95,8 +95,8 @@ class Steps(Relation):
             for name, first, second in patterns(size):
                 step = self._step(first, second)
                 yield _at(middle, first, step), _at(middle, second, step), name
-        # These patterns are scaled so that every entry stays within the bounds and the distance is
-        # as large as the bounds allow. Unlike above, the entries of d1 may differ.
+        # In these pairs, every entry stays within the bounds, and the distance is as large as the
+        # bounds allow. The entries of d1 may differ from each other.
         for name, first, second in patterns(size):
             moves = [b - a for a, b in zip(first, second, strict=True)]
             step = min(self._step(first, second), high - low)
@@ -226,6 +226,7 @@ def _moved(dataset: Any, steps: Iterator[float]) -> Any:
     if not step:  # keeps −0.0
         return dataset
     total = dataset + step
-    # 0.3 in place of 0.30000000000000004, if rounding leaves the step as large.
+    # Round 0.30000000000000004 to 0.3, for example, unless that changes the step by more than 1e-12
+    # of it.
     short = float(f"{total:.12g}")
     return short if abs(short - total) <= abs(step) * _ROUNDING else total

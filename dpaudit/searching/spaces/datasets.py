@@ -29,7 +29,7 @@ LONGEST = 1000
 # If all lists of a space are longer than this, Hypothesis draws this number of records, and the
 # list repeats them. Hypothesis gives up on inputs that take too many random choices.
 _DRAWN = 50
-# Number of records in a dataset at which bugs are unlikely.
+# A dataset at which bugs are unlikely has this number of records, if the space allows it.
 FEW = 3
 # Number of edges (values at which bugs are likely, such as NaN) for which a list with only this
 # value is tried.

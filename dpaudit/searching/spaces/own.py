@@ -112,7 +112,7 @@ def _checked(value: Any, words: str) -> Any:
     """Return a generated value, converted to plain Python. Raises DatasetError if it is not a
     dataset.
 
-    words: begin of the error message, such as "my.module:generate returned".
+    words: start of the error message, such as "my.module:generate returned".
     """
     value = plain(value)
     if fault := _fault(value):
