@@ -97,8 +97,8 @@ def audit_guesses(
         blank = _BLANK.format(blank=seen.canaries - seen.guesses, all=seen.canaries)
         warnings += (blank,)
     certificate = replace(certificate, scores=scores, warnings=warnings)
-    # If the scores chose the number of guesses, the check of power assumes that all canaries could
-    # have been guessed.
+    # If the number of guesses was chosen by the scores, the power check assumes that every canary
+    # could have been guessed.
     were_chosen = scores is not None and scores.chosen_on > 0
     most = Guesses(seen.canaries, seen.canaries, 0) if were_chosen else seen
     return AuditResult(
@@ -124,10 +124,12 @@ def certify_guesses(
 ) -> OneRunCertificate:
     """Return the certificate, with p-value and bounds, for counts of guesses (docs/method.md §12).
 
-    seen: numbers of canaries, guesses and correct guesses.  alpha: probability of a false alarm.
+    seen: numbers of canaries, guesses and correct guesses.
+    claim: the claim to test.
+    alpha: probability of a false alarm.
     method: "independent" if the canaries are assumed to be independent; "point" for the test of one
-        point (ε, δ); "tradeoff" for the test of the whole claim. Default: "point" or "tradeoff",
-        whichever `chosen_test` prefers.
+        point (ε, δ); "tradeoff" for the test of the whole claim. None: "point" or "tradeoff",
+        whichever `chosen_test` returns.
     """
     point, test = claim.point(), _test(seen, claim, alpha, method)
     bounds, mu_of = point_bounds, mu_lower
@@ -156,12 +158,12 @@ def certify_guesses(
 
 @dataclass(frozen=True, slots=True)
 class GuessTest:
-    """A test of a claim by guesses.
+    """A test of a claim by guesses about canaries.
 
     method: name of the test.
-    p_value: called with counts of guesses.
-    refutes: called with counts of guesses and an error probability; returns whether they refute the
-        claim.
+    p_value: a function from counts of guesses to the p-value.
+    refutes: a function of counts of guesses and an error probability; returns whether the counts
+        refute the claim at this error probability.
     """
 
     method: GuessMethod
@@ -179,12 +181,14 @@ def _test(
 
 
 def chosen_test(seen: Guesses, claim: PrivacyClaim, alpha: float) -> GuessTest:
-    """Return the test that needs fewer right guesses to refute the claim.
-
-    For a claim with one point this is the test of the point: some mechanism attains its p-value.
+    """Return the test that needs fewer right guesses to refute the claim: the test of one point (ε,
+    δ), or the test of the whole claim. A claim with a single point gets the test of this point,
+    which cannot be improved: some mechanism attains its p-value.
 
     seen: numbers of canaries and of guesses; the number of right guesses is not used, so that the
         scores do not choose the test.
+    claim: the claim to test.
+    alpha: probability of a false alarm.
     """
     if len(claim.points()) == 1:
         return _of_point(claim)

@@ -38,20 +38,22 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Numbers of guesses that are tried, as fractions of the number of canaries. If no number of guesses
-# has a positive bound, the first one is used.
+# Numbers of guesses to try, as shares of the number of canaries. The first is used if none gives a
+# positive bound.
 _SHARES = (0.1, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
-# Share of the canaries on which the number of guesses is chosen (benchmarks/canaries.py).
+# The number of guesses is chosen on this share of the canaries, and guesses are made about the
+# others (measured: benchmarks/canaries.py).
 CHOOSING = 0.5
-# Smallest number of repeated coins that is refused: fair coins repeat this number of coins with a
-# probability below `IMPOSSIBLE`.
+# Coins that repeat with a period are refused if at least this number of coins are equal to earlier
+# ones: the probability is below `IMPOSSIBLE` for fair coins.
 _REPEATED = math.ceil(-math.log2(IMPOSSIBLE))
-# Below this AUROC (probability that an included canary has a larger score than an excluded one),
-# the scores probably have the wrong sign.
+# A report warns that the scores may have the wrong sign if the AUROC (probability that an included
+# canary has a larger score than an excluded one) is below this.
 _REVERSED = 0.4
 # False-positive rates for which a report shows the true-positive rate.
 _FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
-# Number of bins of the histogram of scores, and maximum number of points of the ROC curve.
+# Number of bins of the histogram of scores, and largest number of points of the ROC curve, in
+# results.
 _BINS, _ROC_POINTS = 24, 100
 
 
@@ -112,7 +114,8 @@ def audit_scores(
     # The first half of the canaries, in random order, chooses the number of guesses; guesses are
     # made about the other half.
     first = round(CHOOSING * len(order)) if guesses is None or independent else 0
-    # Equal scores stay in random order: the order of the rows may depend on the coins.
+    # The sort is stable, so that equal scores stay in random order: the original order of the rows
+    # may depend on the coins.
     chosen_on, guessed = (
         half[np.argsort(-scores[half], kind="stable")] for half in (order[:first], order[first:])
     )
@@ -141,9 +144,11 @@ def audit_scores(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of guesses: a number of guesses for a number of canaries.
+    """A plan of guesses about canaries.
 
-    sides: whether half of the guesses say "in" and half "out", or all "in".
+    sides: "both" if half of the guesses say "in" and half "out"; "in" if all say "in".
+    guesses: number of guesses.
+    canaries: number of canaries that the plan was made for.
     """
 
     sides: Sides
@@ -151,7 +156,9 @@ class Plan:
     canaries: int
 
     def made(self, canaries: int) -> int:
-        """Return the number of guesses about `canaries` other canaries, in the same proportion."""
+        """Return the number of guesses for another number of canaries, `canaries`, with the same
+        share of guesses; at least 1.
+        """
         return min(canaries, max(1, round(self.guesses * canaries / self.canaries)))
 
 
@@ -162,9 +169,14 @@ def chosen_plan(
     sides: Sides | None = None,
     independent: bool = False,
 ) -> Plan:
-    """Return the plan with the best bound on some canaries, about which no guess may be certified.
+    """Return the plan of guesses that gives the best bound on some canaries. No guess about these
+    canaries may be certified, since they chose the plan.
 
     coins: whether each canary was included, in falling order of the scores.
+    claim: the claim to test.
+    alpha: probability of a false alarm.
+    sides: as in `Plan`; None: both kinds of plan are tried.
+    independent: whether the canaries are assumed to be independent.
     """
     n = len(coins)
 
@@ -184,7 +196,8 @@ def plans(canaries: int, sides: Sides | None) -> list[Plan]:
         Plan(side, guesses, canaries)
         for guesses in dict.fromkeys(made)
         for side in every
-        # Only half of the canaries are in, so more "in" guesses than that must be wrong.
+        # About half of the canaries are in, so guesses of "in" beyond half of the canaries must be
+        # wrong.
         if side == "both" or guesses <= max(1, canaries // 2)
     ]
 
@@ -193,10 +206,10 @@ def plans(canaries: int, sides: Sides | None) -> list[Plan]:
 def _bound(
     seen: Guesses, claim: PrivacyClaim, alpha: float, independent: bool
 ) -> tuple[float, float]:
-    """Return the two numbers by which plans are compared: the bound for μ and 0, or the bounds for
-    ε and for δ at the claim's point.
+    """Return the pair of numbers by which plans of guesses are ranked: (bound for μ, 0) for a claim
+    that is a curve, else (bound for ε, bound for δ) at the claim's point.
 
-    A bound for μ does not depend on the claim, so the plan does not depend on it, either.
+    The bound for μ does not depend on the claim, so plans for curves do not depend on it, either.
     """
     if 2 * seen.correct <= seen.guesses:
         return 0.0, 0.0
@@ -207,9 +220,12 @@ def _bound(
 
 
 def right_guesses(coins: Bools, guesses: int, sides: Sides) -> int:
-    """Return the number of right guesses: "in" for the first, "out" for the last canaries.
+    """Return the number of right guesses, if the guesses are "in" for the canaries with the largest
+    scores and "out" for those with the smallest scores.
 
     coins: whether each canary was included, in falling order of the scores.
+    guesses: number of guesses.
+    sides: "both" if half of the guesses are "out"; "in" if all are "in".
     """
     out = guesses // 2 if sides == "both" else 0
     first, last = coins[: guesses - out], coins[len(coins) - out :]
@@ -249,8 +265,9 @@ def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
 
 
 def _period(included: Bools) -> int:
-    """Return the period of the coins, in rows: 0 if the coins do not repeat, 1 if every coin is
-    written twice in a row."""
+    """Return the number of rows after which the coins repeat; 0 if they do not repeat; 1 if each
+    coin is written twice in neighbouring rows.
+    """
     n = len(included)
     for copies in range(2, n // _REPEATED + 1):
         if n % copies == 0 and (included.reshape(copies, -1) == included[: n // copies]).all():
@@ -261,7 +278,9 @@ def _period(included: Bools) -> int:
 
 
 def _uneven(included: Bools) -> float:
-    """Return the probability that the coins of fair tosses are at least as uneven."""
+    """Return the probability that fair coins have at least this imbalance between included and
+    excluded canaries.
+    """
     n, count = len(included), int(included.sum())
     return min(1.0, 2 * float(upper_tail(max(count, n - count), n, 0.5)))
 
@@ -305,7 +324,9 @@ def _notes(scores: Floats, auroc: float) -> tuple[str, ...]:
 def _summary(
     included: Bools, scores: Floats, sides: Sides, chosen_on: int, confidence: float
 ) -> CanaryScores:
-    """Return the distributions of the scores, for reports; no bound follows from them."""
+    """Return the AUROC, the ROC curve and the histogram of the scores for reports. No bound is
+    computed from them.
+    """
     inside, outside = np.sort(scores[included]), np.sort(scores[~included])
     below = np.searchsorted(outside, inside, "left") + np.searchsorted(outside, inside, "right")
     finite = scores[np.isfinite(scores)]
@@ -331,8 +352,8 @@ def _summary(
 
 
 def _above(inside: Floats, outside: Floats, wrong: int) -> int:
-    """Return the number of included canaries whose score is above the threshold that exactly
-    `wrong` excluded canaries exceed.
+    """Return the number of included canaries whose score exceeds a threshold: the threshold that
+    exactly `wrong` excluded canaries exceed.
 
     inside, outside: scores of the included and of the excluded canaries, in ascending order.
     """
@@ -342,10 +363,14 @@ def _above(inside: Floats, outside: Floats, wrong: int) -> int:
 
 
 def _rate(inside: Floats, outside: Floats, rate: float, confidence: float) -> Rate:
-    """Return the true-positive rate at a false-positive rate.
+    """Return the true-positive rate at a false-positive rate, with an interval.
 
-    The threshold with this false-positive rate is unknown: it lies between two of the scores of the
-    canaries that were left out, as far apart as the number of scores above it may vary.
+    The threshold with exactly this false-positive rate is unknown. The interval covers all
+    thresholds that are plausible, given the scores of the excluded canaries.
+
+    inside, outside: scores of the included and of the excluded canaries, in ascending order.
+    rate: the false-positive rate.
+    confidence: confidence of the interval.
     """
     alpha, n = 1 - confidence, len(outside)
     fewest, most = likely_counts(n, rate, alpha / 2)
@@ -362,7 +387,11 @@ def rate_of(
 ) -> Rate:
     """Return a true-positive rate with its interval.
 
-    counts: `above`, `fewest` and `most` of the `Rate`.  included: number of included canaries.
+    false_positives: the false-positive rate.
+    counts: fields `above`, `fewest` and `most` of the returned `Rate`: included canaries above the
+        threshold, at the estimate and at the two ends of its interval.
+    included: number of included canaries.
+    alpha: 1 minus the confidence of the interval.
     """
     _, fewest, most = counts
     lower = clopper_pearson_lower(fewest, included, alpha / 4)

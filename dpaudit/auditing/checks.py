@@ -1,11 +1,12 @@
 """Checks of the draws of a pair (docs/method.md §11), for pair_audit.py and engine.py.
 
-`DrawChecks` checks that the draws are independent and vary, and that they are not all exceptions.
-A check returns texts for the report, or raises MechanismError if the audit would be invalid. A
-block is a group of consecutive draws. A level is a bin of outputs. A tally is the (levels, 2) array
-of counts of draws by level and input. A rule guesses the input from the level of an output and is
-frozen before the draws that it counts. Its guesses are an array with one entry per level: 1 guesses
-d1, -1 guesses d2, 0 abstains.
+`DrawChecks` checks that the draws are independent and vary, and that they are not all exceptions. A
+check returns texts for the report, or raises MechanismError if the audit would be invalid.
+
+A block is a group of consecutive draws. A level is a bin of outputs. A tally is the (levels, 2)
+array of counts of draws by level and input. A rule guesses the input from the level of an output
+and is frozen before the draws that it counts. Its guesses are an array with one entry per level: 1
+guesses d1, -1 guesses d2, 0 abstains.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from dpaudit.sampling.chunks import Measure, ToLearn
 from dpaudit.targets.target import what_to_check
 from dpaudit.wording import counted
 
-# Number of blocks of the further draws that check a refutation.
+# Number of blocks in which further draws are made, to check a refutation.
 _FURTHER_BLOCKS = 32
-# Each call of `DrawChecks.learned_again` has 1/64 of the probability of a false warning: an audit
-# learns at most about 64 rules while it counts learning draws.
+# Largest number of rules that an audit usually learns while it counts learning draws.
+# `DrawChecks.learned_again` checks each rule, so each check gets 1/64 of the probability of a false
+# warning.
 _MOST_RULES = 64
 
 
@@ -48,16 +50,14 @@ class DrawChecks:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._spec = ledger, ledger.spec
         self._is_timed = ledger.spec.is_timed
-        # Probability that one check of this pair of inputs warns although the draws are
-        # independent.
+        # Probability of a false warning of one check of this pair of inputs.
         self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
         # Number of further draws that `doubted` has made.
         self._further = 0
 
     def failed(self) -> None:
-        """Raise MechanismError if all draws are exceptions, which shows nothing about privacy.
-
-        Also checks the inputs, as `inputs` does.
+        """Raise MechanismError if all draws are exceptions, which shows nothing about privacy. Also
+        check the inputs by calling `inputs`.
         """
         ledger, failures = self._ledger, self._ledger.failures
         is_enough = ledger.spent >= min(FEW_DRAWS, ledger.plan.freeze_at)
@@ -124,7 +124,8 @@ class DrawChecks:
     def counted(self, selection: SelectionDraws, rule: Portfolio) -> list[str]:
         """Return warnings about the independence of the draws that the frozen rule has counted.
 
-        selection: draws in the sample buffer.
+        selection: draws in the sample buffer; the counted draws must not repeat them.
+        rule: the frozen rule.
         """
         independence.check_heads(selection, self._ledger.heads)
         if self._is_timed:

@@ -37,8 +37,8 @@ from dpaudit.sampling.executors import Drawer
 from dpaudit.stats.betting import Beliefs
 from dpaudit.wording import counted
 
-# Numbers of the stages of one pair. The numbers of the pair, the stage and the chunk of draws
-# together select a random stream.
+# Indices of the stages of one pair. Each chunk of draws has its own random stream, which is
+# selected by the indices of the pair, the stage and the chunk.
 LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING = range(8)
 _STREAMS = {"learning": COUNTING, "certification": CERTIFYING, "confirmation": CONFIRMING}
 
@@ -46,11 +46,11 @@ _STREAMS = {"learning": COUNTING, "certification": CERTIFYING, "confirmation": C
 class Ledger:
     """The draws and bets of one pair, block by block, from which the certificate is computed.
 
-    spec, number, plan: the audit, the number of the pair in it, and the schedule of the pair.
+    spec, number, plan: the audit, the index of the pair in it, and the schedule of the pair.
     drawer: called with chunks (requests, each for one block of draws); yields a result per chunk.
-    point: inequality (ε, δ) of the claim that is bet against.
+    point: the point (ε, δ) of the claim that is bet against.
     wealth: the bettors' wealth.
-    needed: wealth that refutes the claim.
+    needed: the wealth at which the claim is refuted.
     rounds: the bettors' beliefs, in the order of their use.
     blocks: the tally of each block so far.
     heads: the first draws of each counted block, to find blocks that repeat earlier draws.
@@ -79,7 +79,9 @@ class Ledger:
         self.refuted_after: int | None = None
 
     def settle(self, point: ProfilePoint) -> None:
-        """Set the point (ε, δ) to bet against. Allowed only before the first bet."""
+        """Set the point (ε, δ) to bet against, and begin with fresh wealth. This is allowed only
+        before the first bet.
+        """
         self.point = point
         share = EARLY_BETTING_SHARE if self.ends_by_bets else BETTING_SHARE
         limits = dict(self.spec.tested.divergences())
@@ -95,12 +97,14 @@ class Ledger:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a bet has refuted the claim and the run may end, or go on with a confirmation."""
+        """Whether a bet has refuted the claim and the run may end now, after a confirmation if one
+        is needed.
+        """
         return self.refuted_after is not None and self._can_confirm(0)
 
     @property
     def left(self) -> int | None:
-        """Number of draws still to be made; None if unknown."""
+        """Number of draws still to be made; None if the budget is not known yet."""
         if self.may_stop and self.ends_by_bets:
             return 0
         if self.may_stop:
@@ -121,9 +125,12 @@ class Ledger:
         self.wealth.believe(beliefs)
 
     def begin_witnesses(self, learned: Learned, selection: SelectionDraws) -> None:
-        """Let further witnesses bet against the divergence, if the claim bounds one and it is time.
+        """Begin new bets against the divergence, by further witnesses (functions of the output that
+        bet). Do nothing if the claim bounds no divergence, is already refuted, or if new witnesses
+        are not due.
 
-        learned: rules from all draws so far.  selection: the draws in the sample buffer.
+        learned: rules from all draws so far.
+        selection: the draws in the sample buffer.
         """
         bets = self.divergences
         if bets is None or self.refuted_after is not None or not bets.is_due(self.spent):
@@ -133,10 +140,9 @@ class Ledger:
             bets.begin(learned.portfolio.level, expected, self.spent)
 
     def looks_to_refutation(self, looks: Sequence[Tally]) -> int:
-        """Return the number of tallies up to and including the first tally that ends the run.
-
-        A tally ends the run if the bets on it refute the claim and the budget has room for a
-        confirmation. Returns `len(looks)` if no tally ends the run.
+        """Return the number of tallies up to and including the tally that ends the run;
+        `len(looks)` if no tally ends it. A tally ends the run if the bets on it refute the claim
+        and the budget has room for a confirmation.
 
         looks: tallies of consecutive parts of a block of draws.
         """
@@ -149,11 +155,13 @@ class Ledger:
     def count(
         self, stage: Stage, sizes: Iterable[int], measure: Measure, first: int = 0
     ) -> Iterator[Counted]:
-        """Draw, count, record and yield blocks; bet on each block, except in a confirmation.
+        """Draw, count, record and yield blocks. Bet on each block, except in a confirmation. End
+        early if a bet refutes the claim and the budget has room for a confirmation.
 
-        Ends early if a bet refutes the claim and the budget has room for a confirmation.
-
-        sizes: number of draws of each block.  first: number of the first block in its stream.
+        stage: the stage of the draws, such as "learning".
+        sizes: number of draws of each block.
+        measure: the rules that count the draws.
+        first: index of the first block in its random stream.
         """
         is_bet_on = stage != "confirmation"
         if is_bet_on and self.divergences is not None:
@@ -188,14 +196,17 @@ class Ledger:
         self._notify(self)
 
     def _can_confirm(self, coming: int) -> bool:
-        """Return whether the budget has room for a confirmation after `coming` more draws."""
+        """Return whether a refutation after `coming` more draws could end the run: the user did not
+        ask for the full budget (`full`), and the budget has room for a confirmation, if one is
+        needed.
+        """
         room = self.plan.budget - self.spent - coming
         if self.ends_by_bets:
             return not self.spec.sampling.full
         return not self.spec.sampling.full and room >= self.plan.limits.confirming
 
 
-# Maximum number of draws with rare outputs that are kept in memory.
+# Largest number of draws with rare outputs that are kept in memory.
 MOST_KEPT = 16_384
 
 
@@ -210,7 +221,9 @@ class RareStore:
     """
 
     def __init__(self, rare_filter: RareFilter, selection: SelectionDraws) -> None:
-        """Select the rare draws of the sample buffer, `selection`."""
+        """Begin with the draws in the sample buffer, `selection`: keep those that `rare_filter`
+        selects.
+        """
         self.rare_filter = rare_filter
         rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
         self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
@@ -228,7 +241,7 @@ class RareStore:
 
     @property
     def seen(self) -> list[SelectionDraws]:
-        """The rare draws, and one draw of each output that was evicted."""
+        """The rare draws that are kept, and one example draw of each output that was evicted."""
         return [part for part in (self.kept, *self._evicted) if part.size]
 
     @property
@@ -236,9 +249,11 @@ class RareStore:
         return sum(part.size for part in self._parts)
 
     def add(self, rare: Rare) -> None:
-        """Add all rare draws of a further block, or no draw of the block if memory is full.
+        """Add all rare draws of a further block or, if memory is full, none of them. If only some
+        were added, the frequencies of rare outputs would be unknown.
 
-        If only some of these draws were added, the frequencies of rare outputs would be unknown.
+        rare: the rare draws of the block, and the number of rare draws that the worker did not
+            keep.
         """
         self._is_full = self._is_full or self.size + rare.kept.size > MOST_KEPT
         self._lost_draws += rare.lost
@@ -266,7 +281,8 @@ class RareStore:
             rare_filter, _ = self.rare_filter.narrowed(kept.outcomes, frequency, spared)
             return int(np.count_nonzero(rare_filter.is_rare(kept.outcomes)))
 
-        # Numbers of draws above which an output counts as frequent and is evicted.
+        # Candidates for the limit above which an output counts as frequent and is evicted, in
+        # draws.
         limits = range(OFTEN, MOST_KEPT // 2)
         place = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
         limit = limits[max(0, place - 1)]
@@ -284,7 +300,9 @@ class RareStore:
         return size + expected <= MOST_KEPT
 
     def dropped(self) -> list[str]:
-        """Return remarks on rare draws that were evicted, or that did not fit in memory."""
+        """Return remarks for the report on rare draws that are not in memory: draws that were
+        evicted, and draws that did not fit.
+        """
         remarks = []
         if self._evicted_draws:
             rare = counted(self._evicted_draws, "rare output")
@@ -304,23 +322,28 @@ class Counts:
 
     def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
         """Begin with the sample buffer `selection`, and the rules `learned` from it."""
-        # If there is a rule that guesses on rare outputs, later draws need the filter of that rule.
+        # If the rules include a rare rule, its own filter must select the rare draws among later
+        # draws.
         rare_filter = learned.rare_filter or RareFilter.of(selection)
         self._candidates: Sequence[Counting] = learned.leading
         self.selection = selection
         self.rare = RareStore(rare_filter, selection)
-        # Made from the sample buffer only, which already contains every output that is frequent and
-        # that only one input gives.
+        # This table is made from the sample buffer alone: every frequent output that only one input
+        # gives is already in it.
         self._frequent = RareTable.frequent(selection, rare_filter)
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
         """The counters of the leading candidates (orders of outputs). A counter maps an output to a
-        cell (group of outputs), by which draws are counted."""
+        cell (group of outputs), and counts draws by cell.
+        """
         return tuple(candidate.counter for candidate in self._candidates)
 
     def add(self, tallies: Sequence[Tally]) -> None:
-        """Add a block of draws. tallies: the counts of the block by each of `counters`."""
+        """Add the counts of a block of draws to the candidates.
+
+        tallies: the counts of the block by each counter in `counters`.
+        """
         self._candidates = [
             candidate.add(tally.counts)
             for candidate, tally in zip(self._candidates, tallies, strict=True)
@@ -345,8 +368,8 @@ class Counts:
         if self.rare.has_room(coming):
             return
         table = self._table()
-        # With `spent` in place of the remaining budget, which may depend on the clock: eviction
-        # must be reproducible.
+        # `spent` replaces the remaining budget, which may depend on the clock. Eviction must be
+        # reproducible.
         objective = replace(objective, coming=spent)
         spared = learning.columns_worth_counting(
             table.by_column(), table, self._candidates, objective
@@ -386,10 +409,10 @@ def learn_by_counting(
     objective: Callable[[], Objective],
     check: Callable[[Sequence[Tally], Portfolio], None],
 ) -> Learned:
-    """Count draws, bet on them and refit at times, until the rules are to be frozen.
+    """Count draws, bet on them, and refit the rules from time to time. Return the rules to freeze.
 
-    Returns the rules to freeze.
-
+    ledger: records draws and bets.
+    counts: the counts of learning draws so far.
     learned: rules learned from the sample buffer.
     objective: called without arguments; returns the predicted bound by which rules would be chosen
         if they were frozen now.
@@ -423,7 +446,7 @@ def learn_by_counting(
         is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
         if is_due and not is_last:
             is_last = is_enough(candidates, ledger.spent, plan, now)
-        # With a time limit, the new plan may have a smaller budget and so an earlier freeze.
+        # With a time limit, a new plan may have a smaller budget, and so an earlier time to freeze.
         until = next_until if is_due else min(until, next_until)
         learned = learning.learn_again(candidates, now, tables, to_bet=not is_last)
         if is_last:

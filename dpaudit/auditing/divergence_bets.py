@@ -1,9 +1,10 @@
 """Bets against a Rényi or zCDP claim while draws are made (docs/method.md §6).
 
-A witness is a bounded function of the level of an output, with stakes; it is fixed before the draws
-that it bets on. Its wealth is the infimum, over the means that the claim allows, of the product of
-two wealths (`stats.witness.log_wealth`). Each witness begins with fresh wealth and a fixed share of
-the stake, and bets on all later draws. The shares are mixed after each infimum, never before.
+A witness is a bounded function of the level (bin) of an output, with stakes; it is fixed before the
+draws that it bets on. Its wealth is the infimum, over the means that the claim allows, of the
+product of two wealths (`stats.witness.log_wealth`). Each witness begins with fresh wealth and a
+fixed share of the stake, and bets on all later draws. The wealths of the witnesses are averaged
+after each infimum, never before.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, LevelMap
 from dpaudit.stats.witness import Witness, most_telling_witness
 
-# Witnesses (functions of the output that bet) begin after this number of draws, and whenever the
-# number of draws has doubled.
+# The first witnesses (functions of the output that bet) begin after this number of draws. New ones
+# begin whenever the number of draws has doubled.
 _FIRST = 400
-# Each time, two witnesses begin: one with stakes for twice as many draws as have been made so far,
-# one with stakes for six times as many. Stakes for more draws are smaller.
+# Two witnesses begin at a time. Their stakes are chosen for this many times the draws made so far:
+# 2 for the first witness, 6 for the second. Stakes for more draws are smaller.
 _COMING = (2, 6)
-# Number of times at which witnesses begin. All witnesses have equal shares of the stake.
+# Number of times at which new witnesses begin. All witnesses have equal shares of the stake.
 _TIMES = 4
 
 
 @dataclass(slots=True, eq=False)
 class _Bet:
-    """A witness that bets.
+    """A witness (function of the output that bets), with the draws that it has bet on.
 
-    level: the map from outputs to levels (bins).  witness: the function of the level, with its
-        stakes.
+    level: the map from outputs to levels (bins).
+    witness: the function of the level, with its stakes.
     counts: (levels, 2), number of draws that it has bet on, by level and input.
     """
 
@@ -45,9 +46,9 @@ class _Bet:
 
 
 class DivergenceBets:
-    """The bets of all witnesses against one claim.
+    """The bets of all witnesses (functions of the output that bet) against one claim.
 
-    limits: largest divergence that the claim allows, in nats, by order.
+    limits: maps each Rényi order to the largest divergence that the claim allows, in nats.
     alpha: error probability of these bets.
     """
 
@@ -58,12 +59,15 @@ class DivergenceBets:
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """The maps from outputs to levels (bins) by which the next draws have to be counted, one
-        for each witness."""
+        """For each witness that bets, the map from outputs to levels (bins) by which the next draws
+        have to be counted.
+        """
         return tuple(bet.level for bet in self._bets)
 
     def is_due(self, spent: int) -> bool:
-        """Return whether further witnesses may begin after `spent` draws."""
+        """Return whether new witnesses (functions of the output that bet) may begin after `spent`
+        draws.
+        """
         return self._times < _TIMES and spent >= self._next
 
     def begin(self, level: LevelMap, expected: FloatArray, spent: int) -> None:
@@ -82,12 +86,15 @@ class DivergenceBets:
                 self._bets.append(_Bet(level, witness, counts))
 
     def record(self, tallies: Sequence[Tally]) -> None:
-        """Bet on draws. tallies: their counts by the map from outputs to levels of each witness."""
+        """Bet on draws that were counted elsewhere.
+
+        tallies: for each witness, the counts of the draws by its map from outputs to levels.
+        """
         for bet, tally in zip(self._bets, tallies, strict=True):
             bet.counts = bet.counts + tally.counts
 
     def record_draws(self, draws: SelectionDraws) -> None:
-        """Bet on draws. The draws may be learned from afterwards."""
+        """Bet on draws that are in memory, before anything is learned from them."""
         self.record(
             [
                 Tally(by_arm(bet.level(draws.outcomes), bet.level.levels, draws.is_d1))

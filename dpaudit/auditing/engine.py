@@ -79,7 +79,7 @@ from dpaudit.targets.target import (
 from dpaudit.version import __version__
 from dpaudit.wording import KERNELS, UNSEEDED, counted
 
-# A search that tried fewer pairs than this number has a warning.
+# A search that tried fewer pairs than this number leads to a warning.
 _FEW_PAIRS = 20
 
 _TIMED = (
@@ -154,10 +154,9 @@ def check_mechanism(spec: AuditSpec) -> None:
 
 
 def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
-    """Return the versions on which a result depends, as {package: version}.
-
-    An entry PYTHONHASHSEED is added if the user chose a hash seed, and scikit-learn is included if
-    the attacks of the certificates include trees.
+    """Return the versions of packages on which a result depends, as {package: version}. An entry
+    PYTHONHASHSEED is added if the user chose a hash seed. scikit-learn is included if an attack of
+    the certificates used trees.
     """
     import scipy
 
@@ -172,7 +171,8 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     seed = hash_seed()
     if seed not in (None, USUAL):
         names[VARIABLE] = seed
-    # `tried` also lists trees that the last fit skipped: an earlier fit may have used them.
+    # An attack with trees that was skipped in the last fit is in the list, too: an earlier fit may
+    # have used it.
     if any(tried.attack == NAME for one in certificates for tried in one.attacks):
         with suppress(metadata.PackageNotFoundError):
             names["scikit-learn"] = metadata.version("scikit-learn")
@@ -188,9 +188,8 @@ def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
 
 
 def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
-    """Return the result, with a trace of the pair that refutes the claim if there is such a pair.
-
-    A trace names the source lines of the mechanism that leak (docs/method.md §14).
+    """Return the result. If a pair refutes the claim, add a trace of this pair, which names the
+    source lines of the mechanism that leak (docs/method.md §14).
     """
     refuting = result.decisive if result.verdict is Verdict.VIOLATION else None
     numbers = [n for n, one in enumerate(result.certificates) if one is refuting]
@@ -256,8 +255,8 @@ def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
 def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
     """Return a function that makes a sampler in this process or in a worker process.
 
-    The function refers to no other part of the audit. A worker that unpickles the function
-    therefore imports only the modules of the sampler, about half of the modules of an audit.
+    The function refers to no other part of the audit. A worker that unpickles it therefore imports
+    only the modules of the sampler, which are about half of the modules of an audit.
     """
     return partial(
         Sampler,
@@ -267,7 +266,8 @@ def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
         fail_on_error=spec.sampling.on_error == "fail",
         adversary=spec.claim.adversary,
         timing=spec.statistics.timing,
-        # Workers on other machines may have another hash seed, which changes the order of sets.
+        # True only if all workers share this process's hash seed: another hash seed changes the
+        # order of sets of texts.
         text_orders=spec.sampling.executor in LOCAL,
     )
 
@@ -287,19 +287,20 @@ class AuditRun:
         self._spec, self._journal = journal.spec, journal
         self._time = TimeLeft(journal, on_progress)
         self._certificates: list[Certificate] = []
-        # Notes about the executor, such as the reason why no other processes drew.
+        # Notes about the executor, such as the reason why only this process drew.
         self._notes: tuple[str, ...] = ()
         self._workers: int | None = None
         # Index of the pair of inputs that is audited now.
         self._number = 0
         self._make = _sampler_maker(self._spec)
         self._users_attacks: tuple[Scorer, ...] = ()
-        # The option `stop_early`, given by the user or chosen by the speed of the mechanism (None:
-        # not chosen yet); and whether the speed chose it, so that a rerun might choose otherwise.
+        # `_stop_early`: the option, given by the user or chosen by the speed of the mechanism; None
+        # before it is chosen. `_is_by_clock`: whether the speed chose it, so that a rerun might
+        # choose otherwise.
         self._stop_early: StopEarly | None = None
         self._is_by_clock = False
-        # New processes of this audit. Not used where a command or test run shares new processes
-        # between all of its audits.
+        # The new processes of this audit. They are not used where a command or test run has new
+        # processes that all of its audits share.
         self._processes = new_processes.NewProcesses()
 
     def run(self) -> AuditResult:
@@ -324,7 +325,8 @@ class AuditRun:
             underpowered=None if allowed else why,
             resumed=journal.resumed,
             workers=self._workers,
-            # A note, since a warning would fail a strict audit that is allowed to be underpowered.
+            # The message is a note if the audit is strict and may be underpowered: a warning would
+            # fail it.
             notes=(*self._notes, *(allowed if spec.requirements.strict else ())),
         )
 
@@ -335,8 +337,9 @@ class AuditRun:
         return Exact(exact_certificates(self._spec))
 
     def _with_choice(self) -> AuditSpec:
-        """Return the audit; if the speed of the mechanism chose `stop_early`, the choice is an
-        option of its request and command, so that a rerun makes the same choice."""
+        """Return the audit with the choice of `stop_early` written into its request and command, if
+        the speed of the mechanism made this choice. A rerun then makes the same choice.
+        """
         spec, origin, chosen = self._spec, self._spec.origin, self._stop_early
         if not self._is_by_clock:
             return spec
@@ -396,7 +399,8 @@ class AuditRun:
         spec, number, journal = self._spec, self._number, self._journal
         drawer = journal.recording(self._pool, lambda: self._pool.is_here)
         single_draws = self._sampler.mechanism.interleaved
-        # The process that draws makes the first calls, too: a mechanism may end its process.
+        # The first calls are made in the process that draws: a mechanism may end the process that
+        # calls it.
         (first,) = drawer([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
         if single_draws and spec.sampling.executor in LOCAL and spec.sampling.time is not None:
             self._time.check(self._most_workers() / max(first.seconds, 1e-9), -PROBE_CALLS)
@@ -430,7 +434,8 @@ class AuditRun:
         return replace(certificate, reproducible=probe.reproducible)
 
     def _ends_by_bets(self, seconds: float) -> bool:
-        """Return whether bets alone end the audit after a refutation; decided by the first pair.
+        """Return whether a refutation by bets ends the audit without a confirmation. The first pair
+        decides, for all pairs.
 
         seconds: duration of a draw, if each call makes one draw; else 0.
         """
@@ -440,8 +445,8 @@ class AuditRun:
         if self._stop_early is None:
             by_clock: StopEarly = "bets" if seconds > SLOW_DRAW else "confirmed"
             self._stop_early = asked or by_clock
-            # A draw that takes less than a fifth of `SLOW_DRAW` is fast in every rerun, so the
-            # choice need not be recorded.
+            # A mechanism whose draw takes less than a fifth of `SLOW_DRAW` counts as fast in every
+            # rerun, so its choice need not be recorded.
             self._is_by_clock = asked is None and seconds > SLOW_DRAW / 5
         return self._stop_early == "bets"
 
@@ -461,7 +466,7 @@ class AuditRun:
         is_compared = redrawn is not None and redrawn.processes > 0
         texts += [_DIFFERED] if is_doubted and self._pool.differed and not is_compared else []
         doubts, redrawing_notes = redrawing_remarks(redrawn)
-        # Inputs that a search made have the type that the user asked for.
+        # Inputs that a search made are left out: they have the type that the user asked for.
         doubtful = [] if spec.search is not None else doubtful_inputs(pair, certificate)
         unseeded = [] if is_reproducible or names else [UNSEEDED]
         unseeded += [KERNELS] if not is_reproducible and torch_use.is_loaded() else []
@@ -473,12 +478,12 @@ class AuditRun:
         )
 
     def _compared(self, seconds: float, refutation: Refutation) -> Redrawn | None:
-        """Compare a refutation with draws of new processes, and return a record of the comparison.
+        """Draw again in new processes, compare these draws with the draws that refuted the claim,
+        and return a record. Return None if no comparison is asked for. Raise MechanismError if new
+        processes draw from other distributions.
 
-        Returns None if no comparison is asked for. Raises MechanismError if new processes draw from
-        other distributions.
-
-        seconds: duration of one draw.  refutation: the draws that refuted the claim.
+        seconds: duration of one draw.
+        refutation: the draws that refuted the claim.
         """
         processes = new_processes.current() or self._processes
         targets = single_targets(self._spec.target)
@@ -490,7 +495,7 @@ class AuditRun:
         return redrawing.recorded(self._journal, refutation)
 
     def _most_workers(self) -> int:
-        """Return the largest number of processes that may draw in the course of the audit."""
+        """Return the largest number of processes that may draw at any time of the audit."""
         spec = self._spec
         is_short = spec.sampling.executor is None and (spec.sampling.time or 0.0) <= WORTHWHILE
         if spec.sampling.workers == "auto" and (spec.statistics.timing or is_short):

@@ -55,8 +55,8 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
     """
     p = {place: of_d1 for place, (_, of_d1, _) in enumerate(table)}
     q = {place: of_d2 for place, (_, _, of_d2) in enumerate(table)}
-    # A claim that is a curve has several points (ε, δ). Take the point at which the exact δ exceeds
-    # the claimed δ most.
+    # A claim that is a curve has several points (ε, δ). The certificate is about the point at which
+    # the exact δ exceeds the claimed δ by the largest amount.
     point = max(claim.points(), key=lambda point: exact.delta(p, q, point.epsilon) - point.delta)
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)
@@ -78,9 +78,8 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
 
 
 def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
-    """Return a function from a list of outputs to the adversary's guess for each output.
-
-    Returns None for a claim without an adversary.
+    """Return a function from a list of outputs to the list of the adversary's guesses; None for a
+    claim without an adversary.
     """
     claim = spec.tested
     if claim.adversary is None and claim.limits_adversaries:

@@ -31,7 +31,9 @@ def without_levels(draws: SelectionDraws) -> Tally:
 
 
 def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
-    """Return the points (ε, δ) of a claim that is a curve; () for a claim with one point."""
+    """Return all points (ε, δ) of a claim that is a curve; an empty tuple for a claim with a single
+    point.
+    """
     points = tuple(claim.points())
     return points if len(points) > 1 else ()
 
@@ -39,8 +41,9 @@ def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
 def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...]:
     """Return the rules of a portfolio in the form that the exact test takes.
 
-    is_one: whether to return the main rule only, with the whole error probability. True for the
-        probabilistic definition, which tests single outputs in place of rules.
+    portfolio: the rules.
+    is_one: whether to return the main rule alone, with the whole error probability. True for the
+        probabilistic definition of DP, which tests single outputs instead of rules.
     """
     rules = [
         FrozenRule(
@@ -59,13 +62,16 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
 def limited_divergence(
     claim: PrivacyClaim, learned: Learned, selection: SelectionDraws, coming: int, alpha: float
 ) -> tuple[Witness, float] | None:
-    """Return the witness of a Rényi divergence, and the largest divergence that the claim allows.
-
-    A witness is a bounded function g of the level, with an order and a direction, that bounds the
-    divergence from below (docs/method.md §6). Returns None if the claim limits no divergence, or if
+    """Return (witness, limit): the witness that is expected to show the largest excess of a Rényi
+    divergence, and the largest divergence that the claim allows at its order. A witness is a
+    bounded function g of the level (bin of outputs), with an order and a direction, that bounds the
+    divergence from below (docs/method.md §6). Return None if the claim limits no divergence, or if
     no witness is expected to show a divergence above the limit.
 
-    selection: the learning draws.  coming: number of draws to certify with.
+    claim: the claim to test.
+    learned: the rules, with expected draws by level.
+    selection: the learning draws.
+    coming: number of draws to certify with.
     alpha: error probability of the exact tests; the test of the witness takes half of it.
     """
     limits = dict(claim.divergences())
@@ -79,12 +85,12 @@ def limited_divergence(
 def single_outputs(
     claim: PrivacyClaim, selection: SelectionDraws, point: ProfilePoint
 ) -> SingleOutputs | None:
-    """Return the single outputs to test for the probabilistic definition.
+    """Return the single outputs to test for the probabilistic definition of DP. Return None for any
+    other definition, and if outputs do not repeat, so that single outputs cannot be counted.
 
-    Returns None for any other definition, and if outputs do not repeat, so that single outputs
-    cannot be counted.
-
-    selection: the learning draws.  point: the inequality (ε, δ) that is tested.
+    claim: the claim to test.
+    selection: the learning draws.
+    point: the point (ε, δ) that is tested.
     """
     if not (claim.counts_single_outputs and has_atoms(selection)):
         return None
@@ -92,19 +98,25 @@ def single_outputs(
 
 
 def not_counted(claim: PrivacyClaim, singles: SingleOutputs | None) -> list[str]:
-    """Return a warning if the claim is about single outputs but none can be counted."""
+    """Return a warning if the claim is about single outputs but no single output can be counted;
+    else an empty list.
+    """
     return [_CONTINUOUS] if claim.counts_single_outputs and singles is None else []
 
 
 def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
-    """Return the claim's note about integer outputs; empty without a note or without integers."""
+    """Return the claim's note about outputs that are integers, as a tuple; an empty tuple if the
+    claim has no such note, or if outputs are not integers.
+    """
     note = claim.note_for_integers()
     return (note,) if note is not None and has_integers(outcomes) else ()
 
 
 def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
-    """Return a remark that low-order bits of floats are ignored; empty without such floats.
+    """Return a remark that low-order bits of floats were not searched; an empty list if no output
+    has a fraction.
 
+    outcomes: the outputs.
     remedy: name of the option, or the command, that searches low-order bits.
     """
     return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []

@@ -52,7 +52,8 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
         remedy = " probability; give less confidence"
         raise UsageError(Name("confidence"), why, remedy, code="option-invalid")
     family = Family(name, size, all_of_them, 1 - own)
-    # Before any draw: a signal that interrupts the import leaves statsmodels half loaded.
+    # Imported before any draw: a signal that interrupts the import would leave statsmodels half
+    # loaded.
     _multipletests()
     return [spec if spec.statistics.exact else _shared(spec, own, family) for spec in specs]
 
@@ -79,10 +80,9 @@ def is_open(result: AuditResult) -> bool:
 
 
 def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return the results with the levels of Holm's procedure, when all audits have ended.
-
-    The level of an audit is the largest p-value that refutes its claim. Audits of a family that
-    are not in `results` count as not refuted.
+    """Return the results of families of audits after Holm's procedure, when all audits have ended.
+    The procedure sets the level of each audit: the largest p-value that refutes its claim. Audits
+    of a family that are missing in `results` count as not refuted.
     """
     final = list(results)
     members: dict[str, list[tuple[int, Family]]] = {}
@@ -99,7 +99,8 @@ def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float, size: int) -> list[float]:
-    """Return, for each p-value, the largest value of that p-value which Holm's procedure rejects.
+    """Return, for each p-value, the level of Holm's procedure: the largest value of this p-value at
+    which its hypothesis is rejected.
 
     alpha: upper limit for the probability that any true hypothesis is rejected.
     size: number of all hypotheses, at least the number of p-values. A hypothesis without a p-value
@@ -119,7 +120,9 @@ def holm_levels(p_values: Sequence[float], alpha: float, size: int) -> list[floa
 
 
 def _multipletests() -> Callable[..., Any]:
-    """Import the procedure from statsmodels, which takes about as long as a short audit."""
+    """Return the function `multipletests` of statsmodels. It is imported here, at first use, since
+    the import takes about as long as a short audit.
+    """
     from statsmodels.stats.multitest import multipletests
 
     return multipletests  # type: ignore[no-any-return]
@@ -142,8 +145,8 @@ def _p_value(result: AuditResult) -> float:
 
 def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
     alone = 1 - result.confidence
-    # A claim that is refuted at its share keeps the share as its level, since its bounds are valid
-    # at that level.
+    # A claim that is refuted at its own share of the error probability keeps this share as its
+    # level: its bounds are valid at that level.
     own = replace(family, level=alone if result.is_refuted_alone else max(alone, level))
     now = replace(result, family=own)
     return replace(now, underpowered=None) if now.verdict is Verdict.VIOLATION else now

@@ -54,16 +54,19 @@ Plain = TypeVar("Plain")
 # Packages, in addition to dpaudit, whose version may change the numbers of a result.
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
-# Keys of records that are not results of a chunk. In this order: the first record of the file; the
-# first record of each process; the record written before a chunk is drawn; and the record that a
-# process writes when it ends without being killed.
+# Keys of records that are not results of a chunk:
+# _HEADER: the first record of the file.
+# _SESSION: the first record of each process.
+# _BEGUN: written before a chunk is drawn.
+# _CLOSED: written when a process ends without being killed.
 _HEADER, _SESSION, _BEGUN, _CLOSED = "journal", "session", "begun", "closed"
 _MARKS = {_HEADER, _SESSION, _BEGUN, _CLOSED}
 # Key of the last record of an audit whose pairs have all ended.
 _END = "end"
-# Key in the header. Its value: whether the file already existed, but with no complete first record.
+# Key in the header. Its value says whether the file already existed, but without a complete first
+# record.
 _RESTARTED = "restarted"
-# A chunk is not drawn again after this number of processes have ended while drawing the chunk.
+# If this number of processes ended while drawing the same chunk, the chunk is not drawn again.
 _MOST_DEATHS = 3
 
 _NEW_DRAWS = (
@@ -106,9 +109,8 @@ class Journal:
         return time.perf_counter() - self._start
 
     def clock(self) -> float:
-        """Return and record `now()`, for a decision of the audit.
-
-        A run that continues the journal gets the recorded times, and so makes the same decisions.
+        """Return `now()` for a decision of the audit, and record it. A run that continues the
+        journal gets the recorded times instead, and so makes the same decisions.
         """
         return self.now()
 
@@ -121,9 +123,9 @@ class Journal:
         return drawer
 
     def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
-        """Return the value that the journal has under `name`, or call `make` and record its value.
-
-        Returns None if the next record of the journal has another name.
+        """Return the value that the journal has under `name`. If the journal has no further
+        records, call `make`, and record and return its value. Return None if the next record has
+        another name.
 
         make: called without arguments; returns a value that JSON can hold.
         """
@@ -149,7 +151,8 @@ class FileJournal(Journal):
         self._file, self._history, self._changed = file, history, changed
         self._past = (record for record in file.read() if not _MARKS & record.keys())
         self._elapsed = 0.0
-        # State of the bettors after the last block of draws; compared with the recorded state.
+        # A text with the state of the bettors after the last block of draws; it is compared with
+        # the recorded state.
         self._state = ""
         # Readings of the clock since the last record was written.
         self._times_given: list[float] = []
@@ -207,7 +210,8 @@ class FileJournal(Journal):
         return value
 
     def note(self, ledger: Ledger) -> None:
-        # Texts are equal if all bits are equal.
+        # The arrays are written as hexadecimal text, so that texts are equal only if all bits are
+        # equal.
         numbers = (ledger.spent, ledger.plan.budget, len(ledger.rounds), ledger.largest_wealth)
         gains = ledger.wealth.gains.tobytes().hex()
         self._state = f"{numbers} {_exact(ledger.point)} {gains}"
@@ -221,7 +225,9 @@ class FileJournal(Journal):
             self._check(self._next)
 
     def close(self) -> None:
-        """Record that this process ends normally, and was not killed while it drew a chunk."""
+        """Record that this process ends normally. Without this record, a process counts as killed
+        while it drew a chunk.
+        """
         self._file.append({_CLOSED: True})
 
     def _draw(
@@ -252,7 +258,8 @@ class FileJournal(Journal):
 
     def _drawn_before(self, record: Record, chunk: Chunk[Any]) -> Drawn:
         for key, value in _named(chunk).items():
-            # The size of a timed chunk depends on how many chunks were requested in advance.
+            # The size of a chunk that measures speed is not compared: it depends on how many chunks
+            # were requested in advance.
             is_free = key == "size" and isinstance(chunk, ToTime)
             if not is_free and record.get(key) != value:
                 raise self._disagreement()
@@ -260,32 +267,35 @@ class FileJournal(Journal):
         return self._checked(drawn)
 
     def _checked(self, drawn: Drawn) -> Drawn:
-        """Return `drawn` itself; if it is a probe, note whether equal seeds gave equal outputs."""
+        """Return `drawn` itself. If it is a probe, also note whether equal seeds gave equal
+        outputs.
+        """
         if isinstance(drawn, Probe):
             self._is_reproducible &= drawn.reproducible
         return drawn
 
     def _keep(self, record: Record) -> None:
-        """Write a record, with the present state of the bettors and the latest clock readings.
-
-        The latest clock readings are the readings since the previous record.
+        """Write a record to the file. The present state of the bettors and the clock readings since
+        the previous record are added to it.
         """
         since = {"clock": self._times_given, "state": self._state}
         self._file.append({**record, "at": self.now(), **since})
         self._times_given = []
 
     def _replayed(self, record: Record) -> Record:
-        """Check a record, go to the next record, and return the record that was checked."""
+        """Check a record against the state of the audit, read the next record, and return the
+        checked record.
+        """
         self._check(record)
         self._step()
         return record
 
     def _check(self, record: Record) -> None:
-        """Raise JournalError if the state of the audit differs from the recorded state.
-
-        The state is the number of clock readings since the last record, and the bettors' state.
+        """Raise JournalError if the state of the audit differs from the recorded state: the
+        bettors' state, or the number of clock readings since the last record.
         """
-        # Without a time limit, readings of the clock decide nothing.
+        # The number of clock readings is compared only with a time limit; otherwise they decide
+        # nothing.
         is_unread = bool(self._times_due) and self.spec.sampling.time is not None
         if is_unread or record["state"] != self._state:
             raise self._disagreement()
@@ -361,7 +371,7 @@ class History:
             )
 
     def warnings(self, runs: int) -> list[str]:
-        """Return a warning if processes ended while drawing, else an empty list.
+        """Return a warning if processes were killed while drawing, else an empty list.
 
         runs: number of runs of the audit, including the present run.
         """
@@ -463,7 +473,8 @@ def _versions() -> dict[str, str]:
 
 
 def _changes(sessions: Sequence[Mapping[str, str]]) -> str:
-    """Describe the packages whose versions differ between sessions; "" if none.
+    """Return a description of the packages whose versions differ between processes, such as `numpy
+    1.26, then 2.0`; "" if none differs.
 
     sessions: {package: version} of each process, in order.
     """
@@ -479,9 +490,8 @@ def _exact(point: ProfilePoint | None) -> tuple[float, float] | None:
 
 
 def _named(chunk: Chunk[Any]) -> Record:
-    """Return the entries that identify a chunk in a record: {"chunk": key, "size": draws}.
-
-    For the first chunk of a stage that counts draws, {"event": digest of the rules} is added.
+    """Return the entries that identify a chunk in a record: {"chunk": key, "size": draws}. The
+    first chunk of a stage that counts draws also has {"event": digest of the rules}.
     """
     named: Record = {"chunk": list(chunk.key), "size": chunk.size}
     if isinstance(chunk, ToCount) and chunk.key[-1] == 0:

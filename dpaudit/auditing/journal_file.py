@@ -37,39 +37,46 @@ from dpaudit.version import __version__
 Folder = str | os.PathLike[str]
 
 _SUFFIX = ".journal"
-# Suffix of the file that holds the result of a search, in the folder of the journal.
+# Suffix of the file that holds the result of a search; it is in the folder of the journal.
 SEARCH_SUFFIX = ".search"
-# Version of the format, written in the first line of each file.
+# Version of the format of journals, written in the first line of each file. Files of other versions
+# are refused.
 FORMAT = 5
 
 # The content of a line: a JSON object.
 Record = dict[str, Any]
 
-# A whole line: checksum and JSON object.
+# Matches a whole line: checksum, space, JSON object, line break.
 _LINE = re.compile(rb"([0-9a-f]{8}) (\{.*\})\n")
-# The beginning of a line: checksum, space and brace.
+# Matches the beginning of a line: checksum, space and brace. It finds whole records after a damaged
+# line break.
 _START = re.compile(rb"[0-9a-f]{8} \{")
-# The first line of a journal, whole or cut off at any place by a power failure.
+# Matches the first line of a journal, whole or cut off at any place by a power failure. Any other
+# first line means that the file is no journal.
 _FIRST_LINE = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*\n?)?")
-# The first line in formats 1 to 4, in which a length of binary data follows the checksum.
+# Matches the first line in the formats 1 to 4, in which the length of binary data follows the
+# checksum.
 _OLDER_FORMAT = re.compile(rb'[0-9a-f]{8} [0-9]+ \{"journal":([0-9]+),')
 
-# Minimum time between two syncs, in seconds. A power failure loses at most the draws since the last
-# sync; the next run repeats these draws.
+# Least time between two syncs of the file to disk, in seconds. A power failure loses at most the
+# draws since the last sync; the next run makes these draws again.
 _SYNC_SECONDS = 0.5
 
-# Types of the results of chunks, and of parts of these results.
+# The types that results of chunks, and their parts, may have in a journal. `decoded` makes no other
+# type.
 _RESULTS = (Counted, Failures, FreshDraws, Head, Learning, Probe, Rare, Raised, SelectionDraws)
 _TYPES: dict[str, Any] = {kind.__name__: kind for kind in (*_RESULTS, AtomTally, RangeTally, Tally)}
 
 
 class JournalFile:
-    """The open file of a journal. Until `close`, no other process can open it for writing.
+    """The open file of a journal. Until `close`, no other process can open it for writing. Opening
+    removes an incomplete last record.
 
-    Opening the file removes an incomplete last record. Raises JournalError for a file that another
-    process has open, that cannot be written, that is damaged before its end, or that is no journal.
+    Raises JournalError for a file that another process has open, that cannot be written, that is
+    damaged before its end, or that is no journal.
 
-    path: path of the file.  existed: whether the file existed before, even if empty.
+    path: path of the file.
+    existed: whether the file existed before, even if empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,12 +92,13 @@ class JournalFile:
                 self._lock()
                 if _is_at(path, self._file):
                     break
-                # Another run removed the file before it was locked. Records in the open file would
-                # be lost, so open the path again.
+                # The file was removed by another run before it was locked. Records written to it
+                # would be lost, so the path is opened again.
                 opened.close()
             if not self.existed:
                 _sync_folder(path.parent)
-            # Open the file a second time: appending would move the position of the locked handle.
+            # The file is opened a second time for reading, since each write moves the position of
+            # the first handle.
             self._reader = opened.enter_context(path.open("rb"))
             self._end = _checked(path, self._reader)
             self._file.truncate(self._end)
@@ -111,9 +119,11 @@ class JournalFile:
             yield json.loads(text)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a record, and sync the file if the last sync is long enough ago.
+        """Write a record to the file. Sync the file if the last sync was long ago: at least 0.5 s,
+        and 100 times the duration of a sync.
 
-        The record survives a crash of this process, and after the next sync also a power failure.
+        The record survives a crash of this process at once, and a power failure after the next
+        sync.
         """
         text = _encoded_json(record)
         left = memoryview(b"%08x %b\n" % (zlib.crc32(text), text))
@@ -164,7 +174,7 @@ def unusable(path: Path, why: str, *parts: str, code: str) -> JournalError:
 
 @contextmanager
 def guarded(path: Path) -> Iterator[None]:
-    """Turn an OSError within the `with` block into a JournalError that names the file `path`."""
+    """Return a context that turns an OSError into a JournalError which names the file `path`."""
     try:
         yield
     except OSError as error:
@@ -183,7 +193,8 @@ def journal_path(folder: Folder, name: str) -> Path:
         if Path(folder).exists() and not Path(folder).is_dir():
             why = f"journal: {folder} is a file; name a folder, which need not exist"
             raise UsageError(why, code="option-invalid")
-    # 80 characters leave room for the digest in a file name.
+    # At most 80 characters of the name: file systems limit names to 255 bytes, and a digest
+    # follows.
     plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:80]
     if plain != name or not plain:
         digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
@@ -208,13 +219,16 @@ def _remove_unused(path: Path) -> bool:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # A process that has already opened the file gets the lock later, and sees the removal then.
+        # Another process may have the file open and be waiting for the lock. It sees the removal
+        # when it gets the lock.
         path.unlink(missing_ok=True)
     return True
 
 
 def _is_at(path: Path, file: FileIO) -> bool:
-    """Return whether `path` names the open `file`, and not a file that has replaced it."""
+    """Return whether `path` still leads to the open `file`, rather than to another file or to
+    none.
+    """
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:
@@ -240,7 +254,8 @@ def _checked(path: Path, file: BufferedReader) -> int:
     end, is_broken = 0, False
     for line in file:
         is_whole = not is_broken and _json(line) is not None
-        # If a line break is damaged, a line may hold a broken record and then a whole record.
+        # A damaged line break joins two lines, so a broken record may be followed by a whole record
+        # in the same line.
         if not is_whole and any(
             _json(line[start.start() :]) is not None
             for start in _START.finditer(line, 0 if is_broken else 1)
@@ -285,7 +300,9 @@ def _encoded_json(record: Mapping[str, Any]) -> bytes:
 
 
 def encoded(value: Any) -> Any:
-    """Return the result of a chunk (unit of sampling), or a part of a result, as JSON values."""
+    """Convert the result of a chunk (request for draws), or a part of it, to values that JSON can
+    hold, such as {"array": [dtype, shape, base64 text]}.
+    """
     match value:
         case float() if not math.isfinite(value):
             return {"float": str(float(value))}  # inf and nan would become null
@@ -306,7 +323,9 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """Return the value for which `encoded` returned `value`; lists become tuples."""
+    """Convert a JSON value that `encoded` returned back to the original value; lists become
+    tuples.
+    """
     if isinstance(value, list):
         return tuple(map(decoded, value))
     if not isinstance(value, dict):

@@ -38,8 +38,8 @@ from dpaudit.targets.target import (
 )
 from dpaudit.wording import counted, shown
 
-# Number of calls after the first exception that must all raise before a mechanism counts as
-# exhausted; and maximum number of calls between two readings of the clock.
+# A mechanism counts as exhausted only if this number of calls all raise after the first call that
+# raises. Also the largest number of calls between two readings of the clock.
 _FURTHER_CALLS = 100
 # Maximum time, in seconds, of the check whether a mechanism is exhausted.
 _EXHAUSTION_SECONDS = 2.0
@@ -58,9 +58,10 @@ class KeptState:
         self._before = kept_state(*sampler.mechanism.parts)
 
     def changed(self, number: int) -> list[str]:
-        """Return the names of the mechanism's variables that its calls have changed.
+        """Return the names of the mechanism's variables that calls have changed, such as
+        `mechanism.budget`.
 
-        number: index of the pair that is audited.
+        number: index of the pair of inputs that is audited.
         """
         if self._spec.journaling.resume and not runs_in_another_process(self._spec.target):
             self._make_few_calls(number)  # earlier, interrupted runs may have made all calls so far
@@ -68,7 +69,11 @@ class KeptState:
         return names + (["os.environ"] if self._sampler.changes_environment else [])
 
     def exhausted(self, number: int) -> str | None:
-        """Return an error message if calls use the mechanism up, else None."""
+        """Return an error message if the mechanism stops working after some number of calls (its
+        budget is used up, for example); else None.
+
+        number: index of the pair of inputs that is audited.
+        """
         pair, most = self._spec.pairs[number], self._spec.sampling.samples
         look = partial(exhausted, self._make, self._spec.target, pair, most)
         return self._journal.once(f"used up {number}", look)
@@ -76,10 +81,9 @@ class KeptState:
     def explained(
         self, error: MechanismError, number: int, *, has_failures: bool
     ) -> MechanismError | None:
-        """Return the error with a cause added if calls change the mechanism or use it up.
+        """Return `error` with a cause added if calls change the mechanism or use it up; else None.
 
-        Returns None otherwise.
-
+        number: index of the pair of inputs that is audited.
         has_failures: whether any draw was an exception.
         """
         if has_failures and (words := self.exhausted(number)):
@@ -87,7 +91,8 @@ class KeptState:
         spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)
         names = self.changed(number) if has_failures or is_dependent else []
         is_here = spec.sampling.executor in LOCAL and not runs_in_another_process(spec.target)
-        # workers may have made all calls so far, so this process calls the mechanism, too
+        # Workers may have made all calls so far. Calls in this process show whether calls change
+        # variables.
         if is_dependent and not names and is_here:
             self._make_few_calls(number)
             names = self.changed(number)
@@ -123,7 +128,7 @@ def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: 
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first three names, separated by commas; further names become an ellipsis."""
+    """Return the first three names, separated by commas. If there are more, an ellipsis follows."""
     return ", ".join([*names[:3], *(["…"] if len(names) > 3 else [])])
 
 
@@ -140,7 +145,8 @@ def exhausted(
     most: maximum number of calls before the first exception.
     """
     deadline = time.monotonic() + _EXHAUSTION_SECONDS
-    # Two trials with different seeds: random exceptions would begin after different calls.
+    # Two trials with different seeds: an exception at random would not come after the same number
+    # of calls in both.
     first, second = (_exhaustion(make, target, pair, most, deadline, seed) for seed in range(2))
     return None if first is None or second is None or first[0] != second[0] else first[1]
 
@@ -164,8 +170,8 @@ def _exhaustion(
     try:
         before = kept_state(*mechanism.parts)
         while time.monotonic() < deadline and len(raised) < most + _FURTHER_CALLS:
-            # Each step doubles the number of calls, so that a step of slow calls ends soon after
-            # the deadline.
+            # Each step doubles the number of calls, up to 100 more, so that slow calls pass the
+            # deadline by little.
             inputs = [pair.d1, pair.d2] * min(max(1, len(raised) // 2), _FURTHER_CALLS // 2)
             outputs = mechanism.sample_each(inputs, rng)
             raised += [output if isinstance(output, Raised) else None for output in outputs]

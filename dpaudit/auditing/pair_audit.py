@@ -67,7 +67,7 @@ from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
 
 _CountedStage = Literal["certification", "confirmation"]
-# Number of rules that are bet on, in addition to the rules for rare outputs.
+# Number of rules that bettors bet on, not counting rules for rare outputs.
 _RULES = 3
 
 
@@ -85,8 +85,8 @@ class PairAudit:
         ledger: the draws and bets of this pair; no draw has been made yet.
         users_attacks: the user's own attacks.
         compare: called with a refutation before it is final; compares it with draws of new
-            processes. Returns None if no comparison is asked for, and raises MechanismError if the
-            processes differ.
+            processes and returns a record. It returns None if no comparison is asked for, and
+            raises MechanismError if the processes differ.
         """
         spec = ledger.spec
         self._ledger, self._spec, self._plan = ledger, spec, ledger.plan
@@ -97,19 +97,19 @@ class PairAudit:
             repeated=spec.runs > 1,
         )
         self._users_attacks = users_attacks
-        # Whether the point (ε, δ) to bet against is fixed. A claim that is a curve has several
-        # points; the first fit chooses.
+        # Whether the point (ε, δ) to bet against is fixed. If the claim is a curve of points, the
+        # first fit chooses one.
         self._has_point = len(self._claim.points()) == 1
-        # Whether bettors reserve a part of their stake for rare outputs, which only many draws
-        # show. The shares of the stake have to be fixed before the first bet.
+        # Whether bettors keep a part of their stake for rare outputs, which appear only in many
+        # draws. This must be decided before the first bet.
         self._reserves = (
             spec.sampling.time is not None or self._plan.freeze_at > self._plan.buffer_until
         )
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
         self._learned_from = 0
-        # In a run that bets alone may end: rules whose events may illustrate a refutation, each
-        # with the number of draws after which it was chosen.
+        # For runs that bets alone may end: (number of draws, rule), where the rule was learned from
+        # this number of draws. Its event may illustrate a refutation.
         self._events: list[tuple[int, Portfolio]] = []
         self._warnings: list[str] = []
         self._range = (
@@ -149,8 +149,8 @@ class PairAudit:
                 stage, measure = "confirmation", self._with_strongest_rule(measure, total.tally)
         interval = self._interval(stage, total)
         if total is None or stage == "confirmation":
-            # A bet has refuted the claim. The rule was chosen on all draws so far, which is valid
-            # since the confirmation makes new draws.
+            # A bet has refuted the claim, and the confirmation makes new draws. So the rule may be
+            # chosen on all draws so far.
             total = self._count(stage, plan.confirming_sizes(ledger.spent), measure)
         evidence = self._evidence(stage, measure, total, limited)
         certificate = replace(self._certificate(evidence, learned), interval=interval)
@@ -164,8 +164,11 @@ class PairAudit:
     ) -> Certificate:
         """Return the certificate of a run that bets have ended.
 
-        portfolio: a single rule that was chosen before some of the draws; its event illustrates the
-            refutation.  tallies: counts of these draws by its levels, block by block.
+        learned: the latest rules.
+        portfolio: a single rule, chosen before some of the draws; its event illustrates the
+            refutation.
+        tallies: counts of the draws after this choice, by the levels (bins) of the rule, block by
+            block.
         """
         ledger, rule, guesses = self._ledger, portfolio.main, portfolio.guesses
         counts = sum(tallies, Tally.empty(portfolio.levels)).counts
@@ -190,8 +193,9 @@ class PairAudit:
         return self._doubted(certificate, self._measure(portfolio), guesses, tallies)
 
     def _event_since(self) -> tuple[Portfolio, list[Tally]]:
-        """Return a rule that was chosen after at most half of the draws in the buffer, and the
-        counts of the later draws by its levels, block by block."""
+        """Return (rule, tallies): a rule that was learned from at most half of the draws in the
+        buffer, and the counts of later draws by its levels (bins), block by block.
+        """
         selection = self._selection
         chosen = [one for one in self._events if 2 * one[0] <= selection.size] or self._events[:1]
         begin, portfolio = chosen[-1]
@@ -234,16 +238,16 @@ class PairAudit:
         return learn_by_counting(ledger, self._counts, learned, self._objective, check)
 
     def _fill_buffer(self, learned: Learned | None) -> Learned | None:
-        """Draw until the buffer is full or a bet refutes the claim; bet on every block.
+        """Draw until the buffer is full or a bet refutes the claim, and bet on every block. Return
+        the rules that were learned last; None if none were learned.
 
-        learned: rules from earlier draws; None before any fit.  Returns the last rules that were
-        learned, or None.
+        learned: rules from earlier draws; None before any fit.
         """
         ledger, plan = self._ledger, self._plan
         sizes = enumerate(plan.learning_sizes(ledger.spent), len(ledger.blocks))
         chunks = (ToLearn((ledger.number, LEARNING, place), size) for place, size in sizes)
         # With a time limit, the budget and the size of the buffer are not known yet. Rules are then
-        # refitted as often as in a run without --full, which ends with a refutation.
+        # refitted as often as without the option `full`.
         full = self._spec.sampling.full and self._spec.sampling.time is None
         for drawn in ledger.drawer(chunks):
             released = self._bet_and_release(drawn.fresh, learned)
@@ -267,10 +271,13 @@ class PairAudit:
         return learned
 
     def _bet_and_release(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
-        """Bet on a block of draws, and return the draws of the block, to learn from.
+        """Bet on a block of draws. Return the draws of the block, to learn from.
 
         A look is a tally of some consecutive draws within the block. If a look refutes the claim
         and so ends the run, the draws after that look are not returned.
+
+        fresh: the draws of the block, which nothing has been learned from.
+        learned: the rules to bet with; None: do not bet.
         """
         if learned is None:
             released = fresh.release()
@@ -288,11 +295,13 @@ class PairAudit:
         return released
 
     def _time_draws(self, learned: Learned) -> None:
-        """Measure the draws per second after all workers have started.
+        """Measure the number of draws per second, with all workers running.
 
         These draws are used for nothing else, since the duration of a draw may depend on its
-        output. Learning blocks do not show the rate: they are small, and each block is drawn only
-        after the block before it has been evaluated.
+        output. Learning blocks do not show the speed: they are small, and each waits for the
+        evaluation of the block before it.
+
+        learned: the rules that count these draws.
         """
         ledger, plan = self._ledger, self._plan
         measure, patience = self._measure(learned.portfolio), plan.seconds_to_start
@@ -307,7 +316,7 @@ class PairAudit:
     def _fit(self, *, to_bet: bool = True) -> Learned:
         selection = self._selection
         if not self._has_point:
-            # The choice may depend on these draws: they certify nothing, and no bet was made yet.
+            # The point may be chosen on these draws: they certify nothing, and no bet was made yet.
             point = best_point(selection, self._claim, self._coming, self._attacks)
             self._ledger.settle(point)
             self._has_point = True
@@ -332,7 +341,9 @@ class PairAudit:
 
     @property
     def _coming(self) -> int:
-        """Number of draws that a rule will count: the confirmation, or the remaining budget."""
+        """Number of draws that the next rule will count: the draws of the confirmation after a
+        refutation by bets, else the remaining budget.
+        """
         if self._ledger.may_stop:
             return sum(self._plan.confirming_sizes(self._ledger.spent))
         return max(self._plan.budget - self._ledger.spent, 1)
@@ -349,13 +360,12 @@ class PairAudit:
         return self._selection if self._counts is None else self._counts.kept()
 
     def _measure(self, portfolio: Portfolio) -> Measure:
-        """Return the quantities to count in certifying draws: a `Measure` with the rules.
-
-        It also has single outputs, a declared range of outputs, and unseen outputs to count.
+        """Return a `Measure`, which says what to count in certifying draws: guesses of the rules,
+        single outputs, outputs of the declared range, and outputs that learning has not seen.
         """
         singles = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
-        # Outputs that learning has not seen are reported only for a claim that is not refuted.
+        # The report mentions outputs that learning has not seen only if the claim is not refuted.
         seen = None if self._ledger.may_stop else RareFilter.seen(self._kept)
         return Measure(portfolio, singles, declared, seen=seen)
 
@@ -363,7 +373,8 @@ class PairAudit:
         return reduce(add, self._ledger.count(stage, sizes, measure))
 
     def _with_strongest_rule(self, measure: Measure, counted: Tally | None = None) -> Measure:
-        """Return the measure of a confirmation: the rule with the most evidence against the claim.
+        """Return the measure with only one rule, for a confirmation: the rule with the most
+        evidence against the claim.
 
         counted: tally of certifying draws; None: use the counts expected from the learning draws.
         """
@@ -381,8 +392,11 @@ class PairAudit:
         return replace(measure, portfolio=portfolio.only(int(np.argmax(evidence))), seen=None)
 
     def _interval(self, stage: FixedStage, total: Counted | None) -> EpsilonInterval | None:
-        """Return the interval for ε of a declared range of outputs; None, with a warning, if none.
+        """Return an interval for ε from the counts of all outputs, if the user has declared the
+        possible outputs (`range`). Otherwise, or if it cannot be computed, return None; a reason is
+        added to the warnings if a range was declared.
 
+        stage: the last stage of the run.
         total: counts of certifying draws; None without such draws.
         """
         if self._range is None:
@@ -402,13 +416,15 @@ class PairAudit:
         guesses: NDArray[np.int64],
         tallies: Sequence[Tally],
     ) -> Certificate:
-        """Return the certificate of a refutation after a check with further draws.
+        """Check a refutation with further draws, from this process and from new processes. Return
+        the certificate with the warnings of this check. Raise MechanismError if draws cannot be
+        independent.
 
-        guesses: (levels,), guesses of the rule that reports show.  tallies: the blocks of draws
-            that the rule counted, by the levels of `measure`.
-
-        The further draws come from this process and from new processes. The returned certificate
-        has the warnings of this check. Raises MechanismError if draws cannot be independent.
+        certificate: the certificate before the check.
+        measure: the frozen rules that count draws.
+        guesses: (levels,), guesses of the rule that reports show.
+        tallies: counts of the draws that this rule counted, by the levels of `measure`, block by
+            block.
         """
         texts = [*certificate.warnings, *self._checks.doubted(measure, guesses, tallies)]
         columns = self._selection.outcomes.columns
@@ -417,13 +433,15 @@ class PairAudit:
             and columns[0].codes is None
             and not self._spec.statistics.floating_point
         )
-        # a process with another hash seed may add up a set in another order, and so round otherwise
+        # In another process, a sum over a set may be added up in another order, and so be rounded
+        # differently.
         if is_number:
             near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
             measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
         refutation = Refutation(self._ledger, measure, guesses, is_number, tuple(tallies))
         redrawn = self._compare(refutation)
-        # results stored by earlier calls of this process cannot explain draws of new processes
+        # If new processes agree, the refutation does not come from results that this process had
+        # stored, so that warning is dropped.
         if redrawn is not None and redrawn.processes:
             texts = [text for text in texts if STORED not in text]
         notes = [*certificate.notes, *self._checks.further_words()]
@@ -439,7 +457,8 @@ class PairAudit:
         """Check the draws, and return the evidence from which the certificate is computed.
 
         stage, measure, total: stage, rules and counts of the draws of the exact test.
-        limited: witness of a Rényi divergence, and the largest divergence that the claim allows.
+        limited: (witness, limit): the witness of a Rényi divergence, and the largest divergence
+            that the claim allows; None without a witness.
         """
         portfolio, ledger, atoms = measure.portfolio, self._ledger, measure.atoms
         self._warnings += self._checks.counted(self._selection, portfolio)

@@ -26,48 +26,48 @@ from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
-# Usual number of draws of the first trial.
+# Usual number of draws of the first trial (a short audit that measures the event and the speed).
 TRIAL = 10_000
-# If the usual number would take longer than this number of seconds, the first trial has the number
-# of draws of this time, but at least `FEW_DRAWS`.
+# If `TRIAL` draws would take longer than this number of seconds, the first trial has fewer draws,
+# to fit this time, but at least `FEW_DRAWS`.
 _TRIAL_SECONDS = 10.0
-# Maximum number of draws of a later trial. Later trials are as large as the planned audit, since
-# the event that is learned depends on the number of draws.
+# Largest number of draws of a later trial. Later trials would ideally have the size of the planned
+# audit, since the event that is learned depends on the number of draws.
 _LARGEST = 400_000
-# Number of trials (audits of a few draws) in a round. All trials of a round have the same number
-# of draws.
+# Number of trials (short audits) in a round. All trials of a round have the same number of draws.
 _TRIALS_OF_A_ROUND = 8
 # Maximum number of rounds.
 _ROUNDS = 3
-# No further round follows if the planned number of draws grows by at most this factor: audits of
-# about one size learn the same event.
+# No further round of trials follows if the planned number of draws has grown by at most this
+# factor: audits of similar size learn the same event.
 _SAME_EVENT = 1.2
-# The trial that needs most draws is ignored if it needs more than twice the draws of the next
-# trial: by chance, an audit may learn an unusual event.
+# If the trial that needs most draws needs more than this many times the draws of the next trial, it
+# is ignored: by chance, it learned an unusual event.
 _UNUSUAL_EVENT = 2.0
-# Maximum time of all trials together, in seconds, in addition to a first trial of a given size.
+# Time limit for all trials together, in seconds. A first trial whose size the user gave is not
+# counted.
 PATIENCE = 30.0
 # Trials that take at least this number of seconds are announced to the user.
 _WORTH_TELLING = 5.0
-# Minimum duration of a trial, in seconds, that predicts the duration of the next trial. A shorter
-# trial spends most of its time on starting up.
+# A trial predicts the duration of the next trial only if it took at least this number of seconds: a
+# shorter one spends most of its time on starting up.
 _LEAST_TO_PREDICT = 0.5
-# Duration of a first trial, in seconds, below which the trial is run and timed again, since it may
+# If the first trial takes less than this number of seconds, it is run and timed again, since it may
 # have spent most of its time on imports.
 _IMPORT_SECONDS = 2.0
-# Number added to the seed of trials, so that the audit does not repeat the draws of the trials,
-# which have determined its number of draws.
+# Added to the seed of trials, so that the planned audit does not repeat their draws: these draws
+# have chosen its number of draws.
 _SEED_OFFSET = 2**32
-# Probability that the event of a single trial is rarer than assumed. Also the significance level of
-# the test whether trials show a difference between d1 and d2.
+# Error probability of two estimates: that the event of a single trial is rarer than assumed, and
+# that trials without a difference between d1 and d2 seem to show one.
 _DOUBT = 0.01
-# Share of draws in the event in the next audit, relative to the share in the trial. Below 1 as a
-# safety margin: another audit may learn a rarer event.
+# The next audit is assumed to have this fraction of the trial's share of draws in the event: it may
+# learn a rarer event.
 _SHARE_IN_NEXT_AUDIT = 0.9
 
-# Runs an audit and returns its result.
+# A function that runs an audit and returns its result.
 Run = Callable[[AuditSpec], AuditResult]
-# Shows a message to the user.
+# A function that shows a message to the user.
 Say = Callable[[str], None]
 
 
@@ -104,7 +104,7 @@ class AuditPlan:
 
     @property
     def differs(self) -> bool:
-        """Whether the trials distinguished the inputs of every pair."""
+        """Whether, for every pair of inputs, the trials guessed d1 or d2 better than chance."""
         return all(pair.differs for pair in self.pairs)
 
     @property
@@ -227,8 +227,8 @@ class _Trials:
         """Return the results of 8 trials of `size` draws, or of 1 or 0 trials if time is short."""
         if size > self._left * self.rate:
             return []
-        # "At most", because a larger trial makes more draws per second: learning takes a smaller
-        # part of its time.
+        # "At most", since a larger trial makes more draws per second: learning takes a smaller
+        # share of its time.
         self._announce("a trial", size / self.rate, size, about="at most")
         results = [self._timed(_trial_of(self._spec, size, self.made))]
         self.rate = max(self.rate, speed(results[0]))
@@ -345,7 +345,8 @@ def draws_needed(certificate: Certificate, share: float, factor: float, power: f
 
 
 def certifying(samples: int, limits: Limits) -> int:
-    """Return the least number of draws that an audit of `samples` draws has for the exact test.
+    """Return the least number of draws that an audit with a budget of `samples` draws leaves to the
+    exact test.
 
     limits: limits on memory, which decide how many draws are kept to learn from.
     """
@@ -385,10 +386,11 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
 
 
 def _alpha(test: FixedTest) -> float:
-    """Return the least error probability that a rule of the kind of `test` gets in another audit.
+    """Return the least error probability that a rule of the kind of `test` (main, rare or other)
+    may have in another audit.
 
     Another audit may find more rules than the trial (a short audit), and divide the error
-    probability between all of its rules (docs/method.md §4, the portfolio).
+    probability among all of its rules (docs/method.md §4, the portfolio).
     """
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.share * min(test.share, shares[test.kind])

@@ -45,8 +45,8 @@ from dpaudit.stats.witness import Witness
 # differently.
 _RELATIVE = 1e-6
 
-# Allowed minimum sizes of a confirmation, in draws: for a mechanism with one draw per call, and for
-# other mechanisms.
+# Allowed values for the smallest confirmation, in draws: the first for a mechanism with one draw
+# per call, the second for other mechanisms.
 _CONFIRMING = (MINIMUM_SAMPLES, FEW_DRAWS)
 
 # First version of the format of result files that has the field `detectable_rare`.
@@ -56,10 +56,10 @@ _STAGES = ("learning", "certification", "confirmation", "recorded")
 # Stages whose blocks are not bet on.
 _NOT_BET_ON = ("confirmation", "recorded")
 
-# Fields that do not follow from the counts, and so are not compared.
+# Fields of a certificate that do not follow from the counts, and so are not compared.
 _REMARKS = ("pair", "warnings", "adjacency", "notes", "redrawn")
 
-# (name of a value, recorded value, recomputed value)
+# A comparison: (name of a value, recorded value, recomputed value).
 Finding = tuple[str, Any, Any]
 
 
@@ -151,7 +151,7 @@ def _one_run(result: AuditResult, record: OneRunCertificate) -> Iterator[Finding
 def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificate:
     """Return the certificate that follows from the counts of guesses."""
     seen = Guesses(record.canaries, record.guesses, record.correct)
-    # Files of older versions have no bound for μ, and only a test of the point.
+    # Results of older versions have no bound for μ; their only test is the test of one point.
     method = record.method if record.method == "independent" or record.mu_lower is None else None
     computed = certify_guesses(seen, result.claim, 1 - result.confidence, method)
     if record.scores is None:
@@ -168,8 +168,9 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
-    """Yield findings about the tested claim, which has to follow from the claim for one run and one
-    record."""
+    """Yield findings about the tested claim: it must follow from the claim for one run of the
+    mechanism and for one record.
+    """
     one_run = result.claim
     if result.repeated is not None:
         one_run = result.repeated.claim
@@ -181,9 +182,8 @@ def _of_claims(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_request(result: AuditResult) -> Iterator[Finding]:
-    """Yield findings for values that are both fields of the result and settings of its request.
-
-    Yields nothing for older files, which have no settings.
+    """Yield findings for values that a result holds twice: as a field, and in the settings of its
+    request. Yield nothing for older results, which have no settings.
     """
     settings = (result.request or {}).get("settings")
     if isinstance(settings, Mapping) and "name" in settings:
@@ -192,9 +192,11 @@ def _of_request(result: AuditResult) -> Iterator[Finding]:
 
 
 def _compared(name: str, recorded: Any, computed: Any) -> Iterator[Finding]:
-    """Yield a finding for each value in two records; its name is the path to it, as `fixed.alpha`.
+    """Yield a finding for each value in two records. The name of the finding is the path to the
+    value, such as `fixed.alpha`.
 
     name: path to both records; "" for a whole certificate.
+    recorded, computed: the two records.
     """
     if is_dataclass(recorded) and type(recorded) is type(computed):
         for part in (field.name for field in fields(recorded) if field.name not in _REMARKS):
@@ -245,10 +247,8 @@ def _by_divergence(record: Certificate) -> bool:
 
 
 def _rules(record: Certificate) -> Iterator[Finding]:
-    """Yield findings about the kinds of the frozen rules (main, rare, other) and their shares of
-    the error probability.
-
-    See the table of rules in docs/method.md §4.
+    """Yield findings about the frozen rules: that their kinds (main, rare, other) differ, and that
+    their shares of the error probability are those of the table in docs/method.md §4.
     """
     kinds = [test.kind for test in record.rules]
     yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)
@@ -260,12 +260,14 @@ def _rules(record: Certificate) -> Iterator[Finding]:
     rest = 1 - sum(shares[kind] for kind in kinds if kind != "main")
     for test in record.rules:
         share = shares.get(test.kind, rest)
-        # A single rule has the whole error probability; in a confirmation it may be of any kind.
+        # In a confirmation, the only rule may be of any kind and has the whole error probability.
         yield f"share of the {test.kind} rule", test.share, share if len(kinds) > 1 else 1.0
 
 
 def _draws(record: Certificate) -> Iterator[Finding]:
-    """Yield findings about the number, the stages and the rounds of the blocks."""
+    """Yield findings about the blocks: their numbers of draws, the order of their stages, and the
+    order of their rounds (sets of beliefs to bet with).
+    """
     for place, block in enumerate(record.blocks):
         yield f"draws of block {place}", block.draws, sum(map(sum, block.tally))
     yield "draws within the budget", True, record.draws <= record.budget
@@ -275,8 +277,8 @@ def _draws(record: Certificate) -> Iterator[Finding]:
     yield "stages in their order", stages, sorted(stages)
     rounds = [block.round for block in record.blocks if block.round is not None]
     yield "rounds in their order", rounds, sorted(rounds)
-    # All certifying blocks are bet on with the last beliefs; neither the first block, before which
-    # nothing was learned, nor a confirmation is bet on.
+    # All certifying blocks are bet on with the last beliefs. Two kinds of blocks have no bets: the
+    # first block, before which nothing was learned, and the blocks of a confirmation.
     certified = {block.round for block in record.blocks if block.stage == "certification"}
     yield "round of the certification", certified, {len(record.rounds) - 1} if certified else set()
     others = {block.round for block in record.blocks if block.stage in _NOT_BET_ON}
@@ -349,10 +351,9 @@ def _limited(claim: PrivacyClaim, record: Certificate) -> tuple[Witness, float] 
 
 
 def _is_thinned(record: Certificate) -> bool:
-    """Return whether the exact test counted a random part of a recording (docs/method.md §12).
-
-    That is so if the numbers of recorded draws of d1 and d2 were fixed, and the exact test of the
-    distinguishing game (docs/method.md §2) was used.
+    """Return whether the exact test counted a random part of a recording (docs/method.md §12). This
+    is the case if the numbers of recorded draws of d1 and d2 were fixed in advance, and the exact
+    test was the distinguishing game (docs/method.md §2).
     """
     if record.fixed.stage != "recorded":
         return False
@@ -391,7 +392,8 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
     after = record.refuted_after
     if _by_divergence(record) and after is not None and (refuted is None or refuted > after):
-        # bets on divergences cannot be recomputed block by block: take the recorded number of draws
+        # Bets against a divergence cannot be recomputed block by block, so the recorded number of
+        # draws is taken.
         refuted = after
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     ended = schedule.bets and not schedule.full and refuted is not None
@@ -403,21 +405,22 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
         )
         yield "blocks to learn from", learning, sizes
         recorded = [block.round for block in record.blocks if block.stage == "learning"]
-        # Older versions of dpaudit refitted runs with --full as often as other runs.
+        # Older versions of dpaudit refitted runs with the option `full` as often as other runs;
+        # both schedules are accepted.
         yield "rounds of the blocks", recorded, before if recorded == before else now
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming or ended else wanted
     yield "blocks of the certification", certifying, made
-    # The number of bettors must not change: a new bettor would get a stake that an old bettor has
-    # already lost.
+    # The number of bettors must be the same in every round: a new bettor would get a stake that
+    # another bettor has already lost.
     bettors = {(len(each.posteriors), len(each.rules)) for each in record.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
     early = {each.early for each in rounds}
     yield "bets from the first draws", early, {schedule.bets} if rounds else set()
     yield "stage of a run that bets ended", ended, record.fixed.stage == "betting"
     yield "draws to the refutation", record.refuted_after, refuted
-    # The number of draws at the refutation; the next line computes whether the budget has room for
-    # a confirmation after it.
+    # Number of draws when the claim was refuted. The next line computes whether the budget had room
+    # for a confirmation after it.
     at = spent if confirming else refuted
     room = at is not None and not schedule.full and record.budget - at >= schedule.confirming
     if ended:
@@ -440,10 +443,11 @@ def _learning(
     learned. The number of learning draws is taken from the record, since the counts of the run
     decided when learning ended.
 
-    stopped: whether a bet refuted the claim while learning, and so stopped the run. A last block in
-        the buffer may then have fewer draws than planned: it ends with the look (part of a block)
-        that refuted the claim.
-    full: whether the run continues after a refutation (--full).
+    claim, record, schedule: the tested claim, the recorded certificate, and its schedule.
+    stopped: whether a bet refuted the claim while learning, and so stopped the run. The last block
+        in the buffer may then have fewer draws than planned: it ends with the look (part of a
+        block) that refuted the claim.
+    full: whether the run continues after a refutation (option `full`).
     """
     plan, points = Plan(record.budget, None, limits_of(record)), len(claim.points())
     recorded = [block.draws for block in record.blocks if block.stage == "learning"]

@@ -62,13 +62,13 @@ Rows = NDArray[np.intp]
 Raw = Sequence[Any] | NDArray[Any]
 
 # Share of the rows to learn from. Measured: 1/3 gives nearly the best bounds for 100 to 20,000
-# draws. An audit that draws learns from 1/8 of its draws. A recording is small, so that a larger
-# share is needed to learn a good event.
+# draws. The share is larger than in an audit that draws (1/8), since a recording is small.
 _LEARNED = 1 / 3
-# Seed for the order of the rows of two separate recordings; an arbitrary number.
+# Seed of the random order of rows when d1 and d2 were recorded separately; an arbitrary number.
 _SHUFFLING_SEED = 20_231
-# Ratio of the numbers of draws of d1 and d2 above which separate Clopper-Pearson bounds are tried.
-# Such bounds are weaker than the game, but use all draws of the more frequent input.
+# If one input has more than this many times the draws of the other, separate Clopper-Pearson bounds
+# for each input are tried. They are weaker than the game, but use all draws of the more frequent
+# input.
 _UNEVEN = 2.0
 
 _FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"
@@ -176,7 +176,9 @@ def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **fields: Any) -> Recorde
 
 
 def _are_copies(first: Outcomes, second: Outcomes) -> bool:
-    """Return whether two samples are identical and have at least two different outputs."""
+    """Return whether two samples are equal, row by row. Samples with a single distinct output do
+    not count as copies.
+    """
     if first.size != second.size:
         return False
     keys = first.keys()
@@ -197,8 +199,8 @@ def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
     """Return both samples as tables of outputs.
 
     The types of outputs, such as int or float, get a column only if types vary within each sample:
-    a recording may have converted all values of a file or array. The order of text keys gets no
-    column: the order of a set depends on the hash seed of the process that made the recording.
+    otherwise the recording may have converted all values to one type. The order of text keys gets
+    no column: the order of a set depends on the hash seed of the process that made the recording.
     """
     if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
         both = _read(d1, "d1"), _read(d2, "d2")
@@ -250,7 +252,8 @@ class _RecordedRun:
         self._warnings: list[str] = []
         self._ignored: list[str] = []
         self._counts: Counts | None = None
-        # For each block of learning rows: the numbers of rows of d1 and of d2, as a (1, 2) tally.
+        # For each block of learning rows, the numbers of rows of d1 and of d2, as a tally with a
+        # single level: (1, 2).
         self._learning: list[Tally] = []
         self._is_tossed = audit.coin_flipped and self._looks_tossed()
         self._attacks = (thresholds,) if audit.scores_only else SCORERS
@@ -264,9 +267,9 @@ class _RecordedRun:
         audit = self._audit
         sorted_by = self._check_order()
         # The order of the rows depends only on the seed and on the inputs of the rows, not on the
-        # outcomes. The number of learning rows also depends on the number of columns if the table
-        # has more than 12 million values. All rows of a table have the same columns, so no outcome
-        # changes the number of learning rows.
+        # outcomes. If the table has more than 12 million values, the number of learning rows also
+        # depends on the number of columns. This number is the same for all rows, so no outcome
+        # changes it.
         split = (TossedSplit if self._is_tossed else FixedSplit)(audit.is_d1, self._rng)
         rows = min(self._limits.learned, round(_LEARNED * split.size))
         selection = self._fresh(split.learn_from(rows)).release()
@@ -314,7 +317,8 @@ class _RecordedRun:
         order = slice(None) if audit.place is None else np.argsort(audit.place)
         outcomes, is_d1 = audit.outcomes.take(order), audit.is_d1[order]
         sorted_by = sorted_inputs(outcomes, is_d1)
-        # d1 and d2 were recorded in turns in a single recording, not in two separate recordings.
+        # True for a single recording, in which draws of d1 and d2 alternate; False for two separate
+        # recordings.
         in_turns = audit.place is None
         self._warnings += check_rows(outcomes, is_d1, sorted_by, in_turns=in_turns)
         return sorted_by
@@ -373,7 +377,8 @@ class _RecordedRun:
         rows, how = (pair, _PAIRED) if use_pair else (game, _THINNED)
         if not self._is_tossed:
             self._warnings.append(_FIXED_ARMS.format(how=how))
-        # Check in the order of the recording that the guesses of the rules do not drift.
+        # Rows are put in the order of the recording, to check that the guesses do not drift over
+        # time.
         by_place = rows[np.argsort(rows if audit.place is None else audit.place[rows])]
         levels = rule(audit.outcomes.take(by_place)).astype(np.int64)
         self._warnings += check_guesses(levels, audit.is_d1[by_place], rule.guesses, sorted_by)
@@ -409,11 +414,12 @@ class _RecordedRun:
         game: Rows,
         pair: Rows,
     ) -> bool:
-        """Return whether to certify by a separate bound for each input, not by the game.
+        """Return whether to certify by a separate bound for each input ("pair") instead of the
+        game, which is the exact test of docs/method.md §2. The method with the larger predicted
+        bound is taken. The prediction uses the learning rows only, so the choice is valid.
 
-        The game is the exact test of docs/method.md §2. The method with the larger predicted bound
-        is taken. The prediction uses the learning rows only, so the choice is valid.
-
+        rule, point: the frozen rules, and the point (ε, δ) that is tested.
+        selection: the learning rows.
         game, pair: rows that the game and the pair of bounds would count.
         """
         if self._audit.bound is not None:
@@ -421,7 +427,7 @@ class _RecordedRun:
         d1, d2 = self._audit.arms
         if self._is_tossed or max(d1, d2) <= _UNEVEN * min(d1, d2):
             return False
-        # The rule fits these rows better than the rows to come, but that affects both methods.
+        # The rule fits the learning rows better than other rows. This favours neither method.
         seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
         (main, *_) = frozen_rules(rule, is_one=False)
         from_d1 = int(self._audit.is_d1[pair].sum())
@@ -443,17 +449,18 @@ def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
     return Tally(np.floor(shares * arms).astype(np.int64))
 
 
-# A split orders the rows at random: the first rows are learned from, the rest certify. The order
-# depends on the seed and on the inputs of the rows, never on the outputs. Both classes have
+# A split orders the rows of a recording at random: the first rows are learned from, the rest
+# certify. The order depends on the seed and on the inputs of the rows, never on the outputs. Both
+# classes of splits have
 # size: number of rows that can be learned from.
 # learn_from: method that returns the indices of about `rows` further rows to learn from.
 # left: method that returns the number of rows that are left for the game (docs/method.md §2).
 # rest: method that returns two arrays of indices of certifying rows: rows for the game, and rows
-# for the pair of bounds. It is called once, after the last call of `learn_from`.
+#     for the pair of bounds. It is called once, after the last call of `learn_from`.
 
 
 class TossedSplit:
-    """The split of rows whose inputs were picked by fair coins."""
+    """The split of a recording in which fair coins picked the input of each row."""
 
     def __init__(self, is_d1: NDArray[np.bool_], rng: np.random.Generator) -> None:
         self.size, self._taken = len(is_d1), 0
@@ -472,7 +479,7 @@ class TossedSplit:
 
 
 class FixedSplit:
-    """The split of rows whose numbers of d1 and of d2 were fixed.
+    """The split of a recording in which the numbers of rows of d1 and d2 were fixed.
 
     Learning takes equal numbers of rows of d1 and d2, as predicted bounds assume. The game takes
     random numbers of rows of d1 and d2, distributed as if a fair coin had picked each input.
@@ -485,7 +492,8 @@ class FixedSplit:
         self._rng, self._taken = rng, 0
 
     def learn_from(self, rows: int) -> Rows:
-        # At least one row of each input, so that a caller that asks for single rows makes progress.
+        # At least one row of each input is taken, so that a caller that asks for single rows makes
+        # progress.
         start, self._taken = self._taken, self._taken + max(1, rows // 2)
         some = slice(start, self._taken)
         return self._rng.permutation(np.concatenate([self._d1[some], self._d2[some]]))
@@ -496,7 +504,7 @@ class FixedSplit:
     def rest(self) -> tuple[Rows, Rows]:
         d1, d2 = self._d1[self._taken :], self._d2[self._taken :]
         coins, heads = self.left(), -1
-        # Toss again if the coins ask for more draws of an input than there are.
+        # The number of draws of d1 is drawn again if there are too few draws of one input for it.
         while not (0 <= heads <= len(d1) and coins - heads <= len(d2)):
             heads = int(self._rng.binomial(coins, 0.5))
         return np.concatenate([d1[:heads], d2[: coins - heads]]), np.concatenate([d1, d2])

@@ -29,27 +29,28 @@ from dpaudit.sampling.executors.pools import Recipe
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import runs_in_another_process
 
-# A check of a refutation makes further draws if an e-value is at least this number. An e-value
+# A refutation is checked with further draws if an e-value is at least this number. The e-value
 # measures the evidence that draws depend on their call, or that processes draw from different
-# distributions. If draws are independent, about 1 of 100 audits reaches 2 for calls, and at most
-# half reach 2 for processes.
+# distributions. With independent draws, about 1 of 100 audits reaches 2 for calls, and at most half
+# reach 2 for processes.
 SUSPECT_E_VALUE = 2.0
-# Maximum number of draws of each new process in the first comparison, and of each block of further
+# Largest number of draws of each new process in the first comparison, and of each block of further
 # draws.
 PART = 250
-# New processes share the time for all of them equally. If fewer draws than this number fit in the
-# time of one process, no new processes are compared. In the first comparison, each process makes at
-# least twice this number of draws.
+# New processes share their time equally. If the share of one process is too short for this number
+# of draws, no new processes are compared. In the first comparison, each process makes at least
+# twice this number of draws.
 _TOO_FEW = 4
-# Maximum probability that independent draws of several processes are reported as different.
+# Probability of a false alarm: that independent draws of several processes are reported as
+# different.
 DIFFERENT = 1e-3
-# A comparison of n new processes misses noise that each process draws only once per input with a
-# probability of at most about this number to the power of n. A simulation gave 0.28, 0.11, 0.05,
-# 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with Laplace noise of scale 1 and outputs
+# Assume noise that each process draws once per input. A comparison of n new processes misses it
+# with a probability of at most about this number to the power of n. A simulation gave 0.28, 0.11,
+# 0.05, 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with Laplace noise of scale 1 and outputs
 # without noise that differ by 1.
 _UNNOTICED = 0.38
-# A comparison warns if it misses noise that each process draws only once with more than this
-# probability.
+# A comparison leads to a warning if its probability of missing noise that each process draws once
+# is larger than this.
 _UNLIKELY = 0.01
 
 _AFAR = "the processes that draw are started elsewhere"
@@ -59,11 +60,13 @@ _TOO_SLOW = "one draw takes {:.2g} s, and all of them may take 5 s"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refutation:
-    """The draws that refuted the claim, and the rule that counted the draws.
+    """The draws that refuted the claim, and the rule that counted them.
 
-    ledger: the draws of the pair.  measure: the frozen rules that count draws.
-    guesses: (levels,), the guesses of the rule that refutes the claim.
-    tallies: counts by level and input of the draws that the rule counted, block by block.
+    ledger: the draws of the pair.
+    measure: the frozen rules that count draws.
+    guesses: (levels,), the guesses of the rule that refutes the claim: 1 for d1, -1 for d2, 0 for
+        none.
+    tallies: counts by level (bin) and input of the draws that the rule counted, block by block.
     is_number: whether all outputs are single numbers. If so, new processes may have other hash
         seeds: a hash seed changes the order of sets, which affects a number by rounding at most.
     """
@@ -140,8 +143,8 @@ class Redrawing:
         if answers.failed or not processes:
             return Redrawn(0, 0, answers.why), ""
         every = [one.tally for one in answers.drawn]
-        # Each of the two tests has half of the error probability. The first test only decides
-        # whether the second one is carried out.
+        # Each of the two tests has half of the error probability. The first one alone may report a
+        # difference; otherwise it decides whether the second one is carried out.
         compare = partial(homogeneity.between_processes, first)
         evidence, words = compare(every, refuted.guesses, DIFFERENT / 2)
         if not words and may_repeat and evidence >= math.log(SUSPECT_E_VALUE):
@@ -154,9 +157,12 @@ class Redrawing:
     def _answers(
         self, recipe: Recipe, refuted: Refutation, begin: int, processes: int, size: int
     ) -> Answers:
-        """Return the counts of draws of new processes.
+        """Draw in new processes, and return the counts of their draws.
 
-        begin: number of the first random stream.  processes: number of new processes.
+        recipe: makes the sampler in a new process.
+        refuted: the refutation to check; its rules count the draws.
+        begin: index of the first random stream; each process has a stream of its own.
+        processes: number of new processes.
         size: number of draws of each process.
         """
         stream, numbers = (refuted.ledger.number, REDRAWING), range(begin, begin + processes)
@@ -170,10 +176,8 @@ class Redrawing:
 
 
 def redrawing_remarks(redrawn: Redrawn | None) -> tuple[list[str], list[str]]:
-    """Return a list of warnings and a list of notes about a comparison with new processes.
-
-    A warning is returned if few processes could be compared. Noise that each process draws only
-    once may then look like a leak.
+    """Return (warnings, notes) about a comparison with new processes. There is a warning if few
+    processes could be compared: noise that each process draws only once may then look like a leak.
 
     redrawn: the comparison; None if no comparison was asked for, which gives two empty lists.
     """

@@ -37,11 +37,12 @@ from dpaudit.targets.target import (
 )
 from dpaudit.wording import shown
 
-# Keys are names of options; a value is a list of two texts: the option's value, shortened for
-# messages, and a digest of the whole value.
+# Maps the name of an option to a list of two texts: its value, shortened for messages, and a digest
+# of the whole value.
 Request = dict[str, list[str]]
 
-# Fields of an `AuditSpec` and of its parts that influence neither draws nor bounds.
+# Fields of an `AuditSpec` and of its parts that change neither draws nor bounds, so they may differ
+# when a journal is continued.
 _FREE = {
     *("workers", "executor", "journal", "resume", "files"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
@@ -61,7 +62,8 @@ def request(spec: AuditSpec) -> Request:
         for name in flat_fields(type(spec))
         if name not in _FREE
     }
-    # The confidence of the family decides which p-values lead to a comparison with new processes.
+    # The family's confidence is part of the request: it decides which p-values lead to a comparison
+    # with new processes.
     whole = False if spec.statistics.family is None else spec.statistics.family.confidence
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
     seed = hash_seed()
@@ -75,7 +77,9 @@ def request(spec: AuditSpec) -> Request:
 
 
 def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> str:
-    """Describe the differences between an earlier request and the present one; "" if equal."""
+    """Return a description of the differences between an earlier request and the present one, such
+    as `samples was 1,000, is 2,000`; "" if they are equal.
+    """
     names = [name for name in {**then, **now} if _differ(name, then, now)]
     words = "; ".join(_difference(name, then.get(name), now.get(name)) for name in names)
     return f"{words} ({_FIXED})" if {"samples", "time"} & set(names) else words
@@ -83,10 +87,10 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
     if name.startswith(_CODE) or name == VARIABLE:
-        # An entry (a file, or a fixed hash seed) that only one of the runs has does not count.
+        # A file, or a fixed hash seed, is compared only if both requests have it.
         return name in then and name in now and then[name][1] != now[name][1]
-    # If an option is missing in a request, the version of dpaudit that made the request did not
-    # have the option, and so used its default.
+    # A request without this option was made by a version of dpaudit that did not have it, and so
+    # used the default.
     absent = ("", digest(DEFAULTS.get(name)))
     return then.get(name, absent)[1] != now.get(name, absent)[1]
 
@@ -104,9 +108,8 @@ def digest(value: Any) -> str:
 
 
 def _canonical(value: Any) -> str:
-    """Return a text that is equal for equal values.
-
-    A value of a type that is not listed here is identified by a digest of its pickle.
+    """Return a text that is equal for equal values, such as `sequence [int 1, int 2]` for [1, 2]. A
+    value of a type that is not listed here is identified by a digest of its pickle.
     """
     match value:
         case Enum():
@@ -161,7 +164,7 @@ def _words(spec: AuditSpec, name: str) -> str:
 
 
 def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
-    """Yield (name, file) pairs of the modules and programs that the audit runs."""
+    """Yield (name, file) for each module and program that the audit runs."""
     own = [*spec.statistics.attacks, spec.claim.adversary]
     for name in dict.fromkeys([*_named(spec.target), *own]):
         file = _file(name) if isinstance(name, str) else None
@@ -170,13 +173,16 @@ def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
 
 
 def _named(target: Any) -> Iterator[str]:
-    """Yield the import paths in a target, and the first words of its command line."""
+    """Yield the import paths in a target; for a program, yield the first words of its command
+    line.
+    """
     match target:
         case ImportedTarget(path=path, post_process=function, params=params, init=init):
             imported = [one.path for one in (*references(params), *references(init))]
             yield from filter(None, [path, function, *imported])
         case IsolatedTarget(target=ImportedTarget() as inner):
-            # Modules that run in another process are not imported here, so yield only file paths.
+            # For a target that runs in another process, only file paths are yielded: its modules
+            # cannot be found here without importing them.
             yield from (path for path in _named(inner) if is_file(path.rpartition(":")[0]))
         case CommandTarget(words=words, post_process=function):
             yield from filter(None, [*words[:2], function])

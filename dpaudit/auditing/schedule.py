@@ -17,99 +17,103 @@ from dataclasses import dataclass
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 
 # Number of single calls at the start of an audit. They show the columns of an output and the
-# duration of a call; their outputs are not used for anything else.
+# duration of a call; their outputs are used for nothing else.
 FIRST_CALLS = 4
 # Number of draws that show whether equal seeds give equal outputs: a quarter of them for each
-# input, each made twice. These draws are not used for anything else.
+# input, each made twice with the same seed. These draws are used for nothing else.
 PROBE_CALLS = 128
 # A mechanism with one draw per call is slow if a draw takes more than this number of seconds.
 SLOW_DRAW = 0.005
 
-# Draws below this number are few: a fit to them is poor, and a test of them is weak.
-#   Learning: if 1/8 of the budget, the usual part, is less, it takes up to 1/4 of the budget.
-#   Refits while the buffer fills: after every block, and after that by ratios of draws.
-#   Confirmation: at least this number of draws, unless the mechanism makes one draw per call.
+# Fewer draws than this are few: a fit to them is poor, and a test of them is weak. Three uses:
+# Learning: if 1/8 of the budget, the usual share, is fewer draws, learning takes up to 1/4 of the
+# budget.
+# Refits while the buffer fills: after every block below this number, later by ratios of draws.
+# Confirmation: at least this number of draws, unless the mechanism makes one draw per call.
 FEW_DRAWS = 1_000
 
 # Maximum number of draws in the sample buffer.
 MAX_BUFFERED_DRAWS = 100_000
-# Maximum number of values (draws times columns) in the sample buffer or in a block, so that its
+# Largest number of values (draws times columns) in the sample buffer or in a block, so that its
 # memory stays below about 50 MB.
 _MAX_BUFFERED_VALUES = 4_000_000
-# Outputs with many columns may take up to ten times `_MAX_BUFFERED_VALUES`, so that the buffer
-# holds at least this number of draws.
+# The buffer holds at least this number of draws, for which it may exceed `_MAX_BUFFERED_VALUES` up
+# to tenfold.
 _LEAST_BUFFERED_DRAWS = 2_000
 
-# Ratio of the sizes of consecutive blocks that fill the buffer. In a run that bets alone may end,
-# also the ratio of draws between refits beyond 1,000 draws, until half of the buffer is full.
+# Blocks that fill the buffer grow by this factor. In a run that bets alone may end, rules are also
+# refitted when draws have grown by this factor, from 1,000 draws on until half of the buffer is
+# full.
 _GROWTH = 1.25
-# A block that is only counted has 1/16 of the number of draws before it, since smaller blocks show
-# a refutation earlier: bets are evaluated at the end of a block. A confirmation has 16 blocks, or
-# more, which is enough to see whether draws depend on their call.
+# A counted block has 1/16 of the number of draws before it: bets are evaluated at the end of a
+# block, so smaller blocks show a refutation earlier. A confirmation has at least 16 blocks, enough
+# to see whether draws depend on their call.
 BLOCK_SHARE = 16
-# In a run that bets alone may end, a block has 1/12 of the number of draws before it. Draws are
-# slow, so rules are refitted after each block.
+# In a run that bets alone may end, a block has 1/12 of the number of draws before it. Rules are
+# refitted after each block, which is worthwhile since draws are slow.
 _EARLY_BLOCK_SHARE = 12
-# In a run that bets alone may end: minimum number of draws before the first fit if the claim has
-# several points.
+# In a run that bets alone may end, and for a claim with several points: least number of draws
+# before the first fit, which chooses the point.
 _EARLY_POINTS = 64
 # Minimum size of a block that is only counted, in draws.
 _LEAST_BLOCK = 64
-# Minimum number of blocks in a small budget: checks compare blocks with each other.
+# Even a small budget is divided into at least this number of blocks, since checks compare blocks
+# with each other.
 _LEAST_BLOCKS = 15
-# Usual maximum size of a block, in draws.
+# Usual largest size of a block, in draws.
 _LARGEST_BLOCK = 131_072
-# Blocks of a mechanism with one draw per call are smaller by this factor than usual: the mechanism
+# Blocks of a mechanism with one draw per call are smaller than usual by this factor: the mechanism
 # is slow, and small blocks update the display in time and keep several workers busy. Blocks of a
-# large budget are larger than usual by up to this factor; still larger blocks could not be shared
-# out among many workers.
+# large budget are larger than usual by at most this factor, so that many workers can share them.
 _SIZE_RANGE = 4
-# A budget is large if blocks of the usual maximum size would be more than about this number.
+# A budget is large if it would have more than about this number of blocks of the usual largest
+# size.
 _ENOUGH_BLOCKS = 200
-# Blocks grow beyond every limit where a budget would have more than about this number of blocks,
-# since a result stores each block.
+# A budget has at most about this number of blocks, since a result stores each block. Blocks of a
+# huge budget are as large as that needs.
 _MOST_BLOCKS = 16_384
 
-# A claim that is clearly refuted is frozen early: after 1/32 of the budget.
+# Least share of the budget after which rules may be frozen, if the claim is clearly refuted.
 _EARLIEST_FREEZE = 1 / 32
-# While draws are counted, rules are refitted whenever draws have doubled; but a refit after more
-# than this fraction of the draws before the freeze is postponed to the freeze.
+# While draws are counted, rules are refitted whenever draws have doubled. A refit after more than
+# this fraction of the draws before the freeze is postponed to the freeze.
 _NEAR_FREEZE = 0.6
 # With δ > 0, rules are refitted after every factor of √2 in draws, since a rare output can refute
 # the claim as soon as it is bet on.
 _REFIT_GROWTH_FOR_RARE = math.sqrt(2)
-# With δ > 0, no refit comes within this factor in draws before the next planned refit.
+# With δ > 0, no refit is made if the next planned refit follows before draws have grown by this
+# factor.
 _NO_REFIT_BEFORE = 1.2
-# A run that continues after a refutation (--full) refits whenever draws have grown by this factor.
-# Its first fit follows when the buffer is so full that the second fit comes when half of it is
-# full: an earlier fit would be replaced before a bet depends on it. A claim of several points waits
-# as long, since its first fit chooses the point.
+# A run that continues after a refutation (option `full`) refits whenever draws have grown by this
+# factor. It makes its first fit when 1/16 of the buffer is full, so that the second fit comes at
+# half: an earlier fit would be replaced before a bet depends on it. A claim of several points waits
+# for the same number of draws, since its first fit chooses the point.
 _REFIT_GROWTH_OF_FULL_RUNS = 8
 
-# Learning ends after 1/8 of the draws, or of the time with a time limit; after twice that if the
-# draws are fewer than `FEW_DRAWS`.
+# Learning ends after this share of the draws (with a time limit: of the time). It ends after twice
+# this share if the draws are still fewer than `FEW_DRAWS`.
 _LEARNING_SHARE = 1 / 8
 # Fraction of the time limit that is spent to measure the draws per second.
 _TIMING_TIME = 0.05
-# Minimum number of blocks in which the draws per second are measured.
+# Least number of blocks in which the draws per second are measured.
 _TIMED_BLOCKS = 8
 # Workers may take up to this fraction of the remaining time to start.
 _STARTING_TIME = 1 / 3
-# Fraction of the time limit that the planned budget fills.
+# The budget is planned to fill this fraction of the time limit; the rest is a reserve.
 _PLANNED_TIME = 0.9
-# With a time limit, minimum number of draws to learn from. The remaining draws of the smallest
-# budget certify. A recording has at least this number of draws of each input.
+# Least number of draws to learn from with a time limit. A recording needs at least this number of
+# draws of each input.
 LEAST_LEARNED = MINIMUM_SAMPLES // 4
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on memory, and the minimum size of a confirmation, for one mechanism.
+    """Limits on memory, and the least size of a confirmation, for one mechanism.
 
-    learned: maximum number of draws in the sample buffer.
-    block: maximum number of draws whose outputs are in memory at a time, and usual maximum size of
+    learned: largest number of draws in the sample buffer.
+    block: largest number of draws whose outputs are in memory at a time, and usual largest size of
         a block. Blocks are larger only if a budget would have too many blocks.
-    confirming: minimum number of draws of a confirmation.
+    confirming: least number of draws of a confirmation.
     bets: whether bets alone may end the run.
     """
 
@@ -168,7 +172,7 @@ class Plan:
         self._late = late
         # Number of draws in the buffer when the clock closed the buffer; None if still open.
         self._closed_at: int | None = None
-        # Whether the buffer may take half of the budget.
+        # Whether the buffer may take up to half of the budget, instead of the usual share.
         self._keeps_half = False
         # Number of timed draws, and the time when the first timed block ended.
         self._timed, self._timed_since = 0, math.nan
@@ -176,12 +180,14 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Maximum number of draws; before the clock has planned it, a provisional upper limit."""
+        """Largest number of draws. While the clock has not planned the budget yet, a provisional
+        upper limit.
+        """
         return 8 * self.limits.learned if self._budget is None else self._budget
 
     @property
     def is_final(self) -> bool:
-        """Whether the budget is planned, or was given."""
+        """Whether the budget is known: it was given, or the clock has planned it."""
         return self._budget is not None
 
     @property
@@ -196,7 +202,9 @@ class Plan:
 
     @property
     def freeze_at(self) -> int:
-        """Usual number of learning draws, in the buffer or only counted, before the freeze."""
+        """Usual number of learning draws before the freeze, both draws in the buffer and draws that
+        are only counted.
+        """
         return self._usual if self._usual >= 2 * self.limits.learned else self.buffer_until
 
     @property
@@ -208,11 +216,12 @@ class Plan:
         return self._clock() - self._start
 
     def extend_buffer(self) -> bool:
-        """Extend the buffer to half of the budget, because the usual part showed no leak.
+        """Extend the buffer to half of the budget, because the usual part showed no leak. Return
+        whether the buffer is larger now.
 
-        Returns whether the buffer is larger now. The buffer is not extended with a time limit,
-        since the time may not suffice; nor if the usual part has fewer than 1,000 draws, in which
-        even large leaks do not show.
+        The buffer is not extended with a time limit, since the time may not suffice. It is also not
+        extended if the usual part has fewer than 1,000 draws, in which even large leaks do not
+        show.
         """
         usual = self.buffer_until
         self._keeps_half = not self._is_by_clock and usual >= min(FEW_DRAWS, self.limits.learned)
@@ -236,7 +245,7 @@ class Plan:
 
     @property
     def seconds_to_start(self) -> float:
-        """Maximum seconds to wait until workers have started, before draws are timed."""
+        """Longest time, in seconds, to wait for the start of workers before draws are timed."""
         return _STARTING_TIME * max(0.0, self._seconds - self._elapsed())
 
     def timed_sizes(self, spent: int) -> Iterator[int]:
@@ -288,12 +297,13 @@ class Plan:
             self._plan(spent, self._elapsed(), self._rate)
 
     def _seconds_left(self, elapsed: float) -> float:
-        """Return the seconds to plan draws for: the remaining time without a reserve."""
+        """Return the seconds that planned draws may take: the remaining time minus a reserve."""
         return max(0.0, _PLANNED_TIME * self._seconds - elapsed)
 
     def _plan(self, spent: int, elapsed: float, rate: float) -> None:
         coming = int(rate * self._seconds_left(elapsed))
-        # Plan a few draws even if the time is over, since an audit needs draws to certify with.
+        # A few draws are planned even if the time is over, since an audit needs draws to certify
+        # with.
         self._budget = spent + max(coming, spent // 8, MINIMUM_SAMPLES - LEAST_LEARNED)
 
     def _check_rate(self, rate: float, spent: int, elapsed: float) -> None:
@@ -347,13 +357,14 @@ class Plan:
         return spent >= int(_EARLIEST_FREEZE * self.budget)
 
     def may_double(self, spent: int) -> bool:
-        """Return whether twice the learning draws made so far are at most half of the budget."""
+        """Return whether learning may take twice the draws made so far, which must be at most half
+        of the budget.
+        """
         return 2 * spent <= self.budget // 2
 
     def may_count_after_buffer(self, spent: int) -> bool:
-        """Return whether learning may continue with draws that are only counted.
-
-        That is so if the buffer has its maximum size.
+        """Return whether learning may continue with draws that are only counted, after the buffer
+        is full: the buffer must have its largest possible size, and learning may double.
         """
         return spent >= self.limits.learned and self.may_double(spent)
 
@@ -394,16 +405,15 @@ def wants_refit(
     full: bool = False,
     bets: bool = False,
 ) -> bool:
-    """Return whether to refit the rules now, while the buffer fills.
+    """Return whether to refit the rules now, while the buffer fills. Beyond 1,000 draws, return
+    False if more than half of the buffer is full, since a fit follows when it is full.
 
-    Beyond 1,000 draws, false if more than half of the buffer is full, since a fit follows when the
-    buffer is closed.
-
-    learned_from: number of draws at the last fit.  available: number of draws now.
-    buffer_until: number of draws after which the buffer is closed.
+    learned_from: number of draws at the last fit.
+    available: number of draws now.
+    buffer_until: number of draws after which the buffer is full.
     points: number of points (ε, δ) of the claim. The first fit chooses a point, so with several
         points it waits for more draws.
-    full: whether the run continues after a refutation (--full).
+    full: whether the run continues after a refutation (option `full`).
     bets: whether bets alone may end the run.
     """
     if bets and available <= FEW_DRAWS:
@@ -420,8 +430,11 @@ def wants_refit(
 
 
 def look_stride(size: int, *, bets: bool = False) -> int:
-    """Return the number of draws between two looks at the bets within a block of `size` draws.
+    """Return the number of draws between two looks at the bets. A look evaluates the bets within a
+    block.
 
-    bets: whether bets alone may end the run, so that a look after each draw may save draws.
+    size: number of draws of the block.
+    bets: whether bets alone may end the run. If so, looks are more frequent, since a look after
+        each draw may save draws.
     """
     return max(1 if bets else 16, size // 24)

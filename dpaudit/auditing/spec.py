@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 
 
 class DrawnSeed(int):
-    """A seed that dpaudit drew at random because the user asked for `seed: random`.
-
-    An audit that continues a journal replaces such a seed by the seed in the journal.
+    """A seed that dpaudit drew at random because the user asked for `seed: random`. An audit that
+    continues a journal replaces it by the seed in the journal.
     """
 
 
@@ -55,7 +54,9 @@ class PairSearch(Protocol):
         ...
 
     def describe(self) -> str:
-        """Return a description of the inputs among which the search looks for pairs."""
+        """Return a description of the search space: the inputs among which the search looks for
+        pairs.
+        """
         ...
 
 
@@ -86,7 +87,9 @@ class Sampling:
 
     @property
     def draws_ahead(self) -> bool:
-        """Whether worker processes draw from the start of the audit, while this process learns."""
+        """Whether worker processes draw ahead from the start of the audit, while this process still
+        learns.
+        """
         return not is_serial(self.executor, self.workers)
 
 

@@ -29,10 +29,10 @@ class TimeLeft:
     """
 
     def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
-        """Begin an audit.
+        """Begin an audit, before its first pair.
 
         journal: holds the audit and its clock.
-        on_progress: called with a Progress after every block of draws.
+        on_progress: called with a Progress after every block of draws; None: no display.
         """
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self.warning: tuple[str, ...] = ()
@@ -41,11 +41,18 @@ class TimeLeft:
         self._shown: Progress | None = None
 
     def begin(self, number: int, ledger: Ledger | None = None) -> None:
-        """Begin pair `number`. ledger: its draws and bets; None before they are planned."""
+        """Begin the next pair of inputs.
+
+        number: index of the pair.
+        ledger: its draws and bets; None before they are planned.
+        """
         self._number, self._ledger = number, ledger
 
     def seconds(self, rate: float) -> float:
-        """Estimate the seconds of drawing that are left for all pairs. rate: draws per second."""
+        """Return an estimate of the seconds of drawing that are left, for all pairs together.
+
+        rate: draws per second.
+        """
         spec, later = self._spec, len(self._spec.pairs) - self._number - 1
         left = None if self._ledger is None else self._ledger.left
         if spec.sampling.time is not None:
@@ -56,17 +63,19 @@ class TimeLeft:
         ) / rate
 
     def check(self, rate: float, spent: int) -> None:
-        """Warn once if `MINIMUM_SAMPLES` draws of each pair will take longer than the time limit.
+        """Warn, at most once, that `MINIMUM_SAMPLES` draws of each pair will take longer than the
+        time limit.
 
         rate: draws per second.
-        spent: number of draws of the present pair so far. A negative number means that this many
-            draws are needed in addition to the minimum.
+        spent: number of draws of the present pair so far. A negative number stands for draws that
+            are needed in addition to the minimum.
         """
         if self._spec.sampling.time is None:
             return
         pairs = len(self._spec.pairs)
         coming = (pairs - self._number) * MINIMUM_SAMPLES - spent
-        # The clock is read on every call: a journal replays the recorded readings one by one.
+        # The clock is read on every call, also if the result is not needed: a journal replays the
+        # recorded readings one by one.
         takes = self._journal.clock() + coming / rate
         if takes > self._spec.sampling.time and not self.warning:
             self.warning = (late_words(self._spec.sampling.time, rate, pairs, takes),)

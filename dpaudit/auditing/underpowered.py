@@ -59,7 +59,7 @@ def foreseen(spec: AuditSpec) -> str | None:
     The reasons are equal inputs, and too few draws. With a time limit, the number of draws is not
     known yet and is not checked.
     """
-    # Compare `repr`, too: 1 == True, although 1 and True are different inputs.
+    # `repr` is compared, too: 1 == True, although 1 and True are different inputs.
     same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
     if same and all(same):
         return EQUAL_INPUTS
@@ -106,8 +106,7 @@ def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
 
 
 def most_powerful(certificate: Certificate) -> FixedTest:
-    """Return the exact test of the rule that can detect the smallest ε.
-
+    """Return the exact test of the most powerful rule: the rule that can detect the smallest ε.
     Only rules that test the point (ε, δ) of the certificate are compared.
     """
     alike = [one for one in certificate.rules if one.point == certificate.fixed.point]
@@ -152,7 +151,11 @@ def misses_rare(
 
 
 def _option(name: str, value: str, command: str | None) -> str:
-    """Return an option and its value as the user writes them: a flag, a YAML key, or a keyword."""
+    """Return an option and its value as the user would write them, such as `--samples 1000`,
+    `samples: 1000` in YAML, or `samples=1000` in Python.
+
+    command: command line that repeats the audit; None for an audit from Python.
+    """
     if command is None:
         return f"{name}={value}"
     words = shlex.split(command)
@@ -194,12 +197,12 @@ def draws_for_rare(
     if not points:
         return None
     limits = limits_of(certificate)
-    # Error probability that a rare rule has (docs/method.md §4), even if learning found no such
-    # rule.
+    # Error probability of a rare rule (docs/method.md §4), for which a part is reserved even if
+    # learning found no such rule.
     alpha = RARE_SHARE * test.alpha / test.share
     usual = Plan(certificate.budget, None, limits).freeze_at
-    # If the audit learned from more draws than usual, a longer audit may also use up to half of its
-    # draws for learning.
+    # If the audit learned from more draws than usual, a longer audit may do the same, up to half of
+    # its draws.
     learns_more = certificate.draws - test.draws > usual
 
     def is_enough(samples: int) -> bool:
@@ -229,7 +232,8 @@ def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
     is_enough: called with a number of draws; returns whether the number is enough. In rare cases
         the result may be False for a larger number although it is True for a smaller number.
     """
-    # Search upwards: SciPy before 1.17 cannot compute Clopper-Pearson bounds for 10¹² draws.
+    # The search goes upwards, since SciPy before 1.17 cannot compute Clopper-Pearson bounds for
+    # 10¹² draws.
     enough = MINIMUM_SAMPLES
     while not is_enough(enough):
         enough *= 2
@@ -237,8 +241,9 @@ def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
             return None
     budgets = range(max(MINIMUM_SAMPLES, enough // 2), enough)
     samples = budgets.start + bisect_left(budgets, True, key=is_enough)
-    # More draws are not always enough: numbers of guesses are integers, and a larger budget may
-    # spend a larger part on learning.
+    # A larger number of draws may fail where a smaller one is enough: numbers of guesses are
+    # integers, and a larger budget may spend a larger share on learning. So the rounded number is
+    # checked again.
     while not is_enough(rounded(samples)):
         samples = math.ceil(1.01 * samples)
     return rounded(samples)
@@ -255,9 +260,9 @@ def rounded(number: int) -> int:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return a message if too few draws were in the event to refute the claim, else None.
-
-    The check assumes the best case, in which every draw in the event reveals its input.
+    """Return a message if too few draws were in the event (the outputs at which the rule guesses)
+    to refute the claim, else None. The check assumes the best case, in which every draw in the
+    event reveals its input.
     """
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
@@ -270,9 +275,9 @@ def event_could_not(certificate: Certificate) -> str | None:
 
 
 def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether a point (ε, δ) cannot be refuted by `MAXIMUM_SAMPLES` draws.
+    """Return whether even `MAXIMUM_SAMPLES` draws are too few to refute a point (ε, δ).
 
-    alpha: error probability of the pair.
+    alpha: error probability of the pair of inputs.
     """
     return _enough(point, alpha) > MAXIMUM_SAMPLES
 
@@ -299,12 +304,13 @@ def guessed_too_few(
     were_chosen: bool = False,
 ) -> str | None:
     """Return a message if the guesses about canaries are too few to refute the claim, else None.
-
     The message names a sufficient number of guesses. The check assumes the best case, in which all
     guesses are right.
 
     seen: numbers of canaries and of guesses.
-    refutes: whether counts refute the claim, by the test of the audit.
+    claim: the claim to test.
+    refutes: a function from counts of guesses to whether they refute the claim, by the test of the
+        audit.
     were_chosen: whether other canaries chose the number of guesses.
     """
     canaries, most = seen.canaries, seen.guesses
