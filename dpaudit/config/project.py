@@ -95,7 +95,8 @@ class Project:
     audits: tuple[Path, ...] = ()
 
     def inherited(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
-        """Return those of `keys` for which an audit gets its value from the project's table.
+        """Return the keys, among `keys`, for which an audit takes its value from the project's
+        table.
 
         given: settings of the audit. A key with a value here is not inherited.
         """

@@ -129,8 +129,8 @@ class LongTable(Outcomes):
         return [path for path in forms[:WIDEST] if not self._is_common(path)]
 
     def _is_common(self, path: Path) -> bool:
-        """Return whether a property that == does not compare, such as the type, is the same for all
-        values at a place.
+        """Return False if a property that == does not compare, such as the type, distinguishes
+        values of one kind at a place; else True.
 
         path: path of the property, such as `type of output[0]`.
         """

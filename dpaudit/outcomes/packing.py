@@ -19,7 +19,7 @@ Arrays = Mapping[str, NDArray[Any]]
 # Type of a path (place in an outcome), written as the list of its steps. `output[2]` is [["root",
 # "output"], ["item", "2"]].
 _Steps = list[list[Any]]
-# Names of those fields of a `LongTable` that are arrays.
+# Names of the fields of a `LongTable` that are arrays.
 _LONG = ("offsets", "rows", "numbers", "codes")
 
 

@@ -25,8 +25,9 @@ _FEW_KEYS = 4
 # Smallest number of slots of the hash table of a set in CPython (Objects/setobject.c). It is used
 # for up to 4 elements. A table that is three fifths full grows to more than 4 slots per element.
 _FEWEST_SLOTS = 8
-# A set may have another number of slots than a set to which the same elements were added one by
-# one: half of it after it was copied, twice or four times of it after elements were removed.
+# CPython may give a set another number of slots than a set to which the same elements were added
+# one by one: half of that number if the set was copied, twice or four times that number if elements
+# were removed.
 _SIZES = (0.5, 1, 2, 4)
 # Number of slots after a taken slot that CPython tries next (its constant LINEAR_PROBES).
 _LINEAR_PROBES = 9

@@ -82,8 +82,8 @@ def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
 
 
 def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
-    """Return (indexes in d1, indexes in d2) of the records without an equal record in the other
-    list. Both are empty for datasets that are not lists."""
+    """Return (indexes in d1, indexes in d2) of the records that `matched` does not match with an
+    equal record of the other list. Both are empty for datasets that are not lists."""
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return [], []
     common = matched(d1, d2)

@@ -200,7 +200,7 @@ class Confirming:
         return None
 
     def with_outputs(self, contenders: Sequence[Contender]) -> list[Contender]:
-        """Return those of the given pairs that were tried and gave outputs."""
+        """Return the tried pairs among the given pairs for which both inputs gave outputs."""
         return [one for one in contenders if one.draws and one.key not in self._refused]
 
     def is_over(self) -> bool:

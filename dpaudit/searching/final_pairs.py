@@ -64,7 +64,7 @@ def final_pairs(
             is_shrunk = inside_smallest is not None or not tried
             pairs.append(simpler)
     # Leave out pairs that only show a rejected type: most mechanisms raise a TypeError for a
-    # missing value, which lies outside the space.
+    # missing value, which lies outside the space (the set of possible inputs).
     others = [one for one in confirming.with_outputs(noted) if not one.has_wrong_type]
     aside = _smallest(confirming, others)
     leading = [*tried[:_LEADERS], *beyond[:_LEADERS]]

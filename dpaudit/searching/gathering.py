@@ -66,15 +66,17 @@ _MUCH = 1.5
 _CENTRES = 3
 # Largest number of records, or entries of vectors, that variations put in place of others.
 _VALUES = 200
-# Largest number of variations inside the space that are made in one round; repeated pairs count.
+# Largest number of variations inside the space (the set of possible inputs) that are made in one
+# round; repeated pairs count.
 _GUIDED_PROPOSALS = 500
 # Largest number of variations that are tried in one round.
 _GUIDED_WIDTH = 32
 # Number of pairs outside the space (the set of possible inputs) that are tried for a note in the
 # report, if the user neither excludes nor includes inputs outside the space.
 _BEYOND = 40
-# Bisection looks for the step at which exceptions begin, between at most this number of inputs that
-# give outputs and one input more that always raises.
+# Bisection looks for the step at which exceptions begin. It starts from at most this number of
+# inputs that give outputs. It goes to the smallest input that always raises, and to at most this
+# number of the largest inputs that always raise.
 _RAISING = 3
 # Largest number of pairs of which one input raises and the other does not. Bisection finds them.
 _RAISING_PAIRS = 2
@@ -149,8 +151,8 @@ class Gathering:
         )
 
     def like(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
-        """Return variations of the best pairs inside the space, each as a `Contender` (a pair to
-        try).
+        """Return variations of the best pairs inside the space (the set of possible inputs), each
+        as a `Contender` (a pair to try).
 
         ranked: tried pairs, best first.
         turn: index of the round of variations, from 0.

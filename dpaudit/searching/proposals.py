@@ -32,7 +32,7 @@ _CHANGES = 200
 # this number in all.
 _TRIES = 20
 # No more random pairs are drawn after this number of draws in a row without a new pair: the space
-# then counts as exhausted.
+# (the set of possible inputs) then counts as exhausted.
 _VAIN = 500
 _NONE = object()
 
@@ -108,14 +108,15 @@ class _Unseen:
 
     def proposal(self, d1: Any, d2: Any, why: str, origin: Origin) -> Proposal | None:
         """Return a `Proposal` with the inputs d1 and d2; None if this pair was proposed before, if
-        the inputs are not neighbours, or if an input outside the space must be left out."""
+        the inputs are not neighbours, or if an input outside the space (the set of possible inputs)
+        must be left out."""
         key = frozenset((identity(d1), identity(d2)))
         if key in self._known:
             return None
         self._known.add(key)
         relation = self.relation
-        # No input gets a number of records that the space excludes, since a mechanism may rely on
-        # this number.
+        # No input gets a number of records that the space (the set of possible inputs) excludes,
+        # since a mechanism may rely on this number.
         if any(isinstance(one, list) and not relation.has_room(len(one)) for one in (d1, d2)):
             return None
         inside = relation.are_inside(d1, d2)
@@ -149,7 +150,8 @@ def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
 
 def _chosen(edges: list[Proposal]) -> list[Proposal]:
     """Return at most 300 of the proposals with an edge (a value at which bugs are likely, such as
-    NaN). Proposals inside the space come first, then small datasets."""
+    NaN). Proposals inside the space (the set of possible inputs) come first, then small
+    datasets."""
     edges = sorted(edges, key=lambda one: (not one.inside, _size(one.d1) + _size(one.d2)))
     inside = [one for one in edges if one.inside]
     outside = edges[len(inside) :]

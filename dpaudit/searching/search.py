@@ -152,8 +152,8 @@ class _Search:
         outside = [one for one in contenders if not one.proposal.inside]
         share = PROPOSED * (_INSIDE if inside and outside else 1.0)
         noted = self._gathering.beyond()
-        # Pairs inside and outside the space are ranked separately. Otherwise, a leak outside the
-        # space could hide a leak inside.
+        # Pairs inside and outside the space (the set of possible inputs) are ranked separately.
+        # Otherwise, a leak outside the space could hide a leak inside.
         best = self._best(inside, share, PROPOSED - share + (NOTED if noted else 0.0))
         is_enough = bool(best) and confirming.is_sure(best[0])
         beyond = [] if is_enough else ranking.halved(outside, PROPOSED * (1 - _INSIDE))

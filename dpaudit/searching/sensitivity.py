@@ -374,8 +374,8 @@ def _check_calling(how: Calling, target: Target) -> None:
 class _Search:
     """A search for a larger sensitivity, with its results so far.
 
-    exceeding: maps (whether both inputs lie in the space, how the answers differ) to (pair,
-    distance), for a pair whose distance exceeds the claim.
+    exceeding: maps (whether both inputs lie in the set of possible inputs, how the answers differ)
+    to (pair, distance), for a pair whose distance exceeds the claim.
     tried: maps the origin of pairs, such as "random", to the number of pairs that were compared.
     raised: number of pairs for which the function raises an exception on both inputs.
     """
@@ -423,7 +423,7 @@ class _Search:
 
     def _climb(self, pool: Pool) -> None:
         """Compare pairs made by hill climbing. The climbs start from the pairs inside the space
-        with the largest distances so far.
+        (the set of possible inputs) with the largest distances so far.
 
         pool: known records and values, from which changes are made.
         """
@@ -482,8 +482,9 @@ class _Search:
             self._largest[inside] = (pair, distance)
             if inside:
                 self._starts.append((distance, pair))
-        # Inside the space, keep the pair with the largest distance. Outside the space, distances
-        # have no limit, so keep the first pair, which is one of the simplest.
+        # Inside the space (the set of possible inputs), keep the pair with the largest distance.
+        # Outside the space, distances have no limit, so keep the first pair, which is one of the
+        # simplest.
         _, most = self.exceeding.get((inside, kind), (pair, -1.0))
         if self._exceeds(distance) and (most < 0 or (inside and distance > most)):
             self._answers.check(pair.d1)
@@ -509,7 +510,8 @@ class _Search:
         """Return simplified pairs whose distance exceeds the claim, at most one for each kind of
         difference (in numbers, in shape, by an exception).
 
-        inside: whether to use the pairs inside the space, or those outside.
+        inside: whether to use the pairs inside the space (the set of possible inputs), or the pairs
+        outside.
         """
         self._limit = Limit(self._seconds)
         kinds = [kind for kind in _KINDS if (inside, kind) in self.exceeding]
@@ -518,8 +520,9 @@ class _Search:
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
         """Simplify a pair whose distance exceeds the claim, as long as it exceeds it.
 
-        Of a pair inside the space, also make a simplified pair that keeps the whole distance.
-        Return that pair unless it is much longer to write or has more records.
+        If the inputs lie in the space (the set of possible inputs), also make a simplified pair
+        that keeps the whole distance. Return that pair unless it is much longer to write or has
+        more records.
         """
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):
@@ -541,8 +544,8 @@ class _Search:
         return Pair(*shrunk(*pair, self._relation, violates, most_tries=_SHRINKS))
 
     def largest(self) -> Witness | None:
-        """Return a simplified pair with the largest finite distance, inside the space if there is
-        such a pair; None if no pair has a finite distance."""
+        """Return a simplified pair with the largest finite distance, inside the space (the set of
+        possible inputs) if there is such a pair; None if no pair has a finite distance."""
         largest = self._largest.get(True) or self._largest.get(False)
         if largest is None:
             return None

@@ -44,7 +44,7 @@ class SearchSettings:
 
     @property
     def relation(self) -> Relation:
-        """The neighbouring relation between inputs of the space."""
+        """The neighbouring relation between inputs of the space (the set of possible inputs)."""
         return relation_on(self.space, self.adjacency)
 
     def describe(self) -> str:

@@ -83,7 +83,7 @@ class _Shrinking:
         """Replace a pair by the first smaller pair that still violates the claim, and repeat until
         no smaller pair does. Return the last pair.
 
-        step: function that takes a pair and the space of its inputs, and yields smaller pairs.
+        step: function that takes a pair and the set of possible inputs, and yields smaller pairs.
         """
         space = self._relation.space
         while True:
@@ -151,7 +151,8 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
     """Yield pairs of lists in which all records are equal to one edge (a value at which bugs are
-    likely, such as a bound) inside the space. The two lists share at most one record.
+    likely, such as a bound) inside the space (the set of possible inputs). The two lists share at
+    most one record.
 
     A sum of records at a bound exceeds a limit with fewer records than other sums.
     """

@@ -49,34 +49,35 @@ class Space(ABC):
     """
 
     __slots__ = ()
-    # The first word of the text by which users describe a space of this class, such as `number`.
+    # The first word of the text by which users describe a space (a set of possible values) of this
+    # class, such as `number`.
     word: ClassVar[str]
 
     @classmethod
     def read(cls, line: Line) -> Self:
         """Read the description of a space from a line, without its first word, which the caller has
-        read. Return the space."""
+        read. Return the space (the set of possible values)."""
         return cls()
 
     def words(self) -> str:
-        """Return the description of the space in the notation of users, such as `number in [0, 1]`.
-        `parse_space` makes an equal space from it."""
+        """Return the description of the space (the set of possible values) in the notation of
+        users, such as `number in [0, 1]`. `parse_space` makes an equal space from it."""
         return self.word
 
     @abstractmethod
     def contains(self, value: Any) -> bool:
-        """Return whether a value lies in the space."""
+        """Return whether a value lies in the space (the set of possible values)."""
 
     @property
     @abstractmethod
     def simplest(self) -> Any:
-        """The simplest value of the space. Shrinking replaces other values by values closer to
-        it."""
+        """The simplest value of the space (the set of possible values). Shrinking replaces other
+        values by values closer to it."""
 
     @abstractmethod
     def all_edges(self) -> Iterator[tuple[Any, str]]:
         """Yield (value, description) for values at which bugs are likely, inside and outside the
-        space. A value may occur twice."""
+        space (the set of possible values). A value may occur twice."""
 
     @abstractmethod
     def simpler(self, value: Any) -> Iterator[Any]:
@@ -84,34 +85,36 @@ class Space(ABC):
 
     @abstractmethod
     def strategy(self) -> Any:
-        """Return a strategy of Hypothesis that draws values of the space. Raises MissingLibrary."""
+        """Return a strategy of Hypothesis that draws values of the space (the set of possible
+        values). Raises MissingLibrary."""
 
     def usual(self) -> Any:
-        """Return a value in the middle of the space, at which bugs are unlikely."""
+        """Return a value in the middle of the space (the set of possible values), at which bugs are
+        unlikely."""
         return self.simplest
 
     def spread(self, number: int) -> list[Any]:
-        """Return `number` values at which bugs are unlikely. They differ, unless the space has too
-        few different values."""
+        """Return `number` values at which bugs are unlikely. They differ, unless the space (the set
+        of possible values) has too few different values."""
         values = self.all_values() or [self.simplest]
         return [values[i % len(values)] for i in range(number)]
 
     def edges(self) -> Iterator[Edge]:
-        """Yield the values at which bugs are likely, each value once: values inside the space, then
-        values outside."""
+        """Yield the values at which bugs are likely, each value once: values inside the space (the
+        set of possible values), then values outside."""
         edges = [Edge(value, words, self.contains(value)) for value, words in self.all_edges()]
         edges.sort(key=lambda edge: not edge.inside)
         return distinct(edges, key=lambda edge: edge.value)
 
     def extremes(self) -> tuple[Any, Any]:
-        """Return (low, high), a low value and a high value of the space. These are its bounds, if
-        it has bounds."""
+        """Return (low, high), a low value and a high value of the space (the set of possible
+        values). These are its bounds, if it has bounds."""
         low, high = self.spread(2)
         return low, high
 
     def all_values(self) -> list[Any] | None:
-        """Return the list of all values of the space; None if it has more than 30 values, or
-        infinitely many."""
+        """Return the list of all values of the space (the set of possible values); None if it has
+        more than 30 values, or infinitely many."""
         return None
 
     def is_label(self) -> bool:
@@ -120,12 +123,13 @@ class Space(ABC):
         return False
 
     def is_numeric(self) -> bool:
-        """Return whether all values of the space are numbers, or lists of numbers."""
+        """Return whether all values of the space (the set of possible values) are numbers, or lists
+        of numbers."""
         return False
 
     def least_step(self) -> float:
-        """Return the smallest difference between two different numbers of the space, such as 1.0
-        for integers; 0.0 for real numbers."""
+        """Return the smallest difference between two different numbers of the space (the set of
+        possible values), such as 1.0 for integers; 0.0 for real numbers."""
         return 0.0
 
     def clamped(self, value: Any) -> Any:
@@ -134,17 +138,19 @@ class Space(ABC):
         return value
 
     def present(self) -> Space:
-        """Return the space without its missing value (None or NaN), if it has one."""
+        """Return the space (the set of possible values) without its missing value (None or NaN), if
+        it has one."""
         return self
 
     def of_record(self) -> Space:
-        """If values are lists of records, return the space of one record. Otherwise, return this
-        space."""
+        """If values are lists of records, return the space (the set of possible values) of one
+        record. Otherwise, return `self`."""
         return self
 
     def by_column(self) -> Mapping[str, Space]:
-        """If values are records with columns, or lists of them, return the mapping from the name of
-        a column to the space of its values; else an empty mapping."""
+        """If values are records with columns, or lists of such records, return a mapping from the
+        name of a column to the `Space` (set of possible values) of this column; else an empty
+        mapping."""
         return {}
 
 
@@ -200,8 +206,8 @@ def strategies() -> Any:
 
 
 class NotUnderstood(Exception):
-    """Raised for the description of a space that a user did not write correctly. The message names
-    the wrong part and the reason."""
+    """Raised for the description of a space (a set of possible values) that a user did not write
+    correctly. The message names the wrong part and the reason."""
 
     code = "space-invalid"
 
@@ -215,7 +221,7 @@ _TOKEN = re.compile(
 @dataclass(frozen=True, slots=True)
 class Token:
     """A word, a mark (such as a bracket), a quoted text or an import path in the description of a
-    space.
+    space (a set of possible values), such as `number in [0, 1]`.
 
     kind: "word", "mark", "text" (quoted) or "own" (import path).
     end: index in the description after the last character of the token.
@@ -238,8 +244,8 @@ class Token:
 
 
 class Line(ABC):
-    """The description of a space on one line, such as `list of number in [0, 1]`, which is read
-    token by token. All methods raise NotUnderstood.
+    """The description of a space (a set of possible values) on one line, such as `list of number in
+    [0, 1]`, which is read token by token. All methods raise NotUnderstood.
 
     base: folder in which relative import paths are looked for. None for the working directory
     alone.
@@ -252,7 +258,7 @@ class Line(ABC):
 
     @abstractmethod
     def space(self) -> Space:
-        """Read a whole space from the line, and return it."""
+        """Read a whole space (set of possible values) from the line, and return it."""
 
     @property
     def next(self) -> Token | None:
@@ -313,7 +319,7 @@ class Line(ABC):
         return int(self.token("").text)
 
     def wrong(self, expected: str, known: Sequence[str] = ()) -> NotUnderstood:
-        """Return the error that says that the next token is wrong.
+        """Return the error for a wrong next token.
 
         expected: description of the token that should stand there.
         known: words that the user may have meant, for "did you mean".
@@ -327,7 +333,7 @@ class Line(ABC):
         return NotUnderstood(f"{shown!r}{after} is not understood; expected {expected}.{near}")
 
     def back(self) -> Self:
-        """Move back by one token, and return this line."""
+        """Move back by one token, so that it is read again, and return this line."""
         self._place -= 1
         return self
 
@@ -344,13 +350,13 @@ def _tokens(line: str) -> Iterator[Token]:
 
 
 _WORD = re.compile(r"[^\W\d][\w.-]*")
-# Words that have a meaning in the description of a space, so that a text equal to one of them must
-# be quoted.
+# Words that have a meaning in the description of a space (a set of possible values), so that a text
+# equal to one of them must be quoted.
 _RESERVED = frozenset({"true", "false", "null", "none", "nan", "inf", "infinity", "or", "missing"})
 
 
 def quoted(text: str) -> str:
-    """Return a text in the notation in which users describe spaces: without quotes if it is a plain
-    word, else as a JSON string."""
+    """Return a text in the notation in which users describe sets of possible values: without quotes
+    if it is a plain word, else as a JSON string."""
     is_word = _WORD.fullmatch(text) and text.lower() not in _RESERVED
     return text if is_word else json.dumps(text, ensure_ascii=False)

@@ -189,7 +189,7 @@ class Contender:
 
         A pair for which the mechanism only rejects a type of values is worse than any other pair.
         Otherwise, pairs are compared by their evidence (at most `enough`), then by whether both
-        inputs lie in the space, then by `hope`, then by simplicity.
+        inputs lie in the space (the set of possible inputs), then by `hope`, then by simplicity.
         """
         evidence = _rounded(min(self.evidence, enough))
         inside, hope = self.proposal.inside, _rounded(self.hope)
@@ -251,7 +251,10 @@ class Inputs:
 
 class Drawing:
     """Makes the draws of a search, for one input at a time. It is a context manager: on exit, it
-    closes the mechanism and restores the states of the random generators."""
+    closes the mechanism and restores the states of the random generators.
+
+    The constructor loads the mechanism, and raises the exceptions of `load_mechanism`.
+    """
 
     def __init__(self, spec: AuditSpec) -> None:
         self.draws = 0

@@ -80,8 +80,8 @@ class Relation(ABC):
 
     @property
     def is_own(self) -> bool:
-        """Whether the space or the relation is defined by a user's own code. Such code may never
-        return."""
+        """Whether the space (the set of possible inputs) or the relation is defined by a user's own
+        code. Such code may never return."""
         return isinstance(self.inner, Own) or bool(self.adjacency.path)
 
     def describe(self) -> str:
@@ -89,7 +89,8 @@ class Relation(ABC):
         return self.adjacency.describe()
 
     def check_possible(self) -> None:
-        """Raise DatasetError if no two inputs of the space can be neighbours."""
+        """Raise DatasetError if no two inputs of the space (the set of possible inputs) can be
+        neighbours."""
         problem = "" if self.is_own else self.problem(self.inner)
         if problem:
             raise DatasetError(
@@ -100,8 +101,8 @@ class Relation(ABC):
 
     @abstractmethod
     def problem(self, space: Space) -> str:
-        """Return the reason why no two values of `space` are neighbours; "" if some values may
-        be."""
+        """Return the reason why no two values of `space` (a set of possible inputs) are neighbours;
+        "" if some values may be."""
 
     @abstractmethod
     def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
@@ -116,11 +117,12 @@ class Relation(ABC):
         return identity(d1) != identity(d2) and self._relates(d1, d2)
 
     def holds_inside(self, d1: Any, d2: Any) -> bool:
-        """Return whether two inputs both lie in the space, differ, and are neighbours."""
+        """Return whether two inputs both lie in the space (the set of possible inputs), differ, and
+        are neighbours."""
         return self.are_inside(d1, d2) and self.holds(d1, d2)
 
     def are_inside(self, d1: Any, d2: Any) -> bool:
-        """Return whether both inputs lie in the space."""
+        """Return whether both inputs lie in the space (the set of possible inputs)."""
         return self.space.contains(d1) and self.space.contains(d2)
 
     def _relates(self, d1: Any, d2: Any) -> bool:
@@ -134,8 +136,8 @@ class Relation(ABC):
         return self.inner.fits(size) if isinstance(self.inner, Lists) else size >= 0
 
     def changed(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield neighbours of a dataset, each once: those of its changed copies (`changes`) that
-        are neighbours.
+        """Make changed copies of a dataset (`changes`), and yield each copy that is a neighbour of
+        the dataset, each once.
 
         by: records and steps with which the dataset is changed.
         """
@@ -151,7 +153,7 @@ class Relation(ABC):
         one of its records, then datasets to which an edge (a value at which bugs are likely) was
         added.
 
-        Raises DatasetError if no two inputs of the space are neighbours.
+        Raises DatasetError if no two possible inputs are neighbours.
         """
         self.check_possible()
         records = islice((edge.value for edge in self.space.of_record().edges()), _RECORDS)
@@ -245,7 +247,8 @@ Bases = list[tuple[str, list[Any]]]
 # Tables with many columns may have more than this number of edges (records at which bugs are
 # likely). Then each edge is added to fewer datasets (`_FEW_BASES`), to save time.
 _MANY_EDGES = 150
-# If there are many edges, each edge is added only to this number of the smallest datasets.
+# If there are more than `_MANY_EDGES` edges (values at which bugs are likely), each edge is added
+# only to this number of the smallest datasets.
 _FEW_BASES = 2
 
 
@@ -279,8 +282,8 @@ def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
     """Return the given records, cut or filled up with copies of the last record to a number of
-    records that the space allows. The space must also allow `room` records more; return None if it
-    does not."""
+    records that the space (the set of possible inputs) allows. The space must also allow `room`
+    records more; return None if it does not."""
     most = space.most - room
     if most < space.least:
         return None

@@ -156,8 +156,8 @@ def _start(low: float, high: float, move: int, step: float) -> float:
 
 
 def _typed(values: list[float], space: Lists) -> list[Any]:
-    """Return numbers converted to the type of the entries of `space`: Booleans, integers or
-    floats."""
+    """Return numbers converted to the type of the entries of vectors in `space`: Booleans, integers
+    or floats."""
     like = space.item.usual()
     if isinstance(like, bool):
         return [bool(value) for value in values]
@@ -165,8 +165,9 @@ def _typed(values: list[float], space: Lists) -> list[Any]:
 
 
 def _lowest(space: Space, like: Any) -> Any:
-    """Return a vector or number of the same shape as `like`, with the lower bound of the space as
-    every entry. Entries that are increased from there most likely stay inside the space."""
+    """Return a vector or number of the same shape as `like`, with the lower bound of the space (the
+    set of possible inputs) as every entry. Entries that are increased from there most likely stay
+    inside the space."""
     if isinstance(space, Lists) and isinstance(like, list):
         return [_lowest(space.item.present(), part) for part in like]
     return space.extremes()[0]

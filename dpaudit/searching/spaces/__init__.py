@@ -15,8 +15,9 @@ from dpaudit.searching.spaces.numbers import Booleans, Integers, Numbers
 from dpaudit.searching.spaces.own import Own
 from dpaudit.wording import did_you_mean, shortened
 
-# (word, reader, example) for every kind of space. Its description begins with the word. The reader
-# is a function that reads the rest of the description and returns the space.
+# List of (word, reader, example), one for each kind of space (set of possible values). A
+# description of the space begins with the word. The reader is a function that reads the rest of the
+# description and returns the space.
 _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
     ("number", Numbers.read, "number in [0, 1]"),
     ("integer", Integers.read, "integer in [0, 120]"),
@@ -31,9 +32,9 @@ _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
 )
 EXAMPLES = {word: example for word, _, example in _KINDS}
 _READERS = {word: reader for word, reader, _ in _KINDS}
-# A user may describe a space by a mapping, such as `{list: "number in [0, 1]", length: 5}`. Each
-# key here names a kind of space. Its value is the key for the number of records; "" if spaces of
-# this kind have no records.
+# A user may describe a space (a set of possible values) by a mapping, such as `{list: "number in
+# [0, 1]", length: 5}`. Each key here names a kind of space. Its value is the key for the number of
+# records; "" if spaces of this kind have no records.
 _SIZES = {
     "table": "rows",
     "list": "length",
@@ -43,8 +44,8 @@ _SIZES = {
     "category": "",
     "record": "",
 }
-# Largest number of spaces that may be nested, as in `list of list of number`. Deeper descriptions
-# raise an error instead of exhausting the stack.
+# Largest depth of descriptions inside each other, as in `list of list of number`. Deeper
+# descriptions raise an error instead of exhausting the stack.
 _DEPTH = 30
 
 
@@ -108,7 +109,7 @@ class _SpaceLine(Line):
 
 
 def _as_line(value: Any, base: Path | None, depth: int) -> str:
-    """Return the description of a space as one line.
+    """Return the description of a space (a set of possible values) as one line.
 
     value: the line itself, or a mapping whose values are lines or further mappings.
     depth: number of mappings that contain this value.
@@ -160,8 +161,8 @@ def _sizes(value: dict[str, Any], kind: str) -> str:
 
 
 def _rest(kind: str, value: Any, base: Path | None, depth: int) -> str:
-    """Return the end of the line that describes a space, such as `in [0, 1]`: the part after its
-    kind and its number of records.
+    """Return the end of the line that describes a space (a set of possible values), such as `in [0,
+    1]`: the part after its kind and its number of records.
 
     kind: key of the user's mapping that names the kind, such as "number".
     value: value at this key, such as `[0, 1]`.

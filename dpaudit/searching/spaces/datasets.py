@@ -21,26 +21,30 @@ from dpaudit.searching.space import (
 )
 from dpaudit.searching.spaces.numbers import Numbers
 
-# Largest number of records in a list, if the description of its space states no number.
+# Largest number of records in a list, if its description, such as `list of number`, states no
+# number.
 MOST = 30
 # Largest number of records that a user may allow: datasets that leak most are small, and each
 # proposed dataset is kept in memory.
 LONGEST = 1000
-# If all lists of a space are longer than this, Hypothesis draws this number of records, and the
-# list repeats them. Hypothesis gives up on inputs that take too many random choices.
+# If all lists of a space (a set of possible values) are longer than this, Hypothesis draws this
+# number of records, and the list repeats them. Hypothesis gives up on inputs that take too many
+# random choices.
 _DRAWN = 50
-# A dataset at which bugs are unlikely has this number of records, if the space allows it.
+# A dataset at which bugs are unlikely has this number of records, if the space (the set of possible
+# values) allows it.
 FEW = 3
 # Number of edges (values at which bugs are likely, such as NaN) for which a list with only this
 # value is tried.
 _EDGES_OF_ITEMS = 12
-# Values that users may add to a space, as in `number or missing`. Maps the word to the value.
+# Values that users may add to a space (a set of possible values), as in `number or missing`. Maps
+# the word to the value.
 ALSO: Mapping[str, float | None] = {"missing": None, "nan": math.nan}
 
 
 @dataclass(frozen=True, slots=True)
 class OrMissing(Space):
-    """The space that contains the values of `space` and in addition one missing value.
+    """The set that contains the values of `space` and in addition one missing value.
 
     value: the missing value, None (written `missing`) or NaN (written `nan`).
     """
@@ -117,8 +121,10 @@ class OrMissing(Space):
 
 @dataclass(frozen=True, slots=True)
 class Records(Space):
-    """The space of records, which are mappings from column to value. columns: maps the name of each
-    column to the space of its values."""
+    """The set of records with given columns. A record is a mapping from column to value.
+
+    columns: maps the name of each column to the set of its possible values.
+    """
 
     columns: Mapping[str, Space]
 
@@ -197,10 +203,10 @@ class Records(Space):
 
 @dataclass(frozen=True, slots=True)
 class Lists(Space):
-    """The space of lists of `least` to `most` records. If both numbers are equal, the lists are
+    """The set of lists of `least` to `most` records. If both numbers are equal, the lists are
     vectors.
 
-    item: space of one record.
+    item: set of possible records.
     """
 
     item: Space
@@ -230,7 +236,7 @@ class Lists(Space):
     @classmethod
     def read_vector(cls, line: Line) -> Self:
         """Read the description of a list of fixed length after its first word, `vector`. Return the
-        space."""
+        space (the set of possible values)."""
         line.take("of", "'of', as in 'vector of 5 number'")
         size = line.size()
         if size is None:
@@ -240,7 +246,7 @@ class Lists(Space):
     @classmethod
     def read_table(cls, line: Line) -> Self:
         """Read the description of a list of records with columns after its first word, `table`.
-        Return the space."""
+        Return the space (the set of possible values)."""
         sizes = _sizes(line) if line.skip("of") else (0, MOST)
         return cls(Records.read(line), *sizes)
 
@@ -265,7 +271,8 @@ class Lists(Space):
         )
 
     def fits(self, size: int) -> bool:
-        """Return whether the space contains lists of `size` records."""
+        """Return whether the space (the set of possible values) contains lists of `size`
+        records."""
         return self.least <= size <= self.most
 
     @property

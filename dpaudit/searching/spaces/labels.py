@@ -25,8 +25,7 @@ _USERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Categories(Space):
-    """The space of a few values that the user lists: texts, numbers or Booleans, all of one
-    type."""
+    """A set of a few values that the user lists: texts, numbers or Booleans, all of one type."""
 
     values: tuple[Any, ...]
 
@@ -111,8 +110,8 @@ def _type(value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """Return a category (a text, number or Boolean) in the notation in which users describe
-    spaces."""
+    """Return a category (a text, number or Boolean) in the notation of users, such as `true` or
+    `"1"`."""
     if value is None or isinstance(value, bool):
         return {None: "null", False: "false", True: "true"}[value]
     return quoted(value) if isinstance(value, str) else repr(value)
@@ -145,7 +144,7 @@ def _constant(word: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Texts(Space):
-    """The space of all texts."""
+    """The set of all texts."""
 
     word: ClassVar[str] = "text"
 
@@ -198,8 +197,8 @@ def _cost(text: str) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Users(Space):
-    """The space of names of users, which are integers or texts. Each record of a table belongs to
-    one user."""
+    """The set of names of users, which are integers or texts. Each record of a table belongs to one
+    user."""
 
     word: ClassVar[str] = "user"
 

@@ -32,7 +32,7 @@ _FEW_VALUES = 30
 
 @dataclass(frozen=True, slots=True)
 class _Bounded(Space):
-    """The space of the numbers from `low` to `high`, both included. An infinite bound stands for no
+    """The set of the numbers from `low` to `high`, both included. An infinite bound stands for no
     bound."""
 
     low: Any = -math.inf
@@ -143,9 +143,9 @@ class _Bounded(Space):
         return min(max(value, self.low), self.high) if isinstance(value, int | float) else value
 
     def _cost(self, value: Any) -> tuple[Any, ...]:
-        """Return a sort key: the simpler a value, the smaller its key. Values inside the space come
-        first. Among them, the simplest value of the space comes first, then values with few
-        digits."""
+        """Return a sort key: the simpler a value, the smaller its key. Values inside the space (the
+        set of possible values) come first. Among them, the simplest value of the space comes first,
+        then values with few digits."""
         outside = not self.contains(value)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or (isinstance(value, float) and not math.isfinite(value)):
@@ -165,7 +165,7 @@ class _Bounded(Space):
 
 @dataclass(frozen=True, slots=True)
 class Numbers(_Bounded):
-    """The space of floats between two bounds. Without bounds, it contains every float, also NaN."""
+    """The set of floats between two bounds. Without bounds, it contains every float, also NaN."""
 
     word: ClassVar[str] = "number"
     of: ClassVar[type[int] | type[float]] = float
@@ -215,8 +215,8 @@ class Numbers(_Bounded):
 
     def _short(self, value: float) -> float:
         """Return a random number rounded to three digits, or unrounded if rounding moves it out of
-        the space. Numbers with many digits are tried elsewhere, as values at which bugs are
-        likely."""
+        the space (the set of possible values). Numbers with many digits are tried elsewhere, as
+        values at which bugs are likely."""
         if not math.isfinite(value):
             return value
         width = min(self.high - self.low, 1.0)
@@ -226,7 +226,7 @@ class Numbers(_Bounded):
 
 @dataclass(frozen=True, slots=True)
 class Integers(_Bounded):
-    """The space of the integers between two bounds. An infinite bound stands for no bound."""
+    """The set of the integers between two bounds. An infinite bound stands for no bound."""
 
     word: ClassVar[str] = "integer"
     of: ClassVar[type[int] | type[float]] = int
@@ -291,7 +291,7 @@ class Integers(_Bounded):
 
 @dataclass(frozen=True, slots=True)
 class Booleans(Space):
-    """The space of the two values False and True."""
+    """The set of the two values False and True."""
 
     word: ClassVar[str] = "boolean"
 
@@ -353,5 +353,5 @@ def as_integer(word: str) -> int | float | None:
 
 
 def _shown(bound: float) -> str:
-    """Return a bound in the notation in which users describe spaces, such as `1` for 1.0."""
+    """Return a bound in the notation of users, such as `1` for 1.0."""
     return repr(bound).removesuffix(".0")

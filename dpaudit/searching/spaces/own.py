@@ -24,11 +24,10 @@ _PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Own(Space):
-    """The space of the inputs that a user's function, or a user's strategy of Hypothesis,
-    generates.
+    """The inputs that a user's function, or a user's strategy of Hypothesis, generates.
 
-    It is unknown which inputs the code can generate. So every dataset in plain Python counts as
-    inside the space, and the only value at which bugs count as likely is the input of seed 0.
+    It is unknown which inputs the code can generate. So every dataset in plain Python counts as a
+    possible input, and the only input at which bugs count as likely is the input of seed 0.
 
     path: import path of the code.
     made_by: the function or the strategy.
@@ -39,8 +38,8 @@ class Own(Space):
 
     @classmethod
     def read(cls, line: Line) -> Self:
-        """Read an import path, such as `import:my.module:generate`, from a line. Return the space
-        of the inputs that this code generates.
+        """Read an import path, such as `import:my.module:generate`, from a line. Return an `Own`,
+        the set of the inputs that this code generates.
 
         Raises TargetError for a wrong path, and DatasetError if the object is neither a function
         nor a strategy.
