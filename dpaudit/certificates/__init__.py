@@ -1,1 +1,1 @@
-"""Certificates and results: their classes, and the computation of their numbers from counts."""
+"""Define certificates and results of audits, and compute their numbers from counts."""

@@ -1,10 +1,11 @@
-"""Certificates: the result for one pair of inputs, complete enough to be recomputed by others.
+"""Define certificates: the result for one pair of inputs, complete enough for others to recompute
+its numbers.
 
-`Certificate` holds an audit that draws from a mechanism or reads recorded outputs, and
-`ExactCertificate` an audit of laws that a mechanism states. one_run.py has the certificate of
-guesses about the canaries of one run.
+`Certificate` is the result of draws from a mechanism or of recorded outputs. `ExactCertificate` is
+the result of exact output distributions that a mechanism states. one_run.py has the certificate for
+guesses about the canaries of one training run.
 
-records.py has the records that a certificate is made of, and defines the words.
+records.py has the smaller records that a certificate contains, and explains the terms.
 """
 
 from __future__ import annotations
@@ -143,7 +144,8 @@ class ExactTests:
 
     @property
     def rules(self) -> tuple[FixedTest, ...]:
-        """The exact tests of all rules, in the order main, rare, other."""
+        """The exact tests of all rules: main rule first, then the rule for rare outputs, then the
+        other rules."""
         order = ("main", "rare", "other")
         return tuple(sorted((self.fixed, *self.others), key=lambda test: order.index(test.kind)))
 
@@ -171,12 +173,14 @@ class Remarks:
     notes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     adjacency: str | None = None
-    # Not compared: the number of processes depends on the time that was left.
+    # Left out when certificates are compared: the number of new processes depends on the time that
+    # was left.
     redrawn: Redrawn | None = field(default=None, compare=False)
 
 
 class _Of(Generic[Value]):
-    """An attribute of a certificate that reads a field of one of its parts."""
+    """Descriptor for an attribute of a certificate that returns a field of one of its parts:
+    `certificate.draws` returns `certificate.drawn.draws`."""
 
     def __init__(self, read: Callable[[Certificate], Value]) -> None:
         self._read = read
@@ -272,12 +276,13 @@ class Certificate:
 
     @property
     def ended_by_bets(self) -> bool:
-        """Whether bets alone ended the run, so that no exact test was carried out."""
+        """Whether the run stopped because its bets refuted the claim, so that no exact test was
+        made."""
         return self.tests.fixed.stage == "betting"
 
     @property
     def betting_point(self) -> ProfilePoint:
-        """The point of the claim that was bet against."""
+        """The point (ε, δ) of the claim that the bets were made against."""
         return self.betting.bet_against or self.point
 
 

@@ -1,9 +1,6 @@
-"""Compute the numbers of a certificate from evidence: the tallies and beliefs of one pair of
-inputs.
-
-An audit, `dpaudit bound` and the recheck of a result file all compute their bounds and p-values by
-`numbers` (docs/method.md §4).
-"""
+"""Compute the numbers of a certificate from evidence: the counts and the bettors' beliefs for one
+pair of inputs. An audit, `dpaudit bound` and the check of a file of results all compute bounds and
+p-values with `numbers` (docs/method.md §4)."""
 
 from __future__ import annotations
 
@@ -44,43 +41,52 @@ from dpaudit.stats.binomial import TOSSED_AGAIN, clopper_pearson_upper
 from dpaudit.stats.power import POWER, detectable_rare
 from dpaudit.stats.witness import Witness, divergence_lower, log_wealth, p_value
 
-# Shares of a pair's error probability: betting, the exact test at the planned end, and the exact
-# test on a confirmation block after an early stop. They add up to 1, so that a union bound holds
-# for whichever of the two exact tests is carried out.
+# Shares of a pair's error probability. They add up to 1. After an early stop, the exact test on a
+# confirmation block replaces the one at the planned end, so a union bound holds in both cases.
+# Share of betting.
 BETTING_SHARE = 0.2
+# Share of the exact test at the planned end of the run.
 CERTIFICATION_SHARE = 0.75
+# Share of the exact test on a confirmation block after an early stop.
 CONFIRMATION_SHARE = 0.05
-# In a run that bets alone may end: share of the error probability that betting spends. The exact
-# test at the planned end has the rest.
+# Share of a pair's error probability for betting, in a run that ends as soon as bets refute the
+# claim. The exact test at the planned end has the rest.
 EARLY_BETTING_SHARE = 0.9
 
-# Largest log of the wealth that is shown; its exponential fits in a float.
+# Larger logs of wealth are reported as this number, since exp(710) overflows a float.
 _LARGEST_LOG = 700.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The counts and settings from which the numbers of one pair follow.
+    """The counts and settings from which the numbers of one pair of inputs follow.
 
-    point: point of the claim that is bet against, and tested by each rule without its own point.
-    points: all points of the claim, if it has several.
-    alpha: error probability of the pair. confidence: confidence of the intervals in reports.
-    blocks: tallies of all draws, in order. stage: stage of the blocks of the exact test.
+    point: point (ε, δ) of the claim that the bets are made against. A rule without its own point is
+        tested at this point, too.
+    alpha: error probability of the pair.
+    confidence: confidence of the intervals that reports show.
+    blocks: counts of all draws, in the order of the draws.
+    stage: stage of the blocks on which the exact test is made.
     method: method of the exact test.
-    rounds: beliefs that were bet on; empty without betting.
-    rules: rules of the exact test, the main rule first; their shares add up to 1.
+    rules: rules of the exact test, the main rule first; their shares of the error probability add
+        up to 1.
+    rounds: beliefs of the bettors; empty if nothing is bet.
     accused: single outputs with their counts, for the probabilistic definition.
     thinned: whether the draws of the exact test are a random part of fixed numbers of draws.
-    limited: witness of a Rényi divergence, and the largest divergence that the claim allows, if
-    the divergence is tested; it then gets half of the exact test's error probability.
-    unseen: number of draws of d1 and of d2 in the exact test with new outputs (see `Unseen`); None
-    if they were not counted. ranges: as in `Unseen`.
-    by_bets: whether bets alone may end the run.
-    divergence_bets: bets of all witnesses against a divergence, with half of the error probability
-    of betting; None if no such bets were made. limits: the largest divergence that the claim
-    allows, in nats, by order.
-    illustration: counts of an event that was chosen before these draws, which are not recorded as
-    blocks, if bets ended the run. Its levels: a guess of d1, a guess of d2, none.
+    limited: (witness of a Rényi divergence, largest divergence that the claim allows), or None if
+        no divergence is tested. If it is tested, it gets half of the exact test's error
+        probability.
+    unseen: number of draws of d1 and of d2 in the exact test whose outputs are new (see `Unseen`);
+        None if they were not counted.
+    ranges: as in `Unseen`.
+    points: all points of the claim, if it has several.
+    by_bets: whether a refutation by bets ends the run.
+    divergence_bets: bets of all witnesses against a divergence, which have half of the error
+        probability of betting; None if there are no such bets.
+    limits: maps the order of a Rényi divergence to the largest divergence that the claim allows, in
+        nats.
+    illustration: counts of an event that was chosen before these draws, if bets ended the run; else
+        None. Its three levels are: guess d1, guess d2, no guess. These draws are not in `blocks`.
     """
 
     point: ProfilePoint
@@ -112,8 +118,8 @@ class Evidence:
 
     @property
     def fixed_share(self) -> float:
-        """The share of alpha that all rules spend together; a test of a divergence spends an equal
-        share."""
+        """Return the share of `alpha` that all rules of the exact test have together. If a
+        divergence is tested, its test has a further share of the same size."""
         if self.stage == "recorded":
             share = 1 - TOSSED_AGAIN if self.thinned else 1.0
         elif self.by_bets:
@@ -124,16 +130,17 @@ class Evidence:
 
 
 def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any]:
-    """Return the fields of a `Certificate` that follow from evidence.
+    """Return the fields of a `Certificate` that follow from evidence, by name.
 
-    followed: the bettors' wealth, if it was computed while drawing, which saves computing it again.
-
-    Raises ValueError for recorded beliefs of bettors that are no probabilities or guesses.
+    followed: the bettors' wealth, if it was already computed during the draws; None: compute it
+    here. Raises ValueError if recorded beliefs of bettors are not probabilities, or recorded
+    guesses not -1, 0 or 1.
     """
     tests, divergence = fixed_tests(evidence), _divergence_test(evidence)
     fixed = _shown(tests)
     point = fixed.point or evidence.point
-    # Bounds of rules that test other points are left out, since they hold at another δ or ε.
+    # Use only bounds of rules that were tested at the same point: other bounds hold at another δ or
+    # ε.
     comparable = [test for test in tests if (test.point or evidence.point) == point]
     p_values = [1.0, *(test.p_value / (evidence.fixed_share * test.share) for test in tests)]
     if divergence is not None:
@@ -177,8 +184,8 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
 def certificate(evidence: Evidence, followed: Wealth | None = None, **about: Any) -> Certificate:
     """Return the certificate whose numbers follow from the evidence.
 
-    followed: as in `numbers`.
-    about: the fields of `Certificate` that do not follow from evidence.
+    followed: the bettors' wealth, if it was already computed during the draws, else None. about:
+    fields of `Certificate` that do not follow from evidence, by name.
     """
     return composed(
         Certificate,
@@ -190,11 +197,9 @@ def certificate(evidence: Evidence, followed: Wealth | None = None, **about: Any
 
 
 def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
-    """Return the exact test of every rule, each with its own share, all on the same tally.
-
-    Rules and shares were fixed before these draws. So a union bound holds: the probability that any
-    rule refutes a claim that holds is at most `fixed_share` · alpha.
-    """
+    """Return the exact test of each rule on the same counts. Each rule has its own share of the
+    error probability. Rules and shares were fixed before these draws, so a union bound holds: if
+    the claim is true, the probability that any rule refutes it is at most `fixed_share` · alpha."""
     if evidence.illustration is not None:
         alpha = evidence.fixed_share * evidence.alpha
         setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
@@ -213,11 +218,13 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
 
 
 def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
-    """Return the test to show in reports.
+    """Return the test that reports show, out of the exact tests of all rules.
 
-    Tests that refute come first, then the largest bound. Bounds at different points of the claim do
-    not compare; then the smallest p-value, divided by the share, comes first. If no test refutes,
-    tests of the point that was bet against are preferred.
+    A test that refutes the claim is preferred to one that does not. Among equals, the test with the
+    largest lower bound for ε is taken. If the tests are at different points (ε, δ) of the claim,
+    their bounds cannot be compared; then the test with the smallest p-value divided by `share`, its
+    share of the error probability, is taken. If no test refutes the claim, only tests at the point
+    of the bets (point is None) are considered, if there are any.
     """
     if not any(test.refutes for test in tests):
         tests = tuple(test for test in tests if test.point is None) or tests
@@ -227,9 +234,9 @@ def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
 
 
 def _detectable_rare(evidence: Evidence) -> float | None:
-    """Return the smallest probability of an output of only one input that the audit would have
-    detected (`ExactTests.detectable_rare`). Return None if the exact test cannot have found such an
-    output."""
+    """Return `ExactTests.detectable_rare`: the smallest probability of an output that only one
+    input can give at which the audit would have refuted the claim with probability 0.9. Return None
+    if the exact test that was made could not have found such an output."""
     if evidence.stage in ("confirmation", "betting") or evidence.method != "game":
         return None
     learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
@@ -247,22 +254,23 @@ def detectable_rare_of_any(
     *,
     power: float = POWER,
 ) -> float:
-    """Return the smallest detectable probability of an output that only one input gives.
+    """Return the smallest probability at which an output that only one input can give would lead to
+    a refutation with probability `power`.
 
-    It is computed at the point of the claim that such an output refutes with the fewest draws.
-    points: points of the claim.
-    learned, certified: number of draws to learn from, and number of draws of the exact test.
+    points: points (ε, δ) of the claim. The one that needs the fewest such outputs is used.
+    learned: number of draws to learn from.
+    certified: number of draws of the exact test.
     alpha: error probability of the rule for such outputs.
+    power: probability of the refutation.
     """
     point = min(points, key=lambda point: _rare_to_refute(point, certified, alpha))
     return detectable_rare(learned, certified, point.epsilon, point.delta, alpha, power=power)
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
-    """Return about how many outputs that only one input gives refute a point of the claim.
-
-    The number is only used to compare points.
-    """
+    """Return the approximate count of an output, given by one input only, that refutes a point (ε,
+    δ). draws: number of draws of both inputs. alpha: error probability. The result is only used to
+    find the point with the smallest count."""
     excused = point.delta * draws / 2
     needed = -math.log(alpha) / max(math.log1p(math.exp(-point.epsilon)), 1e-300)
     return excused + math.sqrt(excused * -2 * math.log(alpha)) + needed
@@ -292,8 +300,8 @@ def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
     witness, allowed = evidence.limited
     counts, alpha = _counted(evidence).counts, evidence.fixed_share * evidence.alpha
     lower, p = divergence_lower(witness, counts, alpha), p_value(witness, counts, allowed)
-    # Bound and p-value are rounded separately. If one of them refutes the claim, the other one is
-    # moved so that it refutes the claim, too.
+    # Lower bound and p-value are rounded separately, so that only one of them may refute the claim.
+    # The other is then moved so that both agree.
     if lower > allowed:
         p = min(p, alpha)
     elif p <= alpha:
@@ -344,7 +352,8 @@ def _counted(evidence: Evidence) -> Tally:
 
 
 def _bets(evidence: Evidence, followed: Wealth | None) -> Wealth:
-    # `followed` lacks values of ε above the claim, which matter only if the claim is refuted.
+    # `followed` was computed only for ε up to the claimed one. If it refutes the claim, compute the
+    # wealth again, to find a lower bound above the claimed ε.
     if followed is not None and not followed.refuted:
         return followed
     beliefs = list(map(beliefs_of, evidence.rounds))

@@ -1,7 +1,9 @@
-"""The exact test of a rule: from the tally of the draws kept for it to bounds and a p-value.
+"""Make the exact test of a rule: compute bounds and a p-value from the counts of the draws reserved
+for it.
 
-`game_test` and `pair_test` count the guesses of a rule, `atoms_test` counts single outputs
-(docs/method.md §2 and §7). None of these draws has been used before.
+A rule guesses, from the output of a draw, which input it had. `game_test` and `pair_test` count
+right and wrong guesses, and `atoms_test` counts single outputs (docs/method.md §2 and §7). These
+draws were not used to choose the rule.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ from dpaudit.stats.binomial import (
     pair_p_value,
 )
 
-# A single output in words, the input that is expected to give it more often, and its draws of d1
-# and of d2.
+# (description of an output, input that is expected to give it more often, its count for d1, its
+# count for d2).
 AccusedAtom = tuple[str, Guess, int, int]
 Accused = tuple[AccusedAtom, ...]
 Words = Sequence[str | None]
@@ -54,12 +56,12 @@ class FrozenRule:
     """A rule that was fixed before the draws of the exact test.
 
     kind: main, rare or other (docs/method.md §4).
-    share: share of the exact test's error probability, in (0, 1].
+    share: the rule's share of the exact test's error probability, in (0, 1].
     attack: name of the attack that found the rule.
-    guesses: guess at each level: d1 (1), d2 (-1) or none (0).
-    words: the event in which the rule guesses d1, and the event in which it guesses d2; None for an
-    event that is not shown.
-    point: point of the claim that the rule tests; None for the point that is bet against.
+    guesses: guess at each level (bin of outputs): d1 (1), d2 (-1) or none (0).
+    words: descriptions of two events, that the rule guesses d1 and that it guesses d2. None for an
+        event that is not shown.
+    point: point (ε, δ) of the claim that the rule tests; None for the point of the bets.
     """
 
     kind: RuleKind
@@ -76,10 +78,12 @@ class FrozenRule:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The settings of a test.
+    """The settings of an exact test.
 
-    point: point of the claim. alpha: error probability of the test. confidence: confidence of the
-    intervals of P(E) and Q(E), which reports show.
+    stage: purpose of the draws on which the test is made.
+    point: point (ε, δ) of the claim to test.
+    alpha: error probability of the test.
+    confidence: confidence of the intervals for the event's probabilities P(E) and Q(E) in reports.
     """
 
     stage: FixedStage
@@ -89,8 +93,8 @@ class Setting:
 
 
 def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
-    """Return the exact test by right and wrong guesses in the distinguishing game (docs/method.md
-    §2)."""
+    """Return the exact test that counts a rule's right and wrong guesses of the input
+    (docs/method.md §2). tally: counts of the draws reserved for the test."""
     game, point, alpha = tally.game(rule.guessed), setting.point, setting.alpha
     p = games.p_value(game, point.epsilon, point.delta, alpha)
     epsilon = games.epsilon_lower(game, point.delta, alpha)
@@ -101,8 +105,8 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
         draws=game.draws,
         spared=game.h * point.delta,
     )
-    # The lower bound for ε is found in steps, and may be at most the claimed ε although p is at
-    # most alpha. The claim then stands.
+    # The lower bound for ε is searched in steps, so it can be below the claimed ε although p is at
+    # most alpha. The test then does not refute the claim, and p is raised above alpha.
     disagree = p <= alpha and epsilon < point.epsilon
     return _of_game(
         setting,
@@ -118,10 +122,9 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 
 
 def illustrated(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
-    """Return the counts of an event after bets have ended a run; they test nothing.
-
-    tally: counts of the draws made after the event was chosen.
-    """
+    """Return a `FixedTest` that only shows the counts of an event, for a run that ended when its
+    bets refuted the claim. Its p-value is 1, since it tests nothing. tally: counts of the draws
+    made after the event was chosen."""
     return _of_game(
         setting,
         rule,
@@ -136,7 +139,8 @@ def illustrated(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 
 
 def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
-    """Return the test by pairs of Clopper-Pearson bounds; the events share alpha equally."""
+    """Return the exact test that compares Clopper-Pearson bounds of an event's two probabilities.
+    If there are two events, each is tested with half of alpha."""
     point, events = setting.point, _events(setting, tally, rule)
     alpha = setting.alpha / max(1, len(events))
     counts = [_ahead(event) for event in events]
@@ -162,17 +166,17 @@ def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 def atoms_test(
     setting: Setting, accused: Accused, arms: tuple[int, int], rule: FrozenRule
 ) -> FixedTest:
-    """Return the test of the probabilistic definition, for d1 against d2 and for d2 against d1.
+    """Return the test of the probabilistic definition, with d1 against d2 and d2 against d1.
 
-    Each of the two directions gets half of alpha.
-
-    accused: the single outputs to test, with their counts.  arms: number of draws of d1 and of d2.
-    rule: the rule by which the draws were tallied; its guesses have no part in the test.
+    Each of the two comparisons gets half of alpha. accused: the single outputs to test, with their
+    counts. arms: number of draws of d1 and of d2. rule: rule by which the draws were counted; its
+    guesses do not affect the test.
     """
     alpha, point = setting.alpha / 2, setting.point
     atoms = [[atom for atom in accused if atom[1] == guess] for guess in _GUESSES]
-    # For d1 and for d2: the outputs that are expected more often under this input, with their draws
-    # of this input and of the other input; and the number of all draws of this input.
+    # Counts of the outputs in each list of `atoms`, (outputs, 2). Each entry of `sides` has counts
+    # for the input expected more often, counts for the other input, and all draws of the first
+    # input.
     tables = [np.array([one[2:] for one in of], dtype=np.int64).reshape(-1, 2) for of in atoms]
     sides = [(table[:, own], table[:, 1 - own], arms[own]) for own, table in enumerate(tables)]
     masses = [probabilistic.violating_mass(*side, point.epsilon, alpha) for side in sides]
@@ -227,8 +231,8 @@ def _of_game(
 
 
 def accused(atoms: SingleOutputs, tally: AtomTally) -> Accused:
-    """Return the single outputs to test, with their counts: first the outputs expected more often
-    under d1, then the outputs expected more often under d2."""
+    """Return the single outputs to test, with their counts. Outputs that are expected more often
+    for d1 come first, then those that are expected more often for d2."""
     return tuple(
         (atoms.words[i], guess, int(tally.counts[i, 0]), int(tally.counts[i, 1]))
         for guess, mask in zip(_GUESSES, (atoms.for_d1, atoms.for_d2), strict=True)
@@ -255,8 +259,8 @@ def _event(
 
 
 def _ahead(event: EventCount) -> tuple[int, int, int, int]:
-    """Return count and draws of the input under which the event is expected more often, then of the
-    other input."""
+    """Return four numbers: the event's count and the number of draws, for the input that is
+    expected to give the event more often, then for the other input."""
     first, second = (event.count_d1, event.draws_d1), (event.count_d2, event.draws_d2)
     return (*first, *second) if event.guess == "d1" else (*second, *first)
 
@@ -269,13 +273,14 @@ STOPPED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FiniteRange:
-    """The outputs that the user has declared.
+    """The possible outputs, as declared by the user.
 
-    A declared text may be an output or the name of an exception. So it has two keys (codes of
-    outputs), of which at most one may occur.
+    A declared text may mean an output or the name of an exception. It therefore has two keys (codes
+    of outputs), and at most one of them may occur in the draws.
 
-    keys: keys of the outputs, in rising order. words: the output of each key in words.
-    entry: for each key, the position of the declared output in the user's list.
+    keys: keys of the declared outputs, in ascending order.
+    words: description of the output with each key.
+    entry: position of the output with each key in the user's list.
     """
 
     keys: KeyArray
@@ -284,10 +289,8 @@ class FiniteRange:
 
     @classmethod
     def of(cls, declared: Sequence[Any]) -> FiniteRange:
-        """Return the `FiniteRange` of a list of declared outputs.
-
-        Raises UsageError for an output listed twice.
-        """
+        """Return the `FiniteRange` for a list of declared outputs. Raises UsageError if an output
+        is listed twice."""
         texts = [(place, item) for place, item in enumerate(declared) if isinstance(item, str)]
         others = [(place, item) for place, item in enumerate(declared) if not isinstance(item, str)]
         raised = [(place, Raised(text, "")) for place, text in texts]
@@ -305,10 +308,10 @@ class FiniteRange:
         return cls(np.array(keys, dtype=np.uint64), words_by_key, np.array(entry, dtype=np.intp))
 
     def interval(self, tally: RangeTally, alpha: float) -> EpsilonInterval | str:
-        """Return the interval, or the reason why there is none.
+        """Return the confidence interval for ε, or the reason why there is none.
 
-        tally: counts of the certification draws, in a run that reached its planned end.
-        alpha: error probability of the interval.
+        tally: counts of the certification draws of a complete run. alpha: error probability of the
+        interval.
         """
         if tally.undeclared is not None:
             return (

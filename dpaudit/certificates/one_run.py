@@ -1,8 +1,6 @@
-"""The certificate of one run with many canaries, and the scores of the canaries in summary.
-
-A canary is a record that a fair coin includes in the run or leaves out. An attacker guesses, from
-what the run releases, which canaries were included (docs/method.md §12).
-"""
+"""Define the certificate of one training run with many canaries, and a summary of the canaries'
+scores. A canary is a record that the toss of a fair coin includes in the run or leaves out. An
+attacker guesses, from the output of the run, which canaries were included (docs/method.md §12)."""
 
 from __future__ import annotations
 
@@ -145,6 +143,6 @@ class OneRunCertificate:
 
     @property
     def fixes_guesses(self) -> bool:
-        """Whether the result holds only if the number of guesses was fixed before the scores were
-        seen."""
+        """Whether the result is valid only if the number of guesses was fixed before anyone saw the
+        scores."""
         return self.method != "independent" and (self.method == "tradeoff" or self.point.delta > 0)

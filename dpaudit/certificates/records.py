@@ -1,9 +1,10 @@
-"""Records that a certificate is made of: counts, bets, tests and remarks.
+"""Define the records that a certificate contains: counts, bets, tests and remarks.
 
-Words: d1 and d2 are the two inputs, P and Q the laws of the output on them, and an event E is a set
-of outputs. A draw is an output with its input. A level is a bin of the outputs (docs/method.md §3).
-A rule guesses the input of a draw from its level: d1 (1), d2 (-1), or no guess (0). A tally counts
-draws by level and input. The point of a claim is the inequality P(E) ≤ e^ε Q(E) + δ for one (ε, δ).
+Terms: d1 and d2 are the two inputs, P and Q the distributions of the output for them, and an event
+E is a set of outputs. A draw is one output together with its input. A level is a bin of outputs
+(docs/method.md §3). A rule guesses the input of a draw from its level: d1 (1), d2 (-1), or no guess
+(0). A tally counts draws by level and input. A point of a claim is the inequality P(E) ≤ e^ε Q(E) +
+δ for one (ε, δ).
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ class FixedTest:
 
     @property
     def refutes(self) -> bool:
-        """Whether this test alone refutes the claim, at its own error probability."""
+        """Whether this test alone, at its own error probability, refutes the claim."""
         return self.p_value <= self.alpha
 
 

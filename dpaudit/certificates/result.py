@@ -1,8 +1,8 @@
-"""The result of an audit: verdict, bounds and p-value over all pairs of inputs.
+"""Define the result of an audit: verdict, bounds and p-value over all pairs of inputs.
 
-An `AuditResult` has an *ending*, one class for each kind of audit, which holds the certificates of
-the pairs. `Searched` describes how a search found the pairs. `Progress` is a moment of an audit
-that is still running.
+The attribute `ending` of an `AuditResult` holds the certificates of the pairs; it has a class of
+its own for each kind of audit. `Searched` describes how a search found the pairs. `Progress`
+describes a running audit at one moment.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Grouped:
 
 
 # Largest number of audits in a family (audits that share one error probability). Holm's procedure
-# takes memory for each audit, and a damaged result file may state any number.
+# needs memory for each audit; this limit protects against a damaged file of results that states a
+# huge number.
 LARGEST_FAMILY = 100_000
 
 
@@ -118,16 +119,16 @@ class Leader:
     d1, d2 : str
         The two inputs as Python code, shortened if long.
     why : str
-        The origin of the pair, or its peculiarity, in a few words.
+        How the pair was made or what is special about it, in a few words.
     inside : bool
-        Whether both inputs lie in the space.
+        Whether both inputs belong to the space of inputs that the user gave.
     estimate : float
-        Bound for ε, at the δ of the claim, that an audit is predicted to show; at least 0. It
-        certifies nothing, since it comes from the draws that chose the pair.
+        Estimate, at least 0, of the lower bound for ε (at the δ of the claim) that an audit of the
+        pair would give. It certifies nothing, since the same draws were used to choose the pair.
     draws : int
-        Number of draws of both inputs behind the estimate.
+        Number of draws of both inputs from which the estimate was made.
     apart : str
-        The difference of two long lists that differ in one record; "" for other inputs.
+        Where the two inputs differ, if they are long lists that differ in one record; else "".
     """
 
     d1: str
@@ -208,19 +209,19 @@ class Sampled:
         One for each pair, at least one.
     """
 
-    # Whether the verdict depends on chance.
+    # Whether draws, and so chance, determine the verdict.
     by_chance: ClassVar[bool] = True
 
     certificates: tuple[Certificate, ...]
 
     @property
     def deciding(self) -> Certificate:
-        """The certificate with the smallest p-value."""
+        """The certificate of the pair with the smallest p-value."""
         return min(self.certificates, key=lambda one: one.p_value)
 
     @property
     def p_value(self) -> float:
-        """p-value of the claim on all pairs (Bonferroni)."""
+        """p-value of the claim for all pairs together, by Bonferroni's correction."""
         return min(1.0, len(self.certificates) * self.deciding.p_value)
 
 
@@ -251,12 +252,13 @@ class Exact:
 
     @property
     def deciding(self) -> ExactCertificate:
-        """The certificate with the largest bound for ε, among refuted ones if there are any."""
+        """The certificate with the largest lower bound for ε. If pairs refute the claim, only these
+        pairs are compared."""
         return max(self.certificates, key=lambda one: (one.refuted, one.epsilon_lower))
 
     @property
     def p_value(self) -> float:
-        """0 if the claim fails, else 1, since the verdict does not depend on chance."""
+        """0 if the claim is false for a pair, else 1. The verdict does not depend on chance."""
         return 0.0 if self.deciding.refuted else 1.0
 
 
@@ -305,7 +307,8 @@ class Failed:
 
     @property
     def deciding(self) -> Certificate | None:
-        """The certificate with the smallest p-value; None if no pair was finished."""
+        """The certificate of the pair with the smallest p-value; None if no pair was complete
+        before the error."""
         return Sampled(self.certificates).deciding if self.certificates else None
 
     @property
@@ -414,7 +417,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the audit."""
+        """The verdict: VIOLATION, NO_VIOLATION_FOUND or ERROR."""
         if isinstance(self.ending, Failed):
             return Verdict.ERROR
         refuted = self.is_refuted_alone or (
@@ -424,13 +427,13 @@ class AuditResult:
 
     @property
     def is_refuted_alone(self) -> bool:
-        """Whether the claim is refuted at `confidence`, without regard to other audits with which
-        it shares an error probability."""
+        """Whether the audit refutes the claim at its own `confidence`, without the larger level
+        that Holm's procedure may give it in a family of audits."""
         return any(one.refuted for one in self.ending.certificates)
 
     @property
     def level(self) -> float:
-        """The largest p-value at which the claim is refuted."""
+        """The claim is refuted if the p-value is at most this number."""
         return 1 - self.confidence if self.family is None else self.family.level
 
     @property
@@ -440,72 +443,81 @@ class AuditResult:
 
     @property
     def error_code(self) -> str | None:
-        """Code of the error (docs/errors.md); None without an error, and in older results."""
+        """Code of the error (docs/errors.md). None without an error, and in results of older
+        versions."""
         return self.ending.code if isinstance(self.ending, Failed) else None
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """The certificates of pairs with draws; empty if nothing was drawn."""
+        """The certificates of pairs for which draws were made or recorded; empty for other
+        audits."""
         return self.ending.certificates if isinstance(self.ending, Sampled | Failed) else ()
 
     @property
     def by_pair(self) -> tuple[AnyCertificate, ...]:
-        """The certificates of any kind, one for each pair."""
+        """The certificates of all pairs, of whatever kind."""
         return self.ending.certificates
 
     @property
     def decisive(self) -> AnyCertificate | None:
-        """The certificate that decides the verdict; None if no pair was finished."""
+        """The certificate that decides the verdict; None if an error ended the audit before any
+        pair was complete."""
         return self.ending.deciding
 
     @property
     def point(self) -> ProfilePoint:
-        """The point that the decisive pair tested; the claim's own if no pair was finished."""
+        """The point (ε, δ) of the claim at which `decisive` was tested. If that is None, the point
+        (ε, δ) that the claim states."""
         return self.claim.point() if self.decisive is None else self.decisive.point
 
     @property
     def p_value(self) -> float:
-        """p-value of the claim on all pairs; 1 if no pair was finished."""
+        """p-value of the claim for all pairs together; 1 if no pair was complete."""
         return self.ending.p_value
 
     @property
     def epsilon_lower(self) -> float:
-        """Largest lower bound for ε at the δ of `point` over all pairs; valid at `confidence`."""
+        """The largest lower bound for ε over all pairs, at the δ of `point`; valid at
+        `confidence`."""
         return max((one.epsilon_lower for one in self._comparable), default=0.0)
 
     @property
     def delta_lower(self) -> float:
-        """Largest lower bound for δ at the ε of `point` over all pairs; valid at `confidence`."""
+        """The largest lower bound for δ over all pairs, at the ε of `point`; valid at
+        `confidence`."""
         return max((one.delta_lower for one in self._comparable), default=0.0)
 
     @property
     def _comparable(self) -> list[AnyCertificate]:
-        """The certificates that tested `point`, usually all."""
+        """The certificates whose bounds hold at `point`. Only these bounds can be compared."""
         return [one for one in self.by_pair if one.point == self.point]
 
     @property
     def draws(self) -> int:
-        """Number of draws of both inputs over all pairs."""
+        """Number of draws of both inputs for all pairs together."""
         return sum(one.draws for one in self.certificates)
 
     @property
     def meets_expectation(self) -> bool:
-        """Whether the verdict is the expected one; by default NO_VIOLATION_FOUND is expected."""
+        """Whether the verdict is the expected one. Without `expect`, NO_VIOLATION_FOUND is
+        expected."""
         wanted = Verdict.VIOLATION if self.expect == "violation" else Verdict.NO_VIOLATION_FOUND
         return self.verdict is wanted
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
-        """The distinct warnings of the run and of its pairs."""
+        """The warnings about the run and about its pairs, without repetitions."""
         of_pairs = (text for one in self.by_pair for text in one.warnings)
         return tuple(dict.fromkeys([*self.warnings, *of_pairs]))
 
     @property
     def failing_warnings(self) -> tuple[str, ...]:
-        """The warnings that fail a `strict` audit; empty if the verdict fails the audit already."""
+        """The warnings that make a `strict` audit fail. Empty if the audit is not strict, or fails
+        because of its verdict."""
         if not self.strict or not self.meets_expectation:
             return ()
-        # If the inputs are equal, `underpowered` or a note already says so.
+        # If the inputs are equal, `underpowered` or a note already says so, and the warning is not
+        # repeated.
         is_known = EQUAL_INPUTS in (self.underpowered, *self.notes)
         return tuple(text for text in self.all_warnings if not (is_known and text == EQUAL))
 
@@ -531,7 +543,8 @@ class AuditResult:
         >>> print(result.report().splitlines()[0])
         VIOLATION  bit: refuted at 99 %: outputs > 0 appear in 50.5 % of draws for d2,
         """
-        # Imported here, since reports are a higher layer. The import contract lists this exception.
+        # Imported inside the method, since reports are a higher layer than certificates. The import
+        # contract lists this exception.
         from dpaudit.reports.text import render
 
         return render(self, verbose=int(verbose))

@@ -1,7 +1,7 @@
-"""The result of a trace: where two runs with the same noise differ, as plain data for reports.
+"""Define the result of a trace, which finds the lines where two runs with the same noise differ.
 
-A trace is a diagnosis, valid for the noise that was tried. It is no certificate. A *site* is a line
-of code that draws noise. Its *cost* is the privacy loss that the noise leaves: ε in nats, or the μ
+A trace is a diagnosis for the noise that was tried, and no certificate. A *site* is a line of code
+that draws noise. Its *cost* is the privacy loss of the value that the noise hides: ε in nats, or μ
 of Gaussian DP (docs/method.md §14).
 """
 
@@ -27,7 +27,7 @@ FindingKind = Literal[
 ]
 
 
-# Beginning of the note of a trace that stopped before its end.
+# Every note about a trace that stopped early begins with these words.
 CUT = "not all runs were made"
 
 
@@ -139,7 +139,7 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """The kind in words."""
+        """The kind of the finding as a heading."""
         return self.kind.replace("-", " ").replace("data dependent", "data-dependent")
 
 
@@ -207,12 +207,13 @@ class Trace:
 
     @property
     def cut(self) -> str | None:
-        """The note that says why the trace stopped before its end, or None if it did not."""
+        """The note that says why the trace stopped before all runs were made; None if all were
+        made."""
         return next((note for note in self.notes if note.startswith(CUT)), None)
 
     @property
     def causes(self) -> tuple[Finding, ...]:
-        """The findings that alone make the mechanism leak more than the claim allows."""
+        """The findings that by themselves make the mechanism leak more than the claim allows."""
         return tuple(one for one in self.findings if one.is_cause)
 
     def report(self, *, verbose: bool = False) -> str:
@@ -228,7 +229,8 @@ class Trace:
         str
             Lines of at most 80 columns, with a final newline.
         """
-        # Imported here, since reports are a higher layer. The import contract lists this exception.
+        # Imported inside the method, since reports are a higher layer than certificates. The import
+        # contract lists this exception.
         from dpaudit.reports.trace import render
 
         return render(self, verbose=int(verbose))
@@ -238,10 +240,10 @@ class Trace:
 
     @property
     def likely(self) -> Finding | None:
-        """The most likely cause of a leak that a certificate proves, or None.
+        """The most likely cause of a leak that a certificate has proved, or None.
 
-        The first of: a cause; a value that seems to have no noise; noise that is drawn for one
-        input only; the costliest line.
+        It is the first that exists of: a certain cause; a value that seems to have no noise; noise
+        that is drawn for one input only; the line with the largest cost.
         """
         first = (*self.causes, *self.seemingly_bare, *self._drawn_for_one)
         if first:
@@ -259,7 +261,7 @@ class Trace:
 
     @property
     def seemingly_bare(self) -> tuple[Finding, ...]:
-        """The findings about values that no noise seems to hide, except findings that are certain
+        """The findings about values that seem to have no noise, except those that are certain
         causes."""
         kinds = ("no-noise", "exception")
         return tuple(one for one in self.findings if one.kind in kinds and not one.is_cause)
@@ -277,5 +279,5 @@ class Trace:
 
     @property
     def _drawn_for_one(self) -> tuple[Finding, ...]:
-        """The findings of noise that is drawn for one input only, whose cost is unknown."""
+        """The findings about noise that is drawn for one input only and has an unknown cost."""
         return tuple(one for one in self.findings if one.kind == "drawn-for-one-input")

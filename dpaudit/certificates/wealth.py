@@ -1,8 +1,9 @@
-"""Betting wealth against a claim: while draws come in, and recomputed from recorded blocks.
+"""Compute the betting wealth against a claim, during the draws or again from recorded blocks of
+draws.
 
 `Wealth` follows the wealth of all bettors (`dpaudit.stats.betting`) against the claimed ε and
 against other values of ε on a grid. A *look* is the end of a block of draws, at which the wealth is
-recorded. `replay` recomputes the wealth of a certificate from its blocks and beliefs.
+recorded. `replay` computes the wealth of a certificate again from its blocks and beliefs.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs, bound_grid, epsilon_lower, log_wealth, stakes
 from dpaudit.stats.binomial import FloatArray
 
-# Number of grid values of ε above the claimed one that are followed together. The bound rarely lies
-# far above the claimed ε.
+# Number of values of ε above the claimed one that are followed in one pass. Usually one pass
+# suffices, since the lower bound is rarely far above the claimed ε.
 _TOGETHER = 12
 
 
 class Wealth:
-    """Wealth of the bettors against values of ε on a grid, now and at its largest.
+    """The bettors' wealth against each value of ε on a grid: the present and the largest wealth.
 
     Parameters
     ----------
     point : ProfilePoint
-        The claim (ε, δ) that is bet against. The grid has all values of `bound_grid` up to ε.
+        The point (ε, δ) of the claim. The grid consists of the values of `bound_grid` up to ε.
     alpha : float
         Error probability of betting, in (0, 1).
     after : int, optional
-        Follow the next `_TOGETHER` values of the grid instead, beginning at this index. Only a
-        bound above the claimed ε needs them.
+        If given, follow the `_TOGETHER` values of `bound_grid` that begin at this index. They are
+        above the claimed ε, and serve to find a lower bound above it.
     """
 
     def __init__(self, point: ProfilePoint, alpha: float, *, after: int | None = None) -> None:
@@ -50,35 +51,34 @@ class Wealth:
         self._factors: FloatArray | None = None  # (grid, bettors, levels, inputs)
 
     def beyond(self) -> Wealth | None:
-        """Return a new `Wealth`, without draws, for the next larger values of ε on the grid.
+        """Return a new `Wealth` without draws for the next larger values of ε on the grid.
 
-        Return None if the bound cannot reach these values, since a smaller value was not rejected,
-        and if there are no further values.
+        Return None if the bettors have not refuted all present values of ε, so that the lower bound
+        cannot be larger, or if the grid has no further values.
         """
         reached = len(self._grid)
         is_open = reached < len(self._every) and self._largest.min() >= -math.log(self._alpha)
         return Wealth(self._point, self._alpha, after=reached) if is_open else None
 
     def extend(self, other: Wealth) -> None:
-        """Add the values of ε that `other` has followed with the same draws."""
+        """Add the values of ε that `other` has followed on the same draws."""
         self._grid = np.concatenate([self._grid, other._grid])
         self._gains = np.concatenate([self._gains, other._gains])
         self._largest = np.concatenate([self._largest, other._largest])
         self._factors = None  # the factors of the added values are missing
 
     def believe(self, beliefs: Beliefs) -> None:
-        """Fix the beliefs for the next draws. Call before these draws are looked at."""
+        """Set the beliefs for the next draws. The caller must do so before it looks at these
+        draws."""
         self._factors = beliefs.log_factors(self._grid, self._delta)
         self._shares = stakes(beliefs, self._delta)
         if self._gains.shape[1] != len(self._shares):
             self._gains = np.zeros((len(self._grid), len(self._shares)))
 
     def first_refuting(self, looks: Sequence[Tally]) -> int | None:
-        """Return the index of the first look at which the claim would be refuted, or None.
-
-        A look is the end of a block of draws, at which the wealth is computed. Nothing is recorded.
-        looks: tallies of the draws between successive looks.
-        """
+        """Return the index of the first look (end of a block of draws) at which the bets would
+        refute the claim, or None. Nothing is recorded. looks: one tally for the draws before each
+        look."""
         needed = -math.log(self._alpha)
         at_claim = log_wealth(self._after(looks, slice(self._claim, self._claim + 1)), self._shares)
         if max(float(at_claim.max()), self._largest[self._claim]) < needed:
@@ -92,7 +92,7 @@ class Wealth:
     def record(self, looks: Sequence[Tally]) -> None:
         """Bet on draws, and record the wealth at each look (end of a block of draws).
 
-        looks: tallies of the draws between successive looks.
+        looks: one tally for the draws before each look.
         """
         gains = self._after(looks)
         self._gains = gains[-1]
@@ -100,18 +100,22 @@ class Wealth:
 
     @property
     def log_largest(self) -> float:
-        """Log of the largest wealth so far. It is computed for the claimed ε and for each smaller
-        value of the grid, and the smallest of these logs is returned."""
+        """Return the log of the largest wealth so far, for the ε at which this is smallest.
+
+        A refutation of the claimed ε must also refute every smaller ε, so the minimum is taken over
+        the claimed ε and the smaller values of the grid.
+        """
         return float(self._largest[: self._claim + 1].min())
 
     @property
     def log_now(self) -> float:
-        """Log of the wealth against the claimed ε at the end of the last block."""
+        """Return the log of the wealth against the claimed ε at the end of the last block."""
         return float(log_wealth(self._gains[self._claim], self._shares))
 
     @property
     def gains(self) -> FloatArray:
-        """Log of the product of each bettor's factors against the claimed ε, (bettors,)."""
+        """Return the log of the factor by which each bettor has multiplied its stake against the
+        claimed ε, (bettors,)."""
         return np.array(self._gains[self._claim])
 
     @property
@@ -120,16 +124,18 @@ class Wealth:
 
     @property
     def epsilon_lower(self) -> float:
-        """Lower bound for ε, among the values of the grid; valid at the end of every block."""
+        """Return the lower bound for ε, a value of the grid. The bounds at the ends of all blocks
+        are valid together."""
         return epsilon_lower(self._grid, self._largest, self._alpha)
 
     def _after(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
-        """Return the log gains of all bettors at the end of each block of draws, (looks, part of
-        the grid, bettors)."""
+        """Return the log gains of all bettors at the end of each block, (looks, values of ε,
+        bettors). part: slice of the grid, which selects the values of ε."""
         if self._factors is None:
             raise RuntimeError("beliefs must be fixed before the first bet")
         counts = np.stack([look.counts for look in looks])
-        # A matrix product would start threads on every core for a millisecond of work.
+        # einsum runs in this thread. A matrix product would start threads on every core for a
+        # millisecond of work.
         steps = np.einsum("nla,gbla->ngb", counts, self._factors[part])
         return np.asarray(self._gains[part] + np.cumsum(steps, axis=0))
 
@@ -137,10 +143,10 @@ class Wealth:
 def replay(
     point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> Wealth:
-    """Return the wealth after all blocks, computed from the recorded beliefs and tallies.
+    """Return the wealth after all blocks, computed from recorded beliefs and counts.
 
-    Grid values above the claimed ε are followed only as far as the bound reaches, so only if the
-    claim was refuted.
+    If the claim was refuted, values of ε above the claimed one are followed as well, as far as the
+    lower bound for ε reaches.
     """
     wealth = _replayed(Wealth(point, alpha), rounds, blocks)
     while (further := wealth.beyond()) is not None:
@@ -151,7 +157,8 @@ def replay(
 def first_refuted(
     point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> int | None:
-    """Return the number of draws when betting refuted the claim, at the end of a block, or None."""
+    """Return the number of draws at the end of the block after which betting refuted the claim, or
+    None if it never did."""
     wealth = Wealth(point, alpha)
     return next((draws for draws in _bets(wealth, rounds, blocks) if wealth.refuted), None)
 
@@ -159,16 +166,16 @@ def first_refuted(
 def course(
     point: ProfilePoint, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> list[tuple[int, float]]:
-    """Return pairs of the number of draws so far and the log wealth against the claimed ε.
+    """Return a list of (number of draws so far, log wealth against the claimed ε).
 
-    There is a pair for each block with a bet.
+    It has one entry for each block of draws on which the bettors bet.
     """
     wealth = Wealth(point, alpha=0.5)  # any alpha: the wealth does not depend on it
     return [(draws, wealth.log_now) for draws in _bets(wealth, rounds, blocks)]
 
 
 def round_of(beliefs: Beliefs) -> Round:
-    """Return the beliefs of bettors in the form in which a certificate records them."""
+    """Return the beliefs of bettors as a `Round`, the form in which a certificate records them."""
     posteriors, rules = beliefs.posteriors.tolist(), beliefs.rules.tolist()
     return Round(tuple(map(tuple, posteriors)), tuple(map(tuple, rules)), beliefs.early)
 
@@ -176,8 +183,8 @@ def round_of(beliefs: Beliefs) -> Round:
 def beliefs_of(recorded: Round) -> Beliefs:
     """Return recorded beliefs of bettors as arrays.
 
-    Raises ValueError for a probability outside of (0, 1) or a guess other than -1, 0 and 1, with
-    which wealth would prove nothing.
+    Raises ValueError for a probability outside (0, 1) or a guess other than -1, 0 and 1: wealth
+    from such beliefs would prove nothing.
     """
     beliefs = Beliefs(
         np.array(recorded.posteriors, dtype=np.float64),
@@ -196,10 +203,9 @@ def tally(block: Block) -> Tally:
 
 
 def block_of(stage: Stage, place: int | None, counts: Tally) -> Block:
-    """Return the tally of a block of draws in the form in which a certificate records it.
-
-    place: index of the beliefs that were bet on the block; None without a bet.
-    """
+    """Return the counts of a block of draws as a `Block`, the form in which a certificate records
+    them. place: index of the beliefs that the bettors had during the block; None if nothing was
+    bet."""
     return Block(stage, place, counts.draws, tuple(map(tuple, counts.counts.tolist())))
 
 
@@ -213,7 +219,8 @@ def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 
 
 def _bets(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Iterator[int]:
-    """Bet block by block; yield the number of draws so far after each block with a bet."""
+    """Make the bets of each block in turn. After each block on which something was bet, yield the
+    number of draws so far."""
     believed, draws = None, 0
     for block in blocks:
         draws += block.draws

@@ -1,1 +1,2 @@
-"""Processes that dpaudit starts: their number, start, end, replacement, and exchange of data."""
+"""Manage the processes that dpaudit starts: their number, start, end and replacement, and the data
+exchanged with them."""

@@ -1,10 +1,11 @@
-"""Programs that dpaudit starts to draw: start, exchange of data, end, and replacement.
+"""Run the programs that make draws in processes of their own: start, exchange of data, end, and
+replacement.
 
-dpaudit.adapters runs isolated mechanisms and programs of the user in this way. `Child` is a running
-program with pipes. `Succession` replaces a program that ends during a draw, and turns the end into
-the outcome of that draw. No process survives dpaudit: every program runs in a session (group of
-processes) of its own, which is killed as a whole; and a helper process, the guardian, kills all
-sessions after dpaudit itself has ended.
+dpaudit.adapters uses this module for isolated mechanisms and for programs of the user. `Child` is a
+running program with pipes. `Succession` replaces a program that ends during a draw, and makes this
+end the outcome of the draw. No process outlives dpaudit. Each program runs in its own session
+(group of processes), which is killed as a whole, and a helper process, the guardian, kills all
+sessions after dpaudit has ended.
 """
 
 from __future__ import annotations
@@ -34,35 +35,39 @@ from dpaudit.outcomes import Raised
 from dpaudit.watching import Watch
 
 Result = TypeVar("Result")
-# A function that returns the seconds that are left until a time limit.
+# A function that returns the seconds left until a time limit.
 Clock = Callable[[], float]
 
-# Kinds of exceptions (`Raised.kind`) for a draw that the end of its process cut short.
+# Values of `Raised.kind` for a draw whose process ended, by itself (CRASH) or at a time limit
+# (TIMEOUT).
 CRASH, TIMEOUT = "crash", "timeout"
-# While dpaudit waits for output, it looks every 0.25 s whether the program has ended. The pipe does
-# not always show the end of the program, since another process may keep the pipe open.
+# Seconds between two checks whether the program has ended, while dpaudit waits for its output. The
+# pipe does not always show this, since another process may keep the pipe open.
 GLANCE = 0.25
-# A program has 1 s to end by itself after its input has ended; then it is killed.
+# Seconds that a program has to end by itself after its input was closed. Then it is killed.
 _GRACE = 1.0
-# _LAST_WORDS: the last 4,096 bytes of the program's error output are kept for messages.
-# _PIECE: at most 1 MiB is read from a pipe at a time.
-# _PIPE: size in bytes of the pipe for the program's output, 1 MiB (Linux).
-_LAST_WORDS, _PIECE, _PIPE = 4096, 1 << 20, 1 << 20
+# Number of bytes at the end of the program's error output that are kept for messages.
+_LAST_WORDS = 4096
+# Largest number of bytes that are read from a pipe in one call.
+_PIECE = 1 << 20
+# Size of the pipe for the program's output in bytes (Linux only).
+_PIPE = 1 << 20
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
-# The audit ends with an error after 50 processes in a row that ended before they finished a draw.
+# The audit ends with an error if this number of processes in a row end before they complete a draw.
 HOPELESS = 50
-# The audit ends with an error after 3 processes in a row that ended with one message before a draw
-# began: their ends do not depend on the input.
+# The audit ends with an error if this number of processes in a row end with the same message before
+# a draw begins: the input then is not the reason.
 _ALIKE = 3
-# The audit ends with an error after 20 draws of each input that all ended their process in one way,
-# if no draw has finished. (If only one input crashes, the crash is a leak, and no error.)
+# The audit ends with an error if no draw is complete and at least this number of draws of each
+# input have ended the process with the same failure. (If only one input crashes, the crash is a
+# leak, and not an error.)
 _ALWAYS = 20
-# If the draws that `_ALWAYS` counts take more than 10 s in all, dpaudit logs a warning, and
+# If the draws that `_ALWAYS` counts take longer than this (in seconds), dpaudit logs a warning, and
 # `_ALIKE` draws of each input are enough for the error.
 PATIENCE = 10.0
-# Shell script of the guardian. Each line of its input is a sign and the number of a session: "+"
-# for a session to kill at the end, "-" for a session that has ended. Its input ends when dpaudit
-# ends.
+# Shell script of the guardian. Each line of its input has a sign and the number of a session: "+"
+# adds a session to kill at the end, "-" removes one that has ended. The input closes when dpaudit
+# ends; the script then kills the sessions.
 _SCRIPT = """
 sessions=
 while read -r sign session; do
@@ -82,20 +87,21 @@ _log = logging.getLogger(__name__)
 
 
 class _Guardian:
-    """A helper process that kills the sessions of all programs after this process has ended.
+    """A helper process that kills the sessions of all programs after dpaudit's process has ended.
 
-    The helper runs `_SCRIPT` in a shell, while at least one program runs.
+    The helper is a shell that runs `_SCRIPT`. It exists while at least one program runs.
     """
 
     def __init__(self) -> None:
         self._owner = os.getpid()
         self._sessions: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
-        # Programs may end in any thread, and during a call that starts another one.
+        # Reentrant, since programs may end in any thread, even during a call in the same thread
+        # that starts another program.
         self._lock = threading.RLock()
 
     def guard(self, session: int) -> None:
-        """Have all processes of a session killed after this process has ended."""
+        """Arrange that all processes of a session are killed after dpaudit's process has ended."""
         if self._owner != os.getpid():  # a fork has a guardian of its own
             self._owner, self._sessions, self._process = os.getpid(), set(), None
             self._lock = threading.RLock()
@@ -115,7 +121,8 @@ class _Guardian:
             self._tell("+", session)
 
     def forget(self, session: int) -> None:
-        """Stop guarding a session that has ended: another session may soon have its number."""
+        """Stop guarding a session that has ended, since the system may give its number to another
+        session."""
         if self._owner != os.getpid():
             return
         with self._lock:
@@ -135,21 +142,22 @@ _guardian = _Guardian()
 
 
 class Ended(Exception):
-    """The program has ended; the message says how: exit code or signal, and last error output."""
+    """Raised if the program has ended. The message has its exit code or signal, and the last line
+    of its error output."""
 
 
 class TimedOut(Exception):
-    """The program exceeded a time limit and was killed."""
+    """Raised if the program exceeded a time limit and was killed."""
 
 
 class Child:
     """A running program with pipes, in a session (group of processes) of its own.
 
-    Ctrl-C does not reach the program. The program and all processes that it starts are killed when
-    this object is deleted, and when this process ends.
+    Ctrl-C does not reach the program. The program, and all processes that it starts, are killed
+    when this object is deleted and when dpaudit ends.
 
-    words: the command: program and arguments.
-    memory: limit of the program's address space in bytes; None: no limit.
+    words: the command, as program and arguments.
+    memory: limit of the program's address space in bytes; None for no limit.
     environment: environment variables to add.
     keep: file descriptors that the program inherits.
 
@@ -166,7 +174,8 @@ class Child:
     ) -> None:
         self.received = bytearray()  # received output that no method has returned yet
         self.has_ended = False
-        # Whether the program has read any input; set when it is killed, and True until then.
+        # True while the program runs. When it is killed, this becomes whether it had read any
+        # input.
         self.has_read = True
         self._sent = 0
         self._unsent = memoryview(b"")
@@ -193,21 +202,22 @@ class Child:
         return not self.has_ended and self._process.poll() is None
 
     def send(self, data: bytes) -> None:
-        """Write data to the program. If the pipe is full, `wait` writes the rest."""
+        """Write data to the program. If the pipe is full, `wait` writes the rest later."""
         self._unsent = memoryview(bytes(self._unsent) + data if self._unsent else data)
         self._write()
 
     def wait(
         self, ready: Callable[[], Result | None], *left: Clock, glance: float = GLANCE
     ) -> Result:
-        """Exchange data with the program until `ready` returns a result (not None); return it.
+        """Exchange data with the program until `ready` returns a result other than None, and return
+        it.
 
-        ready: called without arguments after each exchange of data.
-        left: functions that return the seconds until a time limit.
-        glance: longest time, in seconds, between two calls of the functions in `left`.
+        ready: function without arguments, called after each exchange of data.
+        left: functions that return the seconds left until a time limit.
+        glance: longest time in seconds between two calls of the functions in `left`.
 
-        Raises Ended if the program has ended. If a limit is reached, kills the program and raises
-        TimedOut.
+        Raises Ended if the program has ended. If a time limit is reached, the program is killed and
+        TimedOut is raised.
         """
         seconds = glance
         while (result := ready()) is None:
@@ -221,24 +231,18 @@ class Child:
         return result
 
     def line(self, longest: int) -> bytes | None:
-        """Remove a line from the received output and return it; None if there is no whole line yet.
-
-        The line is returned without its end.
-
-        longest: limit of the length in bytes; ValueError is raised for a longer line.
-        """
+        """Remove the first line from the received output and return it without its line end. Return
+        None if no complete line has been received. longest: largest length in bytes; a longer line
+        raises ValueError."""
         end = self.received.find(b"\n")
         if (len(self.received) if end < 0 else end) > longest:
             raise _too_long(longest)
         return None if end < 0 else self._take(end + 1)[:-1]
 
     def lines(self, longest: int) -> list[bytes] | None:
-        """Remove all whole lines from the received output and return them; None if there are none.
-
-        The lines are returned without their ends.
-
-        longest: limit of the length in bytes; ValueError is raised for a longer line.
-        """
+        """Remove all complete lines from the received output and return them without their line
+        ends. Return None if there are none. longest: largest length in bytes; a longer line raises
+        ValueError."""
         end = self.received.rfind(b"\n")
         if end < 0:
             self.line(longest)
@@ -249,28 +253,28 @@ class Child:
         return lines
 
     def hears_more(self) -> bool:
-        """Return whether there is received output that no method has returned yet."""
+        """Return whether output has been received that no method has returned yet."""
         if not self.received and not self.has_ended:
             self._exchange(0)
         return bool(self.received)
 
     def has_read_all(self) -> bool:
-        """Return whether the program has read all its input, except perhaps the last line end.
-
-        True on systems other than Linux, where the amount of unread input is not known.
-        """
+        """Return whether the program has read all its input. A final line end need not have been
+        read. Always True except on Linux, since other systems do not report the amount of unread
+        input."""
         if self._unsent:
             return False
         return sys.platform != "linux" or self.has_ended or self._unread() <= 1
 
     def _unread(self) -> int:
-        """Return the number of bytes in the pipe that the program has not read yet."""
+        """Return the number of bytes in the input pipe that the program has not read."""
         unread = bytearray(ctypes.sizeof(ctypes.c_int))
         fcntl.ioctl(self._in, termios.FIONREAD, unread)
         return int.from_bytes(unread, sys.byteorder)
 
     def taken(self, size: int) -> bytes | None:
-        """Remove `size` bytes from the received output and return them; None if there are fewer."""
+        """Remove `size` bytes from the received output and return them. Return None if fewer were
+        received."""
         return None if len(self.received) < size else self._take(size)
 
     def _take(self, size: int) -> bytes:
@@ -279,7 +283,8 @@ class Child:
         return data
 
     def close(self) -> None:
-        """End the program's input; kill the program if it does not end within `_GRACE` seconds."""
+        """Close the program's input. Kill the program if it does not end within `_GRACE`
+        seconds."""
         if self.is_alive and self._process.stdin is not None:
             self._unsent = memoryview(b"")
             self._forget(self._in)
@@ -287,7 +292,7 @@ class Child:
             left = countdown(_GRACE)
             while not self.has_ended and left() > 0:
                 self._exchange(max(0.0, min(left(), GLANCE)))
-            # The program may close its output some time before it ends.
+            # Wait for the exit code: a program may close its output some time before it ends.
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, left()))
         self.kill()
@@ -301,9 +306,9 @@ class Child:
         self._finalizer()
 
     def _exchange(self, seconds: float) -> None:
-        """Write data to the pipes and read data from them, as far as possible without waiting.
+        """Write to the pipes and read from them, as far as this is possible without waiting.
 
-        seconds: longest wait if no pipe is ready.
+        seconds: longest time to wait if no pipe is ready.
         """
         events = self._poll.poll(math.ceil(seconds * 1000))
         for pipe, _ in events:
@@ -330,9 +335,9 @@ class Child:
             self._forget(self._in)
 
     def _read(self, pipe: int) -> bool:
-        """Read from a pipe; return False at the end of the pipe, else True.
+        """Read from a pipe. Return False if the program has closed the pipe, else True.
 
-        Raises BlockingIOError if there are no data now.
+        Raises BlockingIOError if no data are available now.
         """
         data = os.read(pipe, _PIECE)
         if pipe == self._out:
@@ -348,11 +353,12 @@ class Child:
             self._poll.unregister(pipe)
 
     def _how(self) -> str:
-        """Describe how the program ended: exit code or signal, and last line of error output."""
+        """Return how the program ended: exit code or signal, and the last line of its error
+        output."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GLANCE)
-        # Read the error output for at most `GLANCE` seconds: the program may have closed only its
-        # output, and go on writing errors.
+        # Read the error output for at most `GLANCE` seconds. The program may have closed only its
+        # output, and may never stop writing errors.
         left = countdown(GLANCE)
         with suppress(OSError, ValueError):
             while self._read(self._err) and left() > 0:
@@ -366,7 +372,7 @@ class Child:
 
 
 def countdown(seconds: float) -> Clock:
-    """Return a function that returns the seconds left of `seconds`, counted from now."""
+    """Return a function that returns how many of the `seconds`, counted from now, are left."""
     end = time.monotonic() + seconds
     return lambda: end - time.monotonic()
 
@@ -376,9 +382,9 @@ def _too_long(longest: int) -> ValueError:
 
 
 def ending(code: int) -> str:
-    """Return the end of a process in words: `exit code 1`, or `signal 9 (SIGKILL)`.
+    """Return the end of a process as text, such as `exit code 1` or `signal 9 (SIGKILL)`.
 
-    code: return code from `subprocess`; a negative code is the negated number of a signal.
+    code: return code from `subprocess`. A negative code -N means signal N.
     """
     if code >= 0:
         return f"exit code {code}"
@@ -413,12 +419,11 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _prepare(parent: int, memory: int | None) -> None:
-    """Set limits in the new process before the program replaces it.
+    """Set limits in the new process, before the program replaces it.
 
-    On Linux, the process is killed when the thread that started it ends.
-
-    parent: id of the process that starts the program.
-    memory: limit of the address space in bytes; None: no limit.
+    On Linux, also ask the system to kill the process when the thread that started it ends. parent:
+    id of the process that starts the program. memory: limit of the address space in bytes; None for
+    no limit.
     """
     if _LIBC is not None:
         _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
@@ -444,7 +449,8 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
 class Replaceable(Protocol):
     """A running program that `Succession` can replace.
 
-    known: the program's description of how to call the mechanism (`Hello` or `Calling`); a process
+    child: the process.
+    known: how to call the mechanism, as the program describes it (`Hello` or `Calling`). A process
         that replaces the program must give the same description.
     """
 
@@ -458,15 +464,15 @@ Process = TypeVar("Process", bound=Replaceable)
 
 
 class Succession(Generic[Process]):
-    """A process that draws, replaced by a new process each time that it ends.
+    """A process that makes draws. A new process replaces it each time that it ends.
 
-    When a process ends during a draw, the end is the outcome of this draw. Too many such ends are
-    an error.
+    If the process ends during a draw, this is the outcome of the draw. If it happens too often, it
+    is an error.
 
     name: name of the mechanism in messages.
-    timeout: time limit of a draw in seconds; None: no limit.
-    start: starts and returns a process; called with the watch that warns of slow calls, and with
-        `known` of the first process (None for the first process).
+    timeout: time limit of a draw in seconds; None for no limit.
+    start: function (watch, known) that starts and returns a process. The watch warns of slow calls;
+        known is the description that the first process gave, and None for the first process.
     """
 
     def __init__(
@@ -476,20 +482,20 @@ class Succession(Generic[Process]):
         self._watch = Watch.of_process(timeout)
         self._process: Process | None = start(self._watch, None)
         self.known = self._process.known
-        # _deaths: number of processes in a row that ended before they finished a draw.
-        # _unbegun: messages of the last processes in a row that ended before a draw began.
+        # Number of processes in a row that ended before they completed a draw.
         self._deaths = 0
+        # Messages of the latest processes in a row that ended before a draw began.
         self._unbegun: list[str] = []
-        # _varies: whether a draw has finished, or two draws have ended in different ways.
-        # _first: how the first draw ended its process.
-        # _alike: dataset -> number of draws that ended in this way.
+        # Whether a draw was completed, or two draws ended their process in different ways.
         self._varies = False
+        # How the first draw ended its process; None if none has.
         self._first: Raised | None = None
+        # Number of draws of each input that ended their process in this way.
         self._alike: Counter[Hashable] = Counter()
         self._asked, self._seconds = time.monotonic(), 0.0
 
     def running(self) -> Process:
-        """Return the process that draws; start a new process if the last one has ended.
+        """Return the process that makes draws. If the last one has ended, start a new one.
 
         Call this between draws. Raises MechanismError if a new process cannot be started.
         """
@@ -505,24 +511,24 @@ class Succession(Generic[Process]):
         return self._process
 
     def close(self) -> None:
-        """End the process; the next call of `running` starts a new process."""
+        """End the process. The next call of `running` starts a new one."""
         if self._process is not None:
             self._process.child.close()
             self._process = None
 
     def draw_ended(self) -> None:
-        """Record that a draw has finished."""
+        """Record that a draw is complete."""
         self._deaths, self._unbegun, self._varies = 0, [], True
 
     def died(self, end: Ended | TimedOut, dataset: Hashable, *, has_begun: bool = True) -> Raised:
-        """Record that the process has ended; return the outcome of the draw that was under way.
+        """Record that the process has ended during a draw. Return the outcome of this draw.
 
         end: how the process ended.
-        dataset: number of the input of the draw, or another value that identifies the input.
+        dataset: number of the draw's input, or another value that identifies the input.
         has_begun: whether the draw had begun.
 
-        Raises MechanismError if the mechanism ends its process in every draw, or too many times in
-        a row.
+        Raises MechanismError if the mechanism ends its process in every draw, or in too many draws
+        in a row.
         """
         self.close()
         self._deaths += 1
@@ -556,10 +562,12 @@ class Succession(Generic[Process]):
         return failure
 
     def _is_always(self, failure: Raised, dataset: Hashable) -> bool:
-        """Return whether all draws so far ended the process in one way, often enough for an error.
+        """Return whether the audit should stop because every draw so far has ended its process with
+        the same failure.
 
-        failure: how the last draw ended the process.
-        dataset: value that identifies the input of the last draw.
+        True only if there were `_ALWAYS` such draws of each input, or `_ALIKE` if they took more
+        than `PATIENCE` seconds. False if only one input was drawn. failure: how the last draw ended
+        its process. dataset: value that identifies the input of the last draw.
         """
         self._first = self._first or failure
         if self._varies or failure != self._first:
@@ -570,7 +578,7 @@ class Succession(Generic[Process]):
         return len(self._alike) > 1 and min(self._alike.values()) >= enough
 
     def words(self, end: Ended | TimedOut) -> str:
-        """Describe how a process ended."""
+        """Return text that says how a process ended."""
         if isinstance(end, Ended):
             return str(end)
         return "no outcome in time" if self._timeout is None else f"over {self._timeout:g} s"

@@ -1,8 +1,8 @@
-"""Number of processes that can run at the same time, by usable cores and by free memory.
+"""Compute how many processes can run at the same time, from usable cores and free memory.
 
-Executors call `cores` and `room_for` to choose their number of workers. Both read limits of
-containers (Linux control groups). The parameter `root`, "/" except in tests, is the folder in which
-the files of the operating system are read.
+Executors call `cores` and `room_for` to choose their number of workers. Both respect the limits of
+containers (Linux control groups). The parameter `root` is the folder that contains /proc and /sys;
+only tests change it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GROUPS = "sys/fs/cgroup"
 def cores(root: Path = Path("/")) -> int:
     """Return the number of CPU cores that this process may use, at least 1.
 
-    This is the smaller of the process's CPU affinity and the CPU quota of its container.
+    It is the smaller of the process's CPU affinity and the CPU quota of its container.
     """
     limits = [1.0 * _usable(), *_quotas(root)]
     return max(1, int(min(limits)))
@@ -33,10 +33,10 @@ def _usable() -> int:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """Yield the CPU quotas of control groups, in cores; nothing where there is no quota.
+    """Yield the CPU quotas that apply to this process, in cores. Yield nothing if there is none.
 
-    With control groups of version 2, these are the quotas of all groups that contain this process;
-    with version 1, it is the quota of the container.
+    With control groups of version 2, these are the quotas of all groups that contain this process.
+    With version 1, it is the quota of the container.
     """
     for folder in _groups(root):
         with suppress(OSError, ValueError, ZeroDivisionError):
@@ -64,10 +64,10 @@ def _groups(root: Path) -> list[Path]:
 
 
 def room_for(processes: int, root: Path = Path("/")) -> int:
-    """Return the number of further processes that fit in free memory, at most `processes`.
+    """Return how many further processes fit in free memory, at most `processes`.
 
-    Each process is assumed to need as much memory as this process does now. Returns `processes` if
-    the system does not report its memory.
+    Each is assumed to need as much memory as this process uses now. Return `processes` if the
+    system does not report its memory.
     """
     try:
         pages = int((root / "proc/self/statm").read_text(encoding="ascii").split()[1])
@@ -78,10 +78,8 @@ def room_for(processes: int, root: Path = Path("/")) -> int:
 
 
 def _left(root: Path) -> Iterator[int]:
-    """Yield the free memory, in bytes, of the machine and of each control group (version 2).
-
-    Memory that holds cached files counts as free.
-    """
+    """Yield the free memory in bytes, first of the machine, then of each control group (version 2)
+    that contains this process. Memory that caches files counts as free."""
     words = (root / "proc/meminfo").read_text(encoding="ascii").split()
     yield 1024 * int(words[words.index("MemAvailable:") + 1])
     for folder in _groups(root):

@@ -1,9 +1,9 @@
-"""Encode data for a drawing process (worker.py), and decode its outcomes.
+"""Encode data for a process that makes draws (worker.py), and decode the outcomes that it returns.
 
-dpaudit.adapters.isolation uses this module to talk to the process of an isolated mechanism. Data
-for the process (requests, datasets, the mechanism) are pickled. Outcomes come back as JSON or as
-raw arrays of numbers and texts, never as pickles, since reading a pickle can run any code.
-`worker.encode` writes the JSON that `decode` reads.
+dpaudit.adapters.isolation uses this module for isolated mechanisms. Data for the process (requests,
+datasets, the mechanism) are pickled. Outcomes come back as JSON or as raw arrays of numbers and
+texts, and never as pickles: reading a pickle can run any code. `worker.encode` writes the JSON that
+`decode` reads.
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ from dpaudit.outcomes.frames import Frame, Series
 from dpaudit.outcomes.representation import AsInASet, InOrder
 from dpaudit.outcomes.scalars import Missing
 
-# The newest pickle protocol that Python 3.8 reads.
+# The newest pickle protocol that Python 3.8 can read.
 _PROTOCOL = 4
 
 
 def pickled(value: Any, what: str) -> bytes:
-    """Return a pickle of a value that worker.py can read under Python 3.8 or later and any NumPy.
-
-    what: name of the value in the message. Raises TargetError if the value cannot be pickled.
-    """
+    """Return a pickle of `value` that worker.py can read with Python 3.8 or later and any version
+    of NumPy. what: name of the value in the message. Raises TargetError if the value cannot be
+    pickled."""
     stream = io.BytesIO()
     try:
         _Pickler(stream, _PROTOCOL).dump(value)
@@ -55,11 +54,9 @@ def pickled(value: Any, what: str) -> bytes:
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
-        """Return a replacement, made of plain values, for an object that is not pickled itself.
-
-        These objects are NumPy arrays, data frames, and objects that the drawing process imports or
-        makes. None means: pickle the object as usual. `worker._Unpickler` reads the replacements.
-        """
+        """Return plain values that replace an object in the pickle, or None to pickle the object as
+        usual. NumPy arrays, data frames, and objects that the other process imports or makes itself
+        are replaced. `worker._Unpickler` reads the replacements."""
         if type(value) is Reference:
             return "import", value.path, value.called
         if type(value) is Inline:
@@ -73,17 +70,18 @@ class _Pickler(pickle.Pickler):
 
 
 def request(name: str, arguments: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a request: the length of a pickle in 8 bytes, then the pickle.
+    """Return a request as bytes: the length of a pickle in 8 bytes, then the pickle.
 
-    name: name of the method of `worker.Service` to call.
-    arguments: name -> value for the arguments of the method; only plain values.
+    name: name of the method of `worker.Service` to call. arguments: plain values for the method's
+    arguments, by name.
     """
     data = pickle.dumps((name, dict(arguments)), _PROTOCOL)
     return len(data).to_bytes(8, "little") + data
 
 
 def parsed(text: bytes) -> Any:
-    """Return the outcome in a line of JSON. Raises ValueError if the line is malformed."""
+    """Return the outcome that is written as a line of JSON. Raises ValueError for a malformed
+    line."""
     try:
         return decode(json.loads(text))
     except (TypeError, KeyError, ArithmeticError, RecursionError) as error:
@@ -91,9 +89,10 @@ def parsed(text: bytes) -> Any:
 
 
 def decode(node: Any) -> Any:
-    """Return the outcome that `worker.encode` turned into `node`, a value of parsed JSON.
+    """Return the outcome from which `worker.encode` made `node`, a value of parsed JSON.
 
-    A mapping with one key that begins with "$" stands for a value that JSON cannot represent.
+    A dict whose only key begins with "$" stands for a value that JSON cannot express, such as
+    {"$tuple": [1, 2]}.
     """
     if type(node) is list:
         return [decode(one) for one in node]
@@ -106,15 +105,14 @@ def decode(node: Any) -> Any:
     if read is None:
         raise ValueError(f"the form {tag!r} is not known")
     body = node[tag]
-    # If the tag is in `_OF_PARTS`, `body` lists several arguments of the function that makes the
-    # value.
+    # If the tag is in `_OF_PARTS`, `body` is a list of several arguments for the function `read`.
     return read(*body) if tag in _OF_PARTS else read(body)
 
 
 def array(dtype: Any, shape: list[int], data: bytes) -> NDArray[Any]:
-    """Return an array of numbers, texts or records from its bytes.
+    """Return an array of numbers, texts or records from its raw bytes.
 
-    Raises ValueError for an array of objects, and for data of a wrong length.
+    Raises ValueError for an array of Python objects, and if the number of bytes does not fit.
     """
     kind = np.dtype(dtype)
     if kind.hasobject:
@@ -123,10 +121,10 @@ def array(dtype: Any, shape: list[int], data: bytes) -> NDArray[Any]:
 
 
 def _array(dtype: Any, shape: list[int], text: str) -> Any:
-    """Return an array, or an array scalar for an empty shape.
+    """Return an array, or a NumPy scalar if the shape is empty.
 
-    dtype: name of a dtype, or a list of [name, dtype] for the fields of a record.
-    text: bytes of the array in base64.
+    dtype: name of a NumPy dtype, or a list of [name, dtype] for the fields of a record. text: bytes
+    of the array in base64.
     """
     is_plain = isinstance(dtype, str)
     return array(dtype if is_plain else list(map(tuple, dtype)), shape, base64.b64decode(text))[()]
@@ -167,7 +165,7 @@ def _duration(name: str, days: int, seconds: int, microseconds: int, nanoseconds
     return duration
 
 
-# Tag of a form in JSON -> function of several arguments that makes the value.
+# Maps a tag in JSON, such as "$complex", to a function of several arguments that makes the value.
 _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$raised": lambda *parts: Raised(*map(str, parts)),
     "$scalar": lambda dtype, value: np.dtype(dtype).type(value),
@@ -184,7 +182,8 @@ _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$duration": _duration,
     "$missing": lambda name, word: _derived_type(name, Missing)(word),
 }
-# Tag of any form in JSON -> function that makes the value; of one argument, unless in `_OF_PARTS`.
+# Maps every tag in JSON to the function that makes the value. The function takes one argument,
+# unless the tag is in `_OF_PARTS`.
 _FORMS: Mapping[str, Callable[..., Any]] = {
     **_OF_PARTS,
     "$tuple": lambda body: tuple(map(decode, body)),

@@ -1,8 +1,9 @@
-"""Exceptions that a mechanism raises: message, and the file and line of the user's code.
+"""Describe exceptions that a mechanism raises: the message, and the line of the user's code.
 
-dpaudit.adapters uses these functions for calls in this process, worker.py for calls in a separate
-process. `end_if_forked` ends processes that a mechanism has forked and not ended. The file runs
-under Python 3.8 and without dpaudit, since worker.py may run under another Python interpreter.
+dpaudit.adapters uses these functions for calls in dpaudit's own process, worker.py for calls in a
+separate process. `end_if_forked` ends processes that a mechanism has forked and left running. The
+file must run with Python 3.8 and without dpaudit, since worker.py may use another Python
+interpreter.
 """
 
 from __future__ import annotations
@@ -15,29 +16,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Folder of dpaudit.
+# Folder of the package dpaudit, with a separator at the end.
 _OURS = __file__.rpartition(os.sep)[0].rpartition(os.sep)[0] + os.sep
-# Folder of the standard library.
+# Folder of Python's standard library, with a separator at the end.
 _PYTHONS = os.__file__.rpartition(os.sep)[0] + os.sep
-# Parts of the paths of installed packages: /site-packages/ and /dist-packages/.
+# Parts of a path that show an installed package: /site-packages/ and /dist-packages/.
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
-# Ranks of a file in a traceback; the innermost line in a file of the lowest rank is shown.
-# _OWN: a file of the user.  _FOREIGN: a file of a library.
-# _NOT_SHOWN: a file of dpaudit, or code without a file.
+# Ranks of the files in a traceback: of the user (_OWN), of a library (_FOREIGN), of dpaudit or
+# without a file (_NOT_SHOWN). The line to show is the innermost one of the lowest rank.
 _OWN, _FOREIGN, _NOT_SHOWN = range(3)
 
-# Exceptions of a call that count as outcomes. KeyboardInterrupt (Ctrl-C) does not.
+# Exceptions of a call that count as outcomes of the mechanism. KeyboardInterrupt (Ctrl-C) does not.
 FAILURES = (Exception, SystemExit)
 
 
 def end_if_forked(owner: int, error: BaseException | None = None) -> None:
-    """End this process if it is a fork that the mechanism made.
+    """End this process if the mechanism has made it by a fork.
 
-    A fork that went on after the call would continue the audit, fork again, and so on without end.
-    The exit code is the code that Python would give for the exception.
+    A forked process that continued after the call would repeat the rest of the audit, fork again,
+    and so on without end. The exit code is the one that Python would give for the exception.
 
-    owner: id of the process that dpaudit runs in; no other process may go on.
-    error: exception that ended the call, if any.
+    owner: id of the process in which dpaudit runs; only this process may continue. error: exception
+    that ended the call; None if the call returned.
     """
     if os.getpid() != owner:
         code = error.code if isinstance(error, SystemExit) else error is not None
@@ -45,17 +45,17 @@ def end_if_forked(owner: int, error: BaseException | None = None) -> None:
 
 
 def raised(error: BaseException) -> dict[str, list[str]]:
-    """Return a mapping for JSON that stands for an exception; exchange.py reads it.
+    """Return a dict that stands for an exception in JSON: {"$raised": [kind, message, place]}.
 
-    The key is "$raised". The value lists the kind (name of the type), the message, and the file and
-    line.
+    The kind is the name of the exception's type, the place its file and line. exchange.py reads the
+    dict.
     """
     kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
     return {"$raised": [kind, message_of(error), origin(error)]}
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of an exception, cut after 200 characters."""
+    """Return the message of an exception, cut to 200 characters."""
     try:
         return str(error)[:200]
     except Exception:  # noqa: BLE001  # an exception whose __str__ raises counts as an outcome, too
@@ -63,10 +63,8 @@ def message_of(error: BaseException) -> str:
 
 
 def words(error: BaseException) -> str:
-    """Return the type and message of an exception in one line, at most 300 characters of message.
-
-    The advice that NumPy puts before the message of a failed import is left out.
-    """
+    """Return the type and the message of an exception as one line, with at most 300 characters of
+    the message. The advice that NumPy adds to the message of a failed import is left out."""
     message = " ".join(str(error).rpartition("Original error was: ")[2].split())[:300]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
@@ -74,18 +72,18 @@ def words(error: BaseException) -> str:
 def post_processed(function: Callable[[Any], Any], output: Any) -> Any:
     """Return `function(output)`, the post-processed output.
 
-    All post-processing is called here, so that `origin` finds this function in a traceback if
-    post-processing raised the exception.
+    All post-processing is called from this function. If its name is in a traceback, `origin` knows
+    that post-processing raised the exception.
     """
     return function(output)
 
 
 def origin(error: BaseException) -> str:
-    """Return the file and line that raised an error, such as "mine.py:12", or an empty text.
+    """Return the file and line that raised an error, such as "mine.py:12", or "" if unknown.
 
-    This is the innermost line of the traceback in a file of the user: the user's call of a library
-    helps more than the line of the library that raised. If there is no file of the user, it is the
-    innermost line outside of dpaudit. If post-processing raised the error, its name comes first.
+    It is the innermost line of the traceback that belongs to the user's code: this helps more than
+    a line of a library. Without such a line, it is the innermost line that is not dpaudit's. If
+    post-processing raised the error, the text begins by saying so.
     """
     step, innermost, best, parts = error.__traceback__, None, _FOREIGN, []
     while step is not None:
@@ -103,8 +101,8 @@ def origin(error: BaseException) -> str:
 
 @lru_cache(maxsize=1024)
 def _rank(file: str) -> int:
-    # The file name of code that was compiled from a text begins with "<"; dpaudit.adapters compiles
-    # such code for its calls.
+    # Code that was compiled from a text has a file name that begins with "<". dpaudit.adapters
+    # compiles such code to call the mechanism.
     if file.startswith((_OURS, "<")):
         return _NOT_SHOWN
     is_foreign = file.startswith(_PYTHONS) or any(map(file.__contains__, _INSTALLED))

@@ -1,9 +1,10 @@
-"""Shift the clocks of this process: `time` and `datetime` run ahead by a fixed number of seconds.
+"""Shift the clocks of this process: `time` and `datetime` are ahead by a fixed number of seconds.
 
-New processes that repeat the draws of a refutation (sampling/executors/new_processes.py) have such
-clocks: noise that a mechanism seeds by the time then differs between processes. All code sees the
-shifted `time`; only the user's own code sees the shifted `datetime`. The file runs under Python 3.8
-and without dpaudit, since worker.py may run under another Python interpreter.
+After a refutation, new processes repeat draws with shifted clocks
+(sampling/executors/new_processes.py). If a mechanism seeds its noise by the time, the noise then
+differs between these processes. All code sees the shifted `time`, but only the user's code sees the
+shifted `datetime`. The file must run with Python 3.8 and without dpaudit, since worker.py may use
+another Python interpreter.
 """
 
 from __future__ import annotations
@@ -19,32 +20,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Name of the environment variable that holds the shift, in seconds.
+# Name of the environment variable with the shift in seconds.
 SHIFT = "DPAUDIT_CLOCK_SHIFT"
-# Clocks of `time.clock_gettime` that are shifted, if the system has them. Clocks of processor time
-# are not shifted.
+# Clocks of `time.clock_gettime` that are shifted, if the system has them. Clocks that measure
+# processor time are not shifted.
 _CLOCKS = ("REALTIME", "TAI", "MONOTONIC", "MONOTONIC_RAW", "BOOTTIME", "UPTIME_RAW")
-# Folder of the standard library.
+# Folder of Python's standard library, with a separator at the end.
 _PYTHONS = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # avoids the import of pathlib
-# Parts of the paths of installed packages: /site-packages/ and /dist-packages/.
+# Parts of a path that show an installed package: /site-packages/ and /dist-packages/.
 _FOREIGN = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
-# Functions of `time` with an optional time argument -> number of arguments before it. Without it,
-# the functions use the present time.
+# Functions of `time` whose time argument is optional (default: the present). Maps the name of a
+# function to the number of arguments before the time.
 _OF_TIMES = {"gmtime": 0, "localtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
 
 
 def shift_as_asked() -> None:
-    """Shift the clocks by the seconds in the environment variable `SHIFT`, if it is set; once only.
-
-    Call this before the mechanism is imported, since its modules may import functions from `time`.
-    """
+    """Shift the clocks by the seconds in the environment variable `SHIFT`, if it is set. A second
+    call does nothing. Call this before the mechanism is imported, since its modules may import
+    functions from `time`."""
     seconds = os.environ.get(SHIFT)
     if seconds and not hasattr(time.time, "shifted"):
         shift_clocks(float(seconds))
 
 
 def shift_clocks(seconds: float) -> None:
-    """Let all clocks of this process run ahead; durations do not change."""
+    """Set all clocks of this process ahead by `seconds`. Measured durations do not change."""
     nanoseconds = round(seconds * 1e9)
     for name in ("time", "monotonic", "perf_counter"):
         _replace(name, _ahead(getattr(time, name), seconds))
@@ -75,11 +75,11 @@ def _ahead_for(clock: Callable[[int], Any], shift: Any, clocks: list[int]) -> Ca
 
 
 def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -> Any:
-    """Return a version of a function of `time` that uses the shifted present time by default.
+    """Return a version of a function of `time`, such as `time.ctime`, whose time argument is
+    optional and has the shifted present time as default.
 
-    function: has an optional argument for a time, such as `time.ctime`.
-    before: number of arguments before the time.
-    now: returns the shifted present time, in the form that `function` takes.
+    before: number of arguments that come before the time. now: function that returns the shifted
+    present time, in the form that `function` takes.
     """
 
     def called(*arguments: Any) -> Any:
@@ -90,9 +90,10 @@ def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -
 
 
 def _shift_dates() -> None:
-    """Replace the module `datetime` in imports of the user's own code.
+    """Make imports of `datetime` in the user's code return a module with shifted time.
 
-    Installed modules still import the true `datetime`, since some are compiled for it.
+    Installed packages still import the true `datetime`, since some contain compiled code that
+    requires it.
     """
     shifted = types.ModuleType("datetime")
     vars(shifted).update(vars(datetime))
@@ -108,9 +109,9 @@ def _shift_dates() -> None:
 
 
 def _is_own(scope: Any) -> bool:
-    """Return whether a module is the user's own: its file is not in an installed package.
+    """Return whether a module belongs to the user: its file is not in an installed package.
 
-    scope: globals of the module.
+    scope: global variables of the module.
     """
     file = (scope or {}).get("__file__") or ""
     return (
@@ -121,8 +122,8 @@ def _is_own(scope: Any) -> bool:
 def _with_shifted_present(true: Any) -> Any:
     """Return a class that replaces `true`, which is `datetime.date` or `datetime.datetime`.
 
-    Its methods `now`, `utcnow` and `today` use the shifted time. It makes objects of the true
-    class, and `isinstance` accepts these objects.
+    The methods `now`, `utcnow` and `today` use the shifted time. They return objects of the class
+    `true`, and `isinstance` with the new class accepts such objects.
     """
 
     class Alike(type):

@@ -1,17 +1,17 @@
-"""Script of the separate process in which an isolated mechanism draws.
+"""Script of the separate process in which an isolated mechanism makes its draws.
 
 dpaudit.adapters.isolation starts this script with the user's Python interpreter (3.8 or later). The
-script needs origin.py next to it and the standard library, and uses NumPy only if the mechanism
-does. dpaudit sends pickled requests to standard input and reads replies from standard output: a
-line of JSON, then raw bytes if the line announces some. If a call makes a single draw, its outcome
-is written to shared memory and counted there immediately. So if this process dies, no finished draw
-is lost, and dpaudit knows which draw was under way.
+script needs only origin.py next to it and the standard library; it uses NumPy if the mechanism
+does. It reads pickled requests from standard input and writes replies to standard output: a line of
+JSON, followed by raw bytes if the line says so. If each call makes one draw, each outcome is
+written to shared memory and counted there at once. If this process dies, no complete draw is lost,
+and dpaudit knows which draw was running.
 """
 
 from __future__ import annotations
 
-# Only small modules are imported here (about 10 ms together), since a process that crashes is
-# started again.
+# Import only small modules here (about 10 ms together), since a new process is started after each
+# crash.
 import binascii
 import functools
 import gc
@@ -37,38 +37,40 @@ if not __name__.startswith("dpaudit."):  # run as a script: origin must not hide
 else:
     from dpaudit.processes.origin import FAILURES, end_if_forked, post_processed, raised, words
 
-# A request asks for at most 8,192 draws; the shared memory has a slot for each.
+# Number of slots in the shared memory, one for the outcome of a draw. A request asks for at most
+# this number of draws.
 SLOTS = 8192
-# Size in bytes of the heap, the part of the shared memory for outcomes that are not plain numbers.
+# Size in bytes of the heap: the part of the shared memory for outcomes that are not plain numbers.
 HEAP = 1 << 24
 # Size in bytes of the shared memory: two counters of 8 bytes, 10 bytes for each slot, and the heap.
 MEMORY = 16 + 10 * SLOTS + HEAP
-# Kinds of a slot, which is the place in shared memory for the outcome of a draw. FLOAT, INTEGER,
-# BOOLEAN: the slot holds the outcome, a number of this type. TEXT: the outcome is the next line of
-# JSON on the heap.
+# Kinds of an outcome in a slot of the shared memory. FLOAT, INTEGER, BOOLEAN: the slot holds the
+# outcome itself. TEXT: the outcome is the next line of JSON on the heap.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
-# Value of the counter of finished draws before the first draw of a request begins.
+# The counter of complete draws has this value until the first draw of a request begins.
 NOT_BEGUN = (1 << 64) - 1
-# The JSON of texts with fewer than 64 characters is kept, since short texts often occur again.
+# The JSON of a text shorter than this (in characters) is cached, since short texts often repeat.
 _SHORT = 64
-# Top-level modules of libraries whose objects `library_claims.as_function` makes callable.
+# Libraries with objects that cannot be called; `library_claims.as_function` turns them into
+# functions.
 _LIBRARIES = ("opendp", "diffprivlib", "pydp", "tmlt")
-# Environment variable with the seconds by which clocks run ahead; other_clock.py reads it.
+# Environment variable with the number of seconds by which clocks are set ahead; other_clock.py
+# reads it.
 _CLOCK_SHIFT = "DPAUDIT_CLOCK_SHIFT"
-# Id of the process that dpaudit has started. Forks that the mechanism makes have other ids.
+# Id of the process that dpaudit has started. A process that the mechanism forks has another id.
 _OWNER = os.getpid()
 
 
 def main(make: Callable[[], Service]) -> None:
-    """Serve requests until standard input ends.
+    """Read requests from standard input and answer them until the input ends.
 
-    make: returns the object whose methods are the requests.
+    make: function that returns the object whose methods answer the requests.
     """
     sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
     if os.environ.get(_CLOCK_SHIFT):
         _file_of_dpaudit("processes", "other_clock.py").shift_as_asked()
-    # Requests and replies get descriptors of their own. The mechanism reads nothing from standard
-    # input, and its standard output goes to standard error.
+    # Move requests and replies to other file descriptors. The mechanism then finds standard input
+    # empty, and its standard output goes to standard error.
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -85,10 +87,8 @@ def main(make: Callable[[], Service]) -> None:
 
 
 class Refused(BaseException):
-    """The mechanism or the request cannot be used. This never counts as an outcome of a draw.
-
-    code: code of the error that the auditing process raises, from docs/errors.md.
-    """
+    """Raised if the mechanism or the request cannot be used. It never counts as the outcome of a
+    draw. code: code of the error that dpaudit's main process then raises, from docs/errors.md."""
 
     def __init__(self, text: str, code: str = "process-failed") -> None:
         super().__init__(text)
@@ -96,12 +96,14 @@ class Refused(BaseException):
 
 
 class Layout:
-    """Views of the memory that this process shares with dpaudit; a slot holds one draw's outcome.
+    """Views of the memory that this process shares with dpaudit's main process.
 
-    counters: number of finished draws, and number of bytes used on the heap.
+    The memory has one slot for the outcome of each draw of a request.
+
+    counters: number of complete draws, and number of bytes used on the heap.
     kinds: kind of the outcome in each slot (TEXT, FLOAT, INTEGER or BOOLEAN).
-    arms: number of the dataset for the draw of each slot.
-    floats, integers: the number in each slot, as float and as integer (one memory).
+    arms: number of the dataset to use for the draw of each slot.
+    floats, integers: the same memory as floats and as integers, one number in each slot.
     heap: outcomes that are not plain numbers, as lines of JSON.
     """
 
@@ -116,10 +118,9 @@ class Layout:
 
 
 class Service:
-    """The requests of dpaudit: each public method serves a kind of request and returns the reply.
-
-    A reply is a mapping for JSON, or a mapping with raw bytes to send after it.
-    """
+    """Answers the requests of dpaudit's main process. Each public method answers one kind of
+    request and returns the reply. A reply is a dict for JSON, or a dict with raw bytes to send
+    after it."""
 
     def __init__(self) -> None:
         self._datasets: dict[int, Any] = {}
@@ -130,13 +131,15 @@ class Service:
     def set_up(
         self, target: bytes, memory: int, path: list[str], main: str | None, is_first: bool
     ) -> Any:
-        """Make the mechanism; reply with parameters and imported packages.
+        """Make the mechanism. Reply with its parameters and with the names of imported packages.
 
-        target: pickle that says how to make the mechanism.
+        target: pickle of a dict that says how to make the mechanism.
         memory: file descriptor of the shared memory.
-        path: folders to put at the start of sys.path.
-        main: path of the script in which pickled objects are defined; None if there is no script.
-        is_first: whether to reply with parameters; False for a process that replaces another one.
+        path: folders to add at the beginning of sys.path.
+        main: path of the user's script, in which pickled objects are defined; None if there is
+            none.
+        is_first: whether the reply includes the parameters. False for a process that replaces
+            another.
         """
         sys.path[:0] = [one for one in path if one not in sys.path]
         if main is not None:
@@ -164,11 +167,9 @@ class Service:
         return {}
 
     def claim(self, has_pair: bool, relation: Any, delta: float | None) -> Any:
-        """Ask the library of the mechanism for its claim; reply with it, or with the reason.
-
-        has_pair: whether the datasets 0 and 1 are the pair. relation, delta: as in
-            `library_claims.Question`.
-        """
+        """Ask the library of the mechanism for its claim. Reply with the claim, or with the reason
+        why there is none. has_pair: whether the datasets 0 and 1 are the pair of inputs. relation,
+        delta: as in `library_claims.Question`."""
         claims = _package_of_dpaudit("library_claims")
         both = (self._datasets[0], self._datasets[1]) if has_pair else None
         try:
@@ -178,28 +179,28 @@ class Service:
             return {"no_claim": [str(error), error.code]}
 
     def draw(self, count: int, seed: int, how: Any) -> Any:
-        """Make `count` draws, one call each; write the outcomes to the shared memory.
+        """Make `count` draws with one call each, and write the outcomes to the shared memory.
 
-        Before this request, dpaudit writes the number of the dataset for each draw into
-        `Layout.arms`.
+        Before it sends this request, the main process writes into `Layout.arms` which dataset each
+        draw uses.
 
-        seed: number from which all generators are seeded.
-        how: names of the parameters for a generator and for the dataset; see `_prepared`.
+        seed: number from which all random generators are seeded. how: names of the parameters for a
+        random generator and for the dataset; see `_prepared`.
         """
         self._with_torch_seeded(lambda: self._draw_singly(count, self._prepared(seed, how)))
         self._check_unchanged()
         return {}
 
     def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
-        """Make `size` draws in one call; reply with the outputs, as an array or as a line of JSON.
+        """Make `size` draws in one call. Reply with the outputs, as an array or as a line of JSON.
 
-        The reply has the key "failed" if the call raised, and "got" if its result does not have
-        `size` outputs.
+        If the call raised, the reply has only the key "failed". If the result does not have `size`
+        outputs, it has only the key "got".
 
         number: number of the dataset.
-        seed: number from which all generators are seeded.
+        seed: number from which all random generators are seeded.
         batch: name of the parameter for the number of draws.
-        how: names of the parameters for a generator and for the dataset; see `_prepared`.
+        how: names of the parameters for a random generator and for the dataset; see `_prepared`.
         """
         dataset = self._datasets[number]
         try:
@@ -226,10 +227,9 @@ class Service:
         return {"array": None}, _sent(_text, [self._processed(one) for one in listed])
 
     def _with_torch_seeded(self, run: Callable[[], Any]) -> Any:
-        """Return `run()`. If the run imports torch, run again, and return the second result.
-
-        The generators of torch are seeded only before the second run.
-        """
+        """Return the result of `run()`. If this call was the first to import torch, call `run`
+        again and return its second result. Only in the second call are the random generators of
+        torch seeded."""
         had_torch = _has_torch()
         result = run()
         if _has_torch() and not had_torch:
@@ -240,13 +240,14 @@ class Service:
     def _prepared(
         self, seed: int, how: Any, batch: dict[str, int] | None = None
     ) -> Callable[..., Any]:
-        """Seed every generator; return a function that makes a call for a dataset.
+        """Seed every random generator. Return a function that takes a dataset and calls the
+        mechanism.
 
-        seed: number from which the seed of each generator is derived.
-        how: a pair. First the name of the parameter for a random generator (a NumPy Generator, or a
-            `random.Random` if NumPy is not installed); None if there is no such parameter. Second
-            the name of the parameter for the dataset; None if the dataset is the first argument.
-        batch: name of the parameter for the number of draws -> number of draws.
+        seed: number from which the seed of each generator is computed.
+        how: two names. The first is the parameter for a random generator, which receives a NumPy
+            Generator, or a `random.Random` without NumPy; None if there is no such parameter. The
+            second is the parameter for the dataset; None if the dataset is the first argument.
+        batch: maps the parameter for the number of draws to this number; None for one draw a call.
         """
         rng, data = how
         if rng is not None and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
@@ -263,17 +264,16 @@ class Service:
         if rng is not None:
             make = numpy.random.default_rng if numpy else random.Random
             arguments[rng] = make(child_seed(seed, "rng"))
-        # Raises TypeError for a name that is given twice.
+        # functools.partial raises TypeError if the same name is given twice.
         draw = functools.partial(self._function, **self._params, **arguments)
         return draw if data is None else lambda dataset: draw(**{data: dataset})
 
     def _draw_singly(self, count: int, draw: Callable[..., Any]) -> None:
-        """Make up to `count` draws, one call each, and write the outcomes to the shared memory.
+        """Make up to `count` draws with one call each, and write the outcomes to the shared memory.
 
-        If the heap of the shared memory is full, the draws end early. The outcome that does not fit
-        is kept, and is the first outcome of the next request.
-
-        draw: makes one call for a dataset.
+        If the heap of the shared memory is full, the draws stop early. The outcome that does not
+        fit is kept as the first outcome of the next request. draw: function that takes a dataset
+        and calls the mechanism.
         """
         layout, process, datasets = self._layout, self._process, self._datasets
         counters = layout.counters
@@ -288,8 +288,8 @@ class Service:
                         value = post_processed(process, value)
                 except FAILURES as error:
                     end_if_forked(_OWNER, error)
-                    # A TrainingError is recognised by name, since dpaudit.training is not imported
-                    # here.
+                    # Recognise a TrainingError by its name, since dpaudit.training is not imported
+                    # in this process.
                     if type(error).__name__ == "TrainingError":
                         raise Refused(str(error), code=getattr(error, "code", "training")) from None
                     text = _text(raised(error))
@@ -347,10 +347,11 @@ def _digest(dataset: Any) -> int:
 
 class _Unpickler(pickle.Unpickler):
     def persistent_load(self, parts: Any) -> Any:
-        """Return the object for a replacement that `exchange.pickled` has put into the pickle.
+        """Return the object that a replacement in a pickle stands for; `exchange.pickled` has
+        written it.
 
-        Replacements are used for objects that are imported or made here, for data frames, and for
-        arrays, since not every version of NumPy can read the pickles of another version.
+        Replacements stand for objects that this process imports or makes, for data frames, and for
+        arrays: not every version of NumPy can read the pickles of another version.
         """
         kind, what, how = parts
         if kind == "import":
@@ -361,7 +362,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def loaded(data: bytes, what: str) -> Any:
-    """Return the object in a pickle. Raises Refused if it cannot be read here.
+    """Return the object in a pickle. Raises Refused if this process cannot read it.
 
     what: name of the object in the message.
     """
@@ -372,10 +373,13 @@ def loaded(data: bytes, what: str) -> Any:
 
 
 def _built(asked: dict[str, Any]) -> Callable[..., Any]:
-    """Return the mechanism as a callable: imported, made from its class, or made by its factory.
+    """Return the function that draws. It is imported; if it is a class or a factory, it is first
+    called to make the mechanism.
 
-    asked: how to make it: "path" (import path), "init" (arguments of the class or factory),
-        "factory" (whether to call a function first) and "call" (name of the method that draws).
+    asked: description of the mechanism with four keys. "path": import path. "init": arguments of
+        the class or factory; None for no arguments. "factory": whether the imported object is a
+        function that returns the mechanism. "call": name of the method that draws; None if the
+        mechanism itself is called.
     """
     made, init, path = resolved(asked["path"]), asked["init"], asked["path"]
     if asked["factory"] or isinstance(made, type):
@@ -402,10 +406,9 @@ def _root(made: Any) -> str:
 
 
 def _signature(function: Any) -> Any:
-    """Return [name, kind, whether required] for each parameter; None if they cannot be read.
-
-    Raises Refused for an async function and for a generator function.
-    """
+    """Return a list of [name, kind, whether it is required] for the parameters of a function.
+    Return None if its signature cannot be read. Raises Refused for an async function and for a
+    generator function."""
     inspect: Any = importlib.import_module("inspect")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         name = getattr(function, "__qualname__", repr(function))
@@ -458,9 +461,8 @@ def _file(path: str) -> Any:
 def _file_of_dpaudit(*names: str) -> Any:
     """Import a file of dpaudit by its path, and return the module.
 
-    dpaudit need not be installed for this Python interpreter.
-
-    names: folder inside of dpaudit, if any, and name of the file.
+    The import does not need an installed dpaudit, since this Python interpreter may lack it. names:
+    folder inside dpaudit, if any, and name of the file.
     """
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     return _load("dpaudit_" + names[-1].partition(".")[0], os.path.join(folder, *names))  # noqa: PTH118
@@ -504,10 +506,8 @@ def _has_tables() -> bool:
 
 
 def generators() -> list[Any]:
-    """Return all random generators in this process that can be seeded.
-
-    The mechanism may use any of them.
-    """
+    """Return all random generators that exist in this process and can be seeded, since the
+    mechanism may use any of them."""
     gc.collect()  # afterwards `gc.get_objects` lists objects in a fixed order, by age
     numpy: Any = sys.modules.get("numpy")
     theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
@@ -521,9 +521,9 @@ def generators() -> list[Any]:
 
 
 def _reseed(generator: Any, seed: int, purpose: str) -> bool:
-    """Seed a generator; return whether this was possible.
+    """Seed a random generator. Return whether this was possible.
 
-    purpose: text that makes this generator's seed differ from the seeds of other generators.
+    purpose: text that is different for each generator, so that their seeds differ.
     """
     number = child_seed(seed, purpose)
     try:
@@ -542,7 +542,8 @@ def _reseed(generator: Any, seed: int, purpose: str) -> bool:
 
 
 def child_seed(seed: int, purpose: str) -> int:
-    """Return a number of 256 random bits, derived from the seed and the purpose."""
+    """Return a number of 256 bits that is computed from a seed and a text. Different texts give
+    independent numbers."""
     return random.Random(f"{seed} {purpose}").getrandbits(256)  # `random` hashes texts by SHA-512
 
 
@@ -552,7 +553,7 @@ def child_seed(seed: int, purpose: str) -> int:
 def encode(value: Any) -> Any:
     """Return a value for JSON that stands for an outcome; `exchange.decode` reads it.
 
-    A value that JSON cannot represent becomes a mapping with one key, which begins with "$". Raises
+    A value that JSON cannot express becomes a dict with one key that begins with "$". Raises
     Refused for a value that cannot be sent.
     """
     kind = type(value)
@@ -565,8 +566,8 @@ def encode(value: Any) -> Any:
             node = {key: encode(one) for key, one in value.items()}
         else:
             node = {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
-        # Whether the keys have the order of a set is decided here, since that order depends on the
-        # hash seed, which differs in the auditing process.
+        # Decide here whether the keys have the order of a set: that order depends on the hash seed,
+        # which differs in the main process.
         is_as_in_a_set = len(value) > 1 and _set_order().as_in_a_set(tuple(value))
         return {"$as_in_a_set": node} if is_as_in_a_set else node
     if kind in (list, tuple, set, frozenset):
@@ -586,11 +587,8 @@ def encode(value: Any) -> Any:
 
 def _tabular(value: Any, frames: Any) -> Any:
     """Return a value for JSON that stands for a data frame, a series, or the value of a table cell.
-
-    Return None for a value of any other type.
-
-    frames: the module outcomes/frames.py, which reads tables of pandas, polars and pyarrow.
-    """
+    Return None for a value of any other type. frames: the module outcomes/frames.py, which reads
+    tables of pandas, polars and pyarrow."""
     kind = type(value)
     if frames.is_frame(kind):
         frame = frames.as_frame(value)
@@ -624,11 +622,9 @@ def _encoded_array(value: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """Return a value for JSON that stands for an enum member, a record, or a derived value.
-
-    Records are data classes and named tuples. A derived value has a subclass of str, int, list or
-    another plain type as its type. Raises Refused for any other type.
-    """
+    """Return a value for JSON that stands for an enum member, a record, or a value of a derived
+    type. Raises Refused for any other type. A record is a dataclass or a named tuple. A derived
+    type is a subclass of str, int, list or another built-in type."""
     kind, name = type(value), type(value).__qualname__
     if "enum" in sys.modules and isinstance(value, sys.modules["enum"].Enum):
         return {"$enum": [name, value.name or repr(value.value)]}
@@ -639,7 +635,8 @@ def _described(value: Any) -> Any:
     bases: tuple[Any, ...] = (str, int, float, bytes, dict, list, tuple, set, frozenset)
     for base in (one for one in bases if isinstance(value, one)):
         return {"$derived": [name, encode(base(value))]}
-    # A module that was imported by its file's path has a name that dpaudit made up: leave it out.
+    # A module that was imported from a file has a name that dpaudit made up, so the name is left
+    # out.
     module = "" if kind.__module__.startswith("dpaudit_file_") else f"{kind.__module__}."
     raise Refused(
         f"the mechanism returns a value of type {module}{name}, which cannot be sent between "
@@ -653,8 +650,9 @@ def _base64(data: Any) -> str:
     return binascii.b2a_base64(data, newline=False).decode()
 
 
-# (module, name) of a type -> function that turns a value of this type into a value for JSON. Types
-# are given by name, so that no module is imported that the mechanism does not use.
+# Maps (module, name) of a type to the function that turns its values into values for JSON. Types
+# are identified by name, so that this process need not import modules that the mechanism does not
+# use.
 _FORMS: dict[tuple[str, str], Callable[[Any], Any]] = {
     **dict.fromkeys([("builtins", "bytes"), ("builtins", "bytearray")], _base64),
     **dict.fromkeys([("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID")], str),
@@ -676,10 +674,10 @@ def _written(value: Any) -> bytes:
 
 
 def _sent(write: Callable[[Any], Any], output: Any) -> Any:
-    """Return `write(output)`, which turns an output into a value or a line of JSON.
+    """Return `write(output)`, where `write` turns an output into JSON.
 
-    A MemoryError is returned as the outcome of the draw. Any other exception raises Refused: it is
-    not the mechanism's, and must not count as an outcome.
+    If memory runs out, return the MemoryError as the outcome of the draw. Any other exception
+    becomes Refused, since the mechanism did not raise it and it must not count as an outcome.
     """
     try:
         return write(output)

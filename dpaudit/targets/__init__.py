@@ -1,5 +1,5 @@
-"""Targets: descriptions of the mechanism to audit.
+"""Describe the mechanism to audit: a description is called a target.
 
 `target` has the kinds of targets, `parameters` reads which parameters a mechanism takes, and
-`construction` makes the callable of a target. `dpaudit.adapters` draws from the result.
+`construction` makes the function of a target. `dpaudit.adapters` makes draws with this function.
 """

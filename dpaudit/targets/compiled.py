@@ -1,8 +1,9 @@
-"""Detect mechanisms that are compiled again for each number of draws of a call.
+"""Detect mechanisms that are compiled again for each number of draws in a call.
 
-JAX and TensorFlow compile a function for each shape of its arrays. A mechanism that uses them, and
-makes many draws in a call, is called with few numbers of draws (`adapters/calls.py`). The answer
-follows from the code of the mechanism, so it is the same in every process that draws.
+JAX and TensorFlow compile a function for each shape of its arrays. If a mechanism uses them and
+makes many draws in one call, dpaudit asks it only for a few different numbers of draws
+(`adapters/calls.py`). The detection reads only the mechanism's code, so it gives the same answer in
+every process that draws.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from typing import Any
 
 # Top-level packages of libraries that compile a function for each shape of its arrays.
 COMPILERS = frozenset({"jax", "jaxlib", "flax", "tensorflow"})
-# Limits of the search: attributes, closures and globals are followed for 3 steps, and at most 2,000
-# objects are looked at.
-_DEPTH, _LIMIT = 3, 2_000
+# Number of references that the search follows, from an object to an attribute, closure or global.
+_DEPTH = 3
+# Largest number of objects that the search looks at.
+_LIMIT = 2_000
 
 
 def is_compiled_by_size(mechanism: Any) -> bool:
     """Return whether the code of a mechanism uses a library of `COMPILERS`.
 
-    Looks at the names in the code of the function and of the functions that it refers to in its
-    module, at closures, and at attributes of its object.
+    The function looks at names in the code of the mechanism and of the functions in its module that
+    it uses, at closures, and at attributes of the mechanism's object.
     """
     level, seen = [mechanism], set[int]()
     for _ in range(_DEPTH):

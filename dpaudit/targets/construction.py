@@ -1,10 +1,11 @@
-"""Make the callable of a target: import the mechanism, make its object, and find its method.
+"""Make the function of a target: import the mechanism, make its object, and find its method.
 
 This module also finds the source line of a mechanism, and reports packages that a mechanism needs
 and that are not installed. A failed import is a fault of the installation. If it counted as an
-outcome, it would look like a leak when only one input reaches the branch that imports the package.
-So a failed import in the first calls ends the audit (exit code 2), whichever input raises it. A
-failed import in a rare branch, which the first calls do not reach, counts as an outcome.
+outcome, it would look like a leak whenever only one input reaches the branch that imports the
+package. A failed import in the first calls therefore ends the audit (exit code 2), whichever input
+raises it. A failed import in a rare branch, which the first calls do not reach, counts as an
+outcome.
 """
 
 from __future__ import annotations
@@ -58,20 +59,20 @@ def functions(target: PythonTarget) -> tuple[Function, Function | None]:
 
 
 def post_processing(named: Function | str | None) -> Function | None:
-    """Return the function that is applied to every output, imported if necessary.
+    """Return the function that is applied to every output, or None if `named` is None.
 
-    named: the function, its import path, or None; for None, return None.
-
-    Raises TargetError if the function cannot be imported, or cannot be called with one argument.
+    named: the function, or its import path. Raises TargetError if the function cannot be imported,
+    or cannot be called with one argument.
     """
     return None if named is None else applied(named, "post_process")
 
 
 def applied(named: Function | str, role: str) -> Function:
-    """Return a function that takes an output, such as a post-processing or an adversary.
+    """Return a function that takes one output, such as a post-processing function.
 
-    named: the function, or its import path. role: option that names the function, for messages.
-    Raises TargetError if the function cannot be imported, or cannot be called with one argument.
+    named: the function, or its import path. role: name of the option that gave the function, for
+    messages. Raises TargetError if the function cannot be imported, or cannot be called with one
+    argument.
     """
     function: Function = resolve(named) if isinstance(named, str) else named
     check_post_process(function, name_of(named), role)
@@ -79,7 +80,7 @@ def applied(named: Function | str, role: str) -> Function:
 
 
 def build(target: ImportedTarget) -> Function:
-    """Return the callable that draws. Raises TargetError if it cannot be imported or made."""
+    """Return the function that draws. Raises TargetError if it cannot be imported or made."""
     named = resolve(target.path)
     if inspect.isclass(named) and not target.factory:
         _check_usable(named, target)
@@ -103,14 +104,15 @@ def build(target: ImportedTarget) -> Function:
 
 
 def is_made(target: AnyTarget) -> bool:
-    """Return whether a class or a factory makes the mechanism, with the arguments `init`."""
+    """Return whether the mechanism is made by calling a class or a factory with arguments
+    (`init`)."""
     return isinstance(target, ImportedTarget) and (
         target.factory or inspect.isclass(resolve(target.path))
     )
 
 
 def needs_init(target: PythonTarget) -> str:
-    """Return the end of a message that says how to pass arguments to the class or factory."""
+    """Return the end of a message: how the user passes arguments to the class or factory."""
     if not target.params:
         return "; give its arguments with --init '[…]' (YAML: init: […])"
     return f"; params are for calls of what it makes, so give it {init_words(target.params)}"
@@ -159,7 +161,8 @@ def _method(made: Any, target: ImportedTarget) -> Function:
 
 
 def _check_usable(kind: type, target: ImportedTarget) -> None:
-    # `callable(kind)` is true for every class; what matters is whether its instances are callable.
+    # `callable(kind)` is True for every class, so check whether instances of the class can be
+    # called.
     is_callable = any("__call__" in vars(base) for base in kind.__mro__) or is_drawn_from(kind)
     if target.call is None and not is_callable:
         init = needs_init(target) if _lacks_arguments(kind, target) else ""
@@ -181,11 +184,9 @@ def _callable(value: Any, name: str) -> Function:
 
 
 def source_of(target: AnyTarget) -> str | None:
-    """Return file and line of a mechanism, such as `mine.py:12`, relative to the working directory.
-
-    Return None for several mechanisms, for mechanisms without Python code, and for code that this
-    process has not loaded.
-    """
+    """Return the file and line of a mechanism, such as `mine.py:12`, relative to the working
+    directory. Return None for a composition, for a mechanism without Python code, and for code that
+    this process has not imported."""
     match single_targets(target):
         case (CallableTarget(function=function),):
             return _place(function)
@@ -201,7 +202,7 @@ def _place(value: Any) -> str | None:
     if not (inspect.isroutine(value) or inspect.isclass(value)):
         value = type(value)
     with suppress(Exception):  # attributes of a user's object may raise anything
-        # Mechanisms of dpaudit.training name the user's function in the attribute `traced_as`.
+        # A mechanism of dpaudit.training holds the user's function in its attribute `traced_as`.
         value = inspect.unwrap(getattr(value, "traced_as", (value,))[0])
         code = getattr(value, "__code__", None)
         file = Path(code.co_filename if code else inspect.getfile(value))
@@ -217,9 +218,9 @@ _NAME = re.compile(r"No module named '([^']+)'")
 
 
 def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
-    """Raise TargetError if one of several exceptions is a failed import.
+    """Raise TargetError if one of the exceptions is a failed import.
 
-    raised: exceptions that calls of the target raised, by the name of their type.
+    raised: exceptions that calls of the mechanism raised, by the name of their type.
     """
     for kind in filter(raised.__contains__, _KINDS):
         where = " or ".join(dict.fromkeys(map(_where, single_targets(target))))
@@ -227,7 +228,7 @@ def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
 
 
 def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:
-    """Return the error for a failed import, which names the package to install.
+    """Return the error for a failed import. Its message names the package to install.
 
     words: type and message of the exception, such as "ImportError: …". name: name of the mechanism.
     where: the interpreter or environment in which the import failed.
@@ -252,7 +253,7 @@ def is_missing(words: str) -> bool:
 
 
 def lacks(words: str) -> str | None:
-    """Return the package that a failed import lacks; None if the message does not name a package.
+    """Return the missing package of a failed import, or None if the message names no package.
 
     words: type and message of the exception.
     """
@@ -261,7 +262,8 @@ def lacks(words: str) -> str | None:
 
 
 def _where(target: SingleTarget) -> str:
-    """Return where a target runs: a Python interpreter, or the environment of a program."""
+    """Return text for the place where a mechanism runs: a Python interpreter, or the environment of
+    a program."""
     if isinstance(target, CommandTarget):
         return f"the environment of {target.words[0]}"
     python = target.python if isinstance(target, IsolatedTarget) else None

@@ -1,8 +1,9 @@
-"""Which parameters of a mechanism take the dataset, the generator and the number of outputs.
+"""Find the parameters of a mechanism that take the dataset, the random generator and the number of
+outputs.
 
-`calling` reads them from the signature before the first draw, so that a misspelt parameter is an
-error, and not an exception that would count as an outcome. A *role* is what a parameter takes:
-the dataset, the generator or the number of outputs.
+These three uses are called roles. `calling` reads them from the signature before the first draw. A
+misspelt parameter is then an error; in a draw, it would raise an exception that counts as an
+outcome.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from dpaudit.wording import did_you_mean
 
 # Usual name of the parameter for the number of outputs.
 BATCH = "size"
-# Usual name of the parameter for the generator.
+# Usual name of the parameter for the random generator.
 RNG = "rng"
-# Value of the options batch_arg and rng_arg that means: no parameter has this role.
+# Value of the options batch_arg and rng_arg that means: the mechanism has no such parameter.
 NONE = "none"
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-# Usual names of parameters that take the number of outputs.
+# Matches usual names of parameters for the number of outputs.
 _COUNT = re.compile(
     r"[nkm]|((n|num|number)_?(of_)?)?(batch|count|draws|reps|samples|shots|size|times|trials)"
     r"|num|number|\w+_(count|size)",
     re.IGNORECASE,
 )
-# Usual names of parameters that take a generator of random numbers.
+# Usual names of parameters for a random generator.
 _LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen", "key", "seed")
-# What a parameter takes, in words, by the option that names the parameter.
+# Maps each option that names a parameter to words for what this parameter takes.
 _ROLES = {
     "batch_arg": "the number of outputs",
     "rng_arg": "a numpy.random.Generator",
@@ -48,15 +49,14 @@ _ROLES = {
 class Calling:
     """How to call a mechanism.
 
-    batch: name of the parameter for the number of outputs; None for one call per draw.
-    rng: name of the parameter for the generator; None if the mechanism takes no generator.
-    data: name of the parameter for the dataset; None if the dataset is the first positional
-        argument.
-    alone: with one call per draw, name of a required parameter for the number of outputs, which is
-        always given as 1; None if there is no such parameter.
-    usual: default of the parameter `batch`, if it is an integer and the user did not name the
+    batch: parameter for the number of outputs of a call; None if each call makes one draw.
+    rng: parameter for the random generator; None if the mechanism takes none.
+    data: parameter for the dataset; None if the dataset is the first positional argument.
+    alone: if each call makes one draw, a required parameter for the number of outputs, which always
+        receives 1; None if there is no such parameter.
+    usual: default of the parameter `batch` if it is an integer and the user did not name the
         parameter; else None.
-    few_sizes: whether calls for many outputs ask only for a few different numbers of outputs.
+    few_sizes: whether calls for many outputs use only a few different numbers of outputs.
     """
 
     batch: str | None
@@ -76,11 +76,11 @@ def calling(
 ) -> Calling:
     """Return how to call the `function` of a target.
 
-    is_made: whether a class or factory with arguments of its own (init) made the function.
-    unpacks: whether the caller can ask for a batch of one output and unpack the output.
+    is_made: whether the function was made by a class or factory that takes arguments (init).
+    unpacks: whether the caller can ask for a batch of one output and take the output out of it.
 
-    Raises TargetError if the signature does not fit the options of the target. If the signature is
-    unknown, as for compiled functions, the options are not checked.
+    Raises TargetError if the signature does not fit the options of the target. The options are not
+    checked if the signature is unknown, as for compiled functions.
     """
     _check_kind(function, target.name)
     _check_named_once(target)
@@ -93,10 +93,8 @@ def calling(
 
 
 class _Reader:
-    """Gives roles (dataset, generator, number of outputs) to the parameters of a function.
-
-    parameters: signature of the function, by name.
-    """
+    """Finds the parameters of a function for each role: dataset, random generator, number of
+    outputs. parameters: the function's parameters by name."""
 
     def __init__(self, parameters: Mapping[str, Parameter], target: PythonTarget) -> None:
         self._every, self._left, self._target = parameters, dict(parameters), target
@@ -135,7 +133,8 @@ class _Reader:
         for place, parameter in enumerate(self._left.values()):
             if parameter.name in (target.batch_arg, target.rng_arg):
                 continue
-            # Only the first parameter gets the dataset by position; any other gets it by name.
+            # Only the function's first parameter can receive the dataset by position. Any other
+            # parameter receives it by name.
             kinds = _BY_NAME[:1] if place else (*_POSITIONAL, Parameter.VAR_POSITIONAL)
             if parameter.kind in kinds:
                 self._check_is_no_generator(parameter.name)
@@ -148,10 +147,11 @@ class _Reader:
         )
 
     def _role(self, usual: str, key: str) -> str | None:
-        """Return the parameter of a role: the name that the user gave, else the usual name.
+        """Return the parameter of a role: the name that the user gave, or else the usual name.
 
-        usual: usual name of the parameter. key: option of the target in which the user may name it.
-        Return None if the user gave "none", or gave no name and the function has no such parameter.
+        usual: usual name of the parameter. key: option in which the user can name it. Return None
+        if the user gave "none", or gave no name and the function has no parameter with the usual
+        name.
         """
         asked = getattr(self._target, key)
         if asked is None:
@@ -171,10 +171,8 @@ class _Reader:
         )
 
     def _alone(self) -> str | None:
-        """Return "size" if the user wants one call per draw and the function requires a size.
-
-        The user asks for one call per draw by batch_arg: none. Otherwise return None.
-        """
+        """Return "size" if the user wants one draw for each call (batch_arg: none) and the function
+        requires a parameter called size. Otherwise return None."""
         size = self._left.get(BATCH)
         if self._target.batch_arg != NONE or size is None or BATCH in self._target.params:
             return None
@@ -182,7 +180,8 @@ class _Reader:
         return BATCH if is_needed else None
 
     def _check_rng_is_no_seed(self) -> None:
-        """Raise TargetError if params give `rng` a number or text: one fixed seed for all draws."""
+        """Raise TargetError if params give `rng` a number or text: it would be the same seed in all
+        draws."""
         value = self._target.params.get(RNG)
         is_rng = self._target.rng_arg is None and RNG in self._names()
         if is_rng and isinstance(value, int | float | str):
@@ -235,7 +234,8 @@ class _Reader:
 
 
 def init_words(arguments: Mapping[str, Any]) -> str:
-    """Return the option, and the YAML key, that pass the given arguments to a class or factory."""
+    """Return text that shows the option, and the YAML key, with which the user passes these
+    arguments to a class or factory."""
     listed = ", ".join(f"{name}: {value!r}" for name, value in arguments.items())
     return f"--init '{{{listed}}}' (YAML: init: {{{listed}}})"
 
@@ -243,7 +243,7 @@ def init_words(arguments: Mapping[str, Any]) -> str:
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
     """Raise TargetError unless `function` can be called with an output as its only argument.
 
-    name: name of the function in messages. role: option that names the function.
+    name: name of the function in messages. role: name of the option that gave the function.
     """
     if not callable(function):
         why = f"{role} {name} is of type {type(function).__name__}, not a function"
@@ -289,11 +289,9 @@ def _check_named_once(target: PythonTarget) -> None:
 
 
 def _check_bound(dataset: str, name: str) -> None:
-    """Raise TargetError for a method of a class without an object, such as `module:Class.method`.
-
-    dataset: name of the parameter that would take the dataset; "self" in this case.
-    name: name of the target.
-    """
+    """Raise TargetError for a method that is named without an object, such as
+    `module:Class.method`. dataset: parameter that would take the dataset; for such a method it is
+    "self". name: name of the target."""
     module, colon, attribute = name.rpartition(":")
     owner, _, method = attribute.rpartition(".")
     if dataset == "self" and owner:
@@ -321,13 +319,11 @@ def _taken_besides(names: list[str]) -> str:
 
 
 def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
-    """Return the parts of a message that says how to give a required parameter without a role.
+    """Return the parts of a message that says how to fill a required parameter that has no role.
 
-    The user may give a value for the parameter, or give it a role: the generator, the number of
-    outputs or the dataset.
-
-    missing: name of the parameter.
-    dataset: name of the parameter that takes the dataset.
+    The user can give it a value, or name it as the parameter for the random generator, the number
+    of outputs or the dataset. missing: the parameter. dataset: parameter that takes the dataset at
+    present.
     """
     given = Given(
         f"params={{{missing!r}: VALUE}}",
@@ -356,6 +352,7 @@ def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
 
 
 def _option(name: str, value: str) -> Given:
-    """Return an option with a value, spelt for Python, for a command line and for YAML."""
+    """Return an option with a value for a message, spelt for Python, for the command line and for
+    YAML."""
     flag = f"--{name.replace('_', '-')}"
     return Given(f"{name}={value!r}", f"{flag} {value} (YAML: {name}: {value})")

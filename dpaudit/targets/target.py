@@ -1,8 +1,8 @@
-"""Targets: descriptions of the mechanism to audit, as the user gave them.
+"""Define the kinds of targets: descriptions of the mechanism to audit, as the user gave them.
 
-A target is made from command-line options, a configuration file or Python arguments, and checks
-simple values, but loads nothing; `dpaudit.adapters.loading` turns a target into a mechanism. Each
-target has a `name` for messages, and a method `describe()` for reports.
+A target is made from command-line options, a configuration file or Python arguments. It checks
+simple values and loads nothing; `dpaudit.adapters.loading` turns a target into a mechanism. Each
+target has a `name` for messages and a method `describe()` for reports.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from dpaudit.wording import shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedTarget:
-    """A Python mechanism named by its import path.
+    """A Python mechanism that is given by its import path.
 
-    path: `package.module:attr` or `path/to/file.py:attr`.
-    init: arguments of the class or factory, as a list (by position) or a mapping (by name).
-    call: method that draws; None if the object itself is called.
-    factory: whether to call the attribute, with the arguments `init`, to get the mechanism.
-    params: keyword arguments of every call.
-    batch_arg: parameter for the number of outputs; "none" for one call per draw. None: `size`, if
-    the mechanism has this parameter.
-    data_arg: parameter for the dataset. None: the first parameter.
-    rng_arg: parameter for the generator; "none" to pass no generator. None: `rng`, if the mechanism
-    has this parameter.
-    post_process: import path of a function that is applied to every output.
+    path: import path, `package.module:attr` or `path/to/file.py:attr`.
+    init: arguments of the class or factory, as a list (by position) or a mapping (by name); None
+        for no arguments.
+    call: name of the method that draws; None if the object itself is called.
+    factory: whether the object at `path` is a function that must be called, with `init`, to get the
+        mechanism.
+    params: keyword arguments of every call of the mechanism.
+    batch_arg: parameter for the number of outputs; "none" for one draw a call. None stands for
+        `size`, if the mechanism has this parameter.
+    data_arg: parameter for the dataset. None stands for the first parameter.
+    rng_arg: parameter for the random generator; "none" to pass no generator. None stands for `rng`,
+        if the mechanism has this parameter.
+    post_process: import path of a function that is applied to every output; None for none.
     """
 
     path: str
@@ -58,10 +60,10 @@ class ImportedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallableTarget:
-    """A Python mechanism given as a callable.
+    """A Python mechanism that is given as a function.
 
-    post_process: a function that is applied to every output. params, batch_arg, data_arg, rng_arg:
-    as in `ImportedTarget`.
+    post_process: a function that is applied to every output; None for none. params, batch_arg,
+    data_arg, rng_arg: as in `ImportedTarget`.
     """
 
     function: Callable[..., Any]
@@ -81,9 +83,9 @@ class CallableTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedTarget:
-    """Several mechanisms that run on the same input; the tuple of their outputs is one output.
+    """Several mechanisms that run on the same input. One output is the tuple of their outputs.
 
-    post_process: import path of a function that is applied to every such tuple.
+    post_process: import path of a function that is applied to every such tuple; None for none.
     """
 
     parts: tuple[SingleTarget, ...]
@@ -100,13 +102,9 @@ class ComposedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a separate process. If a draw exceeds a limit, this is the outcome of the draw.
-
-    timeout: seconds per draw, above 0; None for no limit.
-    memory: bytes of address space, above 0; None for no limit.
-
-    Raises TargetError for other numbers.
-    """
+    """Limits of a separate process. If a draw exceeds a limit, this counts as the outcome of the
+    draw. timeout: seconds for each draw, above 0; None for no limit. memory: bytes of address
+    space, above 0; None for no limit. Raises TargetError for other numbers."""
 
     timeout: float | None = None
     memory: int | None = None
@@ -120,7 +118,8 @@ class Limits:
             raise TargetError(Name("memory_limit"), why, code="option-invalid")
 
     def doubts(self) -> str:
-        """Return a possible reason why a process does not start; `""` without a memory limit."""
+        """Return a possible reason why a process does not start: the memory limit. Return "" if
+        there is no memory limit."""
         if self.memory is None:
             return ""
         return f" (memory_limit={self.memory:,} bytes may be too small to start in)"
@@ -154,9 +153,9 @@ class CommandTarget:
     """A program that draws by the protocol of docs/guides/protocol.md.
 
     words: the command line that starts the program.
-    is_batch: whether to request many outcomes at a time; None if the first line that the program
+    is_batch: whether a request asks for many outcomes; None if the first line that the program
         writes decides this.
-    post_process: import path of a function that is applied to every output.
+    post_process: import path of a function that is applied to every output; None for none.
     limits: time and memory limits of the program.
     """
 
@@ -175,10 +174,8 @@ class CommandTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedTarget:
-    """Independent runs of a mechanism on the same input; the tuple of their outputs is one output.
-
-    times: number of runs, from 2 to 100,000. Raises TargetError for another number.
-    """
+    """Several independent runs of a mechanism on the same input. One output is the tuple of their
+    outputs. times: number of runs, from 2 to 100,000. Raises TargetError for another number."""
 
     target: SingleTarget | ComposedTarget
     times: int
@@ -204,10 +201,8 @@ class RepeatedTarget:
 
 
 def repeated(target: SingleTarget | ComposedTarget, times: int) -> AnyTarget:
-    """Return a target whose outputs consist of `times` runs; the target itself if times = 1.
-
-    Raises TargetError if `times` is not a whole number from 1 to 100,000.
-    """
+    """Return a target whose output consists of `times` independent runs, or the target itself if
+    `times` is 1. Raises TargetError if `times` is not a whole number from 1 to 100,000."""
     return target if times == 1 and _is_whole(times) else RepeatedTarget(target=target, times=times)
 
 
@@ -216,7 +211,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def name_of(function: Callable[..., Any] | str) -> str:
-    """Return the name of a function, or of an import path, in messages."""
+    """Return the name of a function, or an import path, for use in messages."""
     if isinstance(function, str):
         return function
     return getattr(function, "__qualname__", repr(function))
@@ -243,14 +238,16 @@ AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
 
 
 def single_targets(target: AnyTarget) -> tuple[SingleTarget, ...]:
-    """Return the targets that a composition or repeated runs consist of; else the target itself."""
+    """Return the single mechanisms of a composition or of repeated runs. For any other target,
+    return the target itself."""
     if isinstance(target, RepeatedTarget):
         return single_targets(target.target)
     return target.parts if isinstance(target, ComposedTarget) else (target,)
 
 
 def starts_a_program(target: AnyTarget) -> bool:
-    """Return whether a target or a part of it starts a named program or Python interpreter."""
+    """Return whether a target, or a part of it, starts a program or another Python interpreter that
+    the user named."""
     return any(
         isinstance(part, CommandTarget)
         or (isinstance(part, IsolatedTarget) and part.python is not None)
@@ -263,12 +260,12 @@ def runs_in_another_process(target: AnyTarget) -> bool:
     return any(isinstance(part, IsolatedTarget | CommandTarget) for part in single_targets(target))
 
 
-# Types of exceptions that are caused by the code of a mechanism, whatever its arguments are.
+# Types of exceptions that point to an error in the mechanism's code, not in its arguments.
 _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalError")
 
 
 def what_to_check(target: AnyTarget, kind: str) -> str:
-    """Return advice for a mechanism of which every call raises, such as "check d1 and d2 and …".
+    """Return advice for a mechanism that raises in every call, such as "check d1 and d2 and …".
 
     kind: name of the exception's type, such as "ValueError".
     """
