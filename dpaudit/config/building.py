@@ -94,7 +94,7 @@ def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped |
 def located_spec(
     settings: Settings, locate: Locate, base: Folder = None, flags: Collection[str] = ()
 ) -> AuditSpec:
-    """Return the audit for its settings. The defaults of the file and of the project are already
+    """Return the audit that settings describe. Defaults of the file and of the project are already
     filled in.
 
     locate: function that takes the path of a setting, such as ("claim", "epsilon"), and returns its
@@ -108,7 +108,7 @@ def located_spec(
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
-    """Return the audit for its settings. The defaults of the file and of the project are already
+    """Return the audit that settings describe. Defaults of the file and of the project are already
     filled in.
 
     base: folder in which relative files are looked for, after the working directory. None for the

@@ -252,16 +252,17 @@ def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     if content.get("familywise") is True:
         problems += _together([spec for _, spec in specs], document)
     # Each error is reported once: an error in the defaults occurs in every audit, and an error in
-    # an entry occurs in all audits of its matrix.
+    # an entry with the key `matrix` occurs in each of its audits.
     each = {str(error): error for error in problems}
     return Found(tuple(specs), tuple(each.values()), len(names))
 
 
 def _mendings(document: Document, index: int, problems: list[DpauditError]) -> Iterator[_Mending]:
-    """Yield, for each audit of an entry of the file, its settings as a `_Mending` object, which can
-    be corrected. If the entry cannot be expanded to audits, add the error to `problems`.
+    """Yield, for each audit that an entry of the list `audits` describes, its settings as a
+    `_Mending` object, which can be corrected. If the entry cannot be expanded to audits, add the
+    error to `problems`.
 
-    index: index of the entry.
+    index: index of the entry in the list `audits` of the file.
     """
     try:
         with reported(partial(document.locate_in, index)):

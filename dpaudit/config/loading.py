@@ -55,7 +55,8 @@ def load_config(
     familywise: bool = False,
     project: Project = NO_PROJECT,
 ) -> list[AuditSpec]:
-    """Return the audits of a configuration file, in order. A matrix gives several audits.
+    """Return the audits of a configuration file, in order. An entry with the key `matrix` gives
+    several audits.
 
     overrides: settings from flags, which replace the settings of the file. None for no flags.
     familywise: whether all audits share one false-alarm probability (the flag --familywise).
@@ -172,7 +173,7 @@ class Document:
         """Return the place of a setting of an audit in the file, such as `file.yaml:12: `. If only
         the defaults of the file state the setting, return its place there.
 
-        index: index of the audit's entry in the file.
+        index: index of the audit's entry in the list `audits` of the file.
         path: keys and list indices that lead from the entry to the setting.
         flags: keys that were given as command-line flags. For them, the place is `file.yaml: `.
         """
@@ -190,10 +191,10 @@ class Document:
         overrides: Mapping[str, Any],
         project: Project,
     ) -> list[AuditSpec]:
-        """Return the list of audits for some settings: one audit and, if its claim has a curve, a
-        second audit for the curve.
+        """Return the list of audits for some settings: one audit and, if its claim has the key
+        `curve`, a second audit for the claim at this key.
 
-        index: index of the entry in the file from which the settings come.
+        index: index of the entry in the list `audits` of the file from which the settings come.
         overrides: settings from flags, which replace settings of the file.
         project: defaults for settings that neither the flags nor the file state.
         """
@@ -353,8 +354,8 @@ def _check_file(content: Any) -> None:
 
 
 def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (index of the entry in the file, settings) for each audit of a file. An entry with a
-    matrix gives several audits."""
+    """Yield (index of the entry in the list `audits`, settings) for each audit of a file. An entry
+    with the key `matrix` gives several audits."""
     for index in range(len(document.content["audits"])):
         with reported(partial(document.locate_in, index)):
             for expanded in expanded_settings(document.content, index):
@@ -362,8 +363,10 @@ def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def name_problems(names: Iterable[tuple[int, str]], document: Document) -> Iterator[PlacedError]:
-    """Yield an error for each audit with the same name as an earlier audit. names: (index of the
-    entry in the file, name) for each audit."""
+    """Yield an error for each audit with the same name as an earlier audit.
+
+    names: (index of the audit's entry in the list `audits` of the file, name) for each audit.
+    """
     first: dict[str, int] = {}
     for index, name in names:
         if name in first:

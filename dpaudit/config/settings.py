@@ -1,8 +1,8 @@
 """Expand the entries of a configuration file to the settings of each audit.
 
 Defaults are filled in. The key `matrix` expands one entry into several audits: `${name}` in the
-other settings stands for a value in the list `name` of the matrix. A claim with a curve becomes two
-audits. The text FILL_IN stands where `dpaudit init` leaves a value to the user.
+other settings stands for a value in the list `name` of the matrix. A claim with the key `curve`
+becomes two audits. The text FILL_IN stands where `dpaudit init` leaves a value to the user.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Values = Mapping[str, Any]
 
 
 def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[str, Any]]:
-    """Yield the settings of each audit that an entry of a file describes, with defaults filled in.
-    A matrix gives one audit for each combination of its values.
+    """Yield the settings of each audit that an entry of the list `audits` describes, with defaults
+    filled in. The key `matrix` gives one audit for each combination of its values.
 
     content: value of the YAML document.
     index: index of the entry.
@@ -95,8 +95,9 @@ def _entry_name(entry: Any) -> str:
 
 
 def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the settings of one audit or, if its claim has a curve, of two audits: the first for
-    the claim without the curve, the second for the curve.
+    """Yield the settings of one audit or, if its claim has the key `curve`, of two audits. The
+    first is for the claim without this key, the second for the claim at this key, such as
+    `{gaussian: {sigma: 3.75}}`.
 
     They are separate audits since draws that refute a wrong curve often do not refute the point (ε,
     δ) of the claim, and vice versa.
@@ -113,8 +114,9 @@ def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
-    """Return (claim, expect) for the value of the key `curve`. claim: the claim that the curve
-    makes, as a mapping. expect: the expected verdict; None if the user states none."""
+    """Return (claim, expect) for the value of the key `curve`, such as `{gaussian: {sigma: 3.75}}`.
+    claim: the claim that it makes, as a mapping. expect: the expected verdict; None if the user
+    states none."""
     given = dict(curve) if isinstance(curve, Mapping) else {}
     expect = given.pop("expect", None)
     definition = next(iter(given), None)

@@ -39,14 +39,14 @@ Rise = tuple[np.ufunc, float, np.uint8]
 
 # Start of the text that names an interval of numbers, such as `number < 3`.
 BAND = "number "
-# Outcomes are found by small integers only if each column has at most this number of distinct
-# entries.
+# `Known` finds outcomes by small integers, which is faster than by hashes, only if each column has
+# at most this number of distinct entries.
 _FEW = 8
-# Outcomes are found by small integers only if there are at most this number of combinations of
-# entries, so that 64 bits can number them.
+# `Known` finds outcomes by small integers only if the columns have at most this number of
+# combinations of entries, so that 64 bits can number them.
 _COMBINATIONS = 1 << 60
-# Largest number of combinations of entries in one table. With 4 bytes each, a table takes at most 1
-# MiB.
+# Largest number of combinations of column entries in one lookup table. With 4 bytes each, a table
+# takes at most 1 MiB.
 _TABLE = 1 << 18
 
 
@@ -66,8 +66,9 @@ class Bands:
     edges: tuple[float, ...]
 
     def __call__(self, outcomes: Outcomes) -> Outcomes:
-        """Return the outcomes with intervals in place of numbers. Properties that == does not
-        compare (types, signs of zero, orders of keys) are left out."""
+        """Return the outcomes with texts that name intervals, such as `number < 3`, in place of
+        numbers. Properties that == does not compare (types, signs of zero, orders of keys) are left
+        out."""
         outcomes = outcomes.plain()
         if isinstance(outcomes, TimedOutcomes):
             return TimedOutcomes(self(outcomes.outcomes), outcomes.nanoseconds)
@@ -153,8 +154,8 @@ class Alphabet:
 
     @classmethod
     def of(cls, column: Column) -> Alphabet:
-        """Return the `Alphabet` of all entries of a column: its `values` are the numbers, rising,
-        then the texts."""
+        """Return an `Alphabet` (a function from entries to small integers) for all entries of a
+        column. Its `values` are the numbers, rising, then the texts."""
         if column.codes is None:
             return cls(column.name, tuple(np.unique(column.numbers).tolist()))
         numbers = np.unique(column.numbers[column.codes == 0]).tolist()
@@ -322,7 +323,8 @@ class Entries:
 
     @property
     def _has_spare(self) -> bool:
-        """Whether each column uses one further integer, which stands for all unknown entries.
+        """Whether each column uses one further integer, which stands for all entries that no known
+        outcome has there.
 
         True if the combinations of entries do not fit into one table. With the further integer,
         `places` needs no mask of unknown outcomes.

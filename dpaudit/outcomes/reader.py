@@ -55,8 +55,8 @@ Read = Callable[["Reader", Path, Rows, Values], None]
 
 
 class Reader:
-    """Collects the entries of outcomes, one place in the outcomes after the other. `table` makes a
-    table of them."""
+    """Collects the entries of outcomes, one place in the outcomes, such as `output["age"]`, after
+    the other. `table` makes a table of them."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class Reader:
         self._fixed: list[tuple[Path, str | float]] = []
 
     def read(self, path: Path, rows: Rows, values: Values) -> None:
-        """Add the entries of the values at one place. Values of each type are read by the function
-        for this type.
+        """Add the column entries for the values at one place in the outcomes. Values of each type
+        are read by the function for this type.
 
         rows: indices of the outcomes that have this place. None for all.
         values: value of each of these outcomes.
@@ -115,7 +115,8 @@ class Reader:
 
     @contextmanager
     def counting(self, *, types: bool) -> Iterator[None]:
-        """Inside the context, set whether the types of values are part of outcomes."""
+        """Inside the context, set whether the types of values are part of outcomes, so that 1 and
+        1.0 are different outcomes."""
         before, self.types = self.types, types
         try:
             yield
@@ -140,9 +141,9 @@ class Reader:
             self.add(path, at(rows, place), of_mixed(there))
 
     def read_array(self, path: Path, rows: Rows, array: NDArray[Any]) -> None:
-        """Add the entries of an array. Its first dimension has one value for each outcome in
-        `rows`. Further dimensions are read as lists, and the fields of a structured array as keys
-        of a dict."""
+        """Add the column entries for an array. Its first dimension has one value for each outcome
+        in `rows`. Further dimensions are read as lists, and the fields of a structured array as
+        keys of a dict."""
         kind = array.dtype.kind
         if array.dtype.names:
             self.constant(path, rows, DICT)
@@ -170,21 +171,21 @@ class Reader:
             self.read(path, rows, values_of(array))
 
     def add(self, path: Path, rows: Rows, entries: Entries) -> None:
-        """Add entries at one place: one entry for each outcome in `rows`, or for every outcome if
-        `rows` is None."""
+        """Add column entries at one place in the outcomes: one entry for each outcome in `rows`, or
+        for every outcome if `rows` is None."""
         self._parts.append(Part(path, rows, entries.numbers, entries.codes, entries.labels))
 
     def constant(self, path: Path, rows: Rows, entry: str | float) -> None:
-        """Add one entry, such as `a list`, at one place for each outcome in `rows`, or for every
-        outcome if `rows` is None."""
+        """Add the same column entry, such as `a list`, at one place in the outcomes for each
+        outcome in `rows`, or for every outcome if `rows` is None."""
         if rows is None:
             self._fixed.append((path, entry))
         else:
             self._parts.append(_constant_part(path, rows, entry, len(rows)))
 
     def lengths(self, path: Path, rows: Rows, values: Values) -> NDArray[np.int64]:
-        """Add the length of each value at one place as an entry. Return the lengths, shape
-        (values,)."""
+        """Add the length of each value at one place in the outcomes as a column entry. Return the
+        lengths, shape (values,)."""
         lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
         about = path.about("length")
         if (lengths == lengths[0]).all():

@@ -219,8 +219,8 @@ def _read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of arrays at one place. The values may also be objects that NumPy can convert
-    to arrays."""
+    """Add the column entries for arrays at one place in the outcomes. The values may also be
+    objects that NumPy can convert to arrays."""
     _read_typed_arrays(reader, path, rows, values, list(map(_array, values)))
 
 
@@ -248,8 +248,8 @@ def _read_array_entries(
         place = [i for i, one in enumerate(arrays) if one.ndim == 0 and one.dtype == dtype]
         reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
     others = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
-    # The dtype of an array is an entry, and determines the types of its items. Only the items of an
-    # array of Python objects have types of their own, which are entries too.
+    # The dtype of an array is a column entry, and determines the types of its items. Only the items
+    # of an array of Python objects have types of their own, which are entries too.
     for is_own, is_typed in ((True, reader.types), (False, False)):
         place = [i for i in others if arrays[i].dtype.hasobject is is_own]
         if place:
@@ -259,8 +259,8 @@ def _read_array_entries(
 
 
 def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of dicts (or other mappings) at one place: the order of their keys, the
-    number of their keys, and the value at each key."""
+    """Add the column entries for dicts (or other mappings) at one place in the outcomes: the order
+    of their keys, the number of their keys, and the value at each key."""
     _check_depth(path, values)
     reader.constant(path, rows, DICT)
     keys = list(values[0])
@@ -279,8 +279,8 @@ def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _read_orders(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the order of the keys of each dict at one place as an entry. The keys 1 and True count as
-    different."""
+    """Add the order of the keys of each dict at one place in the outcomes as a column entry. The
+    keys 1 and True count as different."""
     known: dict[Any, str | None] = {}
     orders: list[str | None] = []
     for value in values:
@@ -303,8 +303,8 @@ def _read_columns(
 
 
 def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the number of keys of each dict at one place as an entry, and read the value at each
-    key."""
+    """Add the number of keys of each dict at one place in the outcomes as a column entry, and read
+    the value at each key."""
     reader.lengths(path, rows, values)
     keys = list(values[0])
     expected = dict.fromkeys(keys).keys()
@@ -338,8 +338,9 @@ def _all_places(alike: list[tuple[Any, Places]]) -> Places:
 
 
 def _read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of sets at one place. Each element has a place of its own, at which the entry
-    `present` is added for every set that contains the element."""
+    """Add the column entries for sets at one place in the outcomes. Each element of the sets
+    becomes a place of its own. There, the entry `present` is added for every set that contains the
+    element."""
     reader.constant(path, rows, SET)
     reader.lengths(path, rows, values)
     # Sorted, since the order of a set of strings differs from process to process.
@@ -368,7 +369,7 @@ def _places(values: Values) -> list[tuple[Any, Places]]:
 
 
 def _read_records(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of dataclasses and named tuples at one place."""
+    """Add the column entries for dataclasses and named tuples at one place in the outcomes."""
     _check_depth(path, values)
     for kind in dict.fromkeys(map(type, values)):
         place = [i for i, one in enumerate(values) if type(one) is kind]
@@ -457,8 +458,8 @@ def _parts_of(value: Any) -> Iterable[Any]:
 
 
 def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of data frames at one place, read as dicts of columns, and the order of their
-    columns.
+    """Add the column entries for data frames at one place in the outcomes, read as dicts of
+    columns, and the order of their columns.
 
     A column is read as a list, or as a dict if the index of the data frame is not 0, 1, 2, ...
     """
@@ -479,8 +480,8 @@ def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None
 
 
 def _read_series(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the entries of series at one place. A series is read as a list, or as a dict if its index
-    is not 0, 1, 2, ..."""
+    """Add the column entries for series at one place in the outcomes. A series is read as a list,
+    or as a dict if its index is not 0, 1, 2, ..."""
     series = [as_series(one) for one in values]
     if reader.types:  # otherwise the dtype depends on the other outcomes of the batch
         reader.forms(path.form(TYPE), rows, [one.word for one in series])

@@ -44,17 +44,18 @@ from dpaudit.outcomes.set_order import as_in_a_set
 
 Entry = tuple[Path, str | float]
 
-# Entries that stand for containers. Any other object has the entry "a " followed by the name of its
-# type.
+# Column entries that stand for containers. The entry for any other object is "a " followed by the
+# name of its type.
 LIST, DICT, SET = "a list", "a dict", "a set"
-# Entry at the place of an element of a set, for each set that contains the element.
+# Each element of a set is a place of its own. This is the column entry there for each set that
+# contains the element.
 PRESENT = "present"
 # Last steps of the paths of properties that == does not compare, such as `type of output`.
 TYPE, EXPONENT, OFFSET = "type", "exponent", "UTC offset"
 OF_TYPE = f"{TYPE} of "
 SIGN = "sign of zero of "
-# Maps an entry, or the kind of an entry, to its usual type. A value with its usual type has no
-# entry for its type.
+# Maps a column entry, or the kind of an entry, such as `a string`, to the usual type of such
+# values. A value with its usual type gets no entry for its type.
 _USUAL = {
     "NaN": "float",
     "True": "bool",
@@ -64,11 +65,11 @@ _USUAL = {
     "a dict": "dict",
     "a set": "set",
 }
-# Values of these types have no entry for their type: the type is usual, or the value's own entry
-# already shows it.
+# Values of these types get no column entry for their type: the type is usual, or the entry for the
+# value itself already shows it.
 _UNNAMED = (float, str, bool, bytes, list, dict, set, complex, type(None), Raised)
-# Values of the types in these modules have no entry for their type, since the value's own entry
-# already shows it.
+# Values of the types in these modules get no column entry for their type, since the entry for the
+# value itself already shows it.
 _MODULES = ("datetime", "uuid")
 # Start of the text for an order of keys that no set of these keys has. The keys follow.
 _IN_ORDER = "in the order "

@@ -28,9 +28,10 @@ from dpaudit.outcomes.representation import EXPONENT, OFFSET
 
 # Every integer with at most this absolute value equals a float.
 LARGEST_EXACT = 2**53
-# If a string has more characters than this, its length is a further entry.
+# If a string has more characters than this, its length is a further column entry.
 LONG = 64
-# The entry for a string with more characters (or bytes) than this is cut, and a hash is appended.
+# The column entry for a string with more characters (or bytes) than this is cut, and a hash is
+# appended.
 _LONGEST_LABEL = 200
 # If the entry for a string is cut (`_LONGEST_LABEL`), this number of characters stays at its start.
 _SHOWN = 40
@@ -46,7 +47,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """The entries of some outcomes at one place. `Column` describes the fields."""
+    """The column entries of some outcomes at one place. `Column` describes the fields."""
 
     numbers: FloatArray
     codes: CodeArray | None = None
@@ -55,7 +56,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One value, converted to an entry, with entries for its properties.
+    """One value, converted to a column entry, and column entries for its properties.
 
     entry: the entry for the value itself: a number, or a text.
     beside: maps the name of a property, such as `timestamp`, to its entry.
@@ -81,7 +82,8 @@ Describe = Callable[[Any], Described]
 
 
 def of_floats(values: NDArray[np.floating]) -> Entries:
-    """Return the entries for floats of at most 64 bits. The entry for NaN is the text `NaN`."""
+    """Return the column entries for floats of at most 64 bits. The entry for NaN is the text
+    `NaN`."""
     numbers = np.ascontiguousarray(values, dtype=np.float64)
     if not len(numbers) or not np.isnan(numbers.min()):  # one pass that makes no array
         return Entries(numbers)
@@ -89,20 +91,20 @@ def of_floats(values: NDArray[np.floating]) -> Entries:
 
 
 def of_booleans(values: NDArray[np.bool_]) -> Entries:
-    """Return the entries for Booleans, which are the texts `True` and `False`."""
+    """Return the column entries for Booleans: the texts `True` and `False`."""
     nothing = np.full(len(values), np.nan)
     return Entries(nothing, values.astype(np.int32) + 1, ("False", "True"))
 
 
 def of_texts(values: Sequence[str]) -> Entries:
-    """Return the entries for strings. The entry for a string is the string in quotes."""
+    """Return the column entries for strings. The entry for a string is the string in quotes."""
     place = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
     codes = np.fromiter(map(place.__getitem__, values), dtype=np.int32, count=len(values))
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, place)))
 
 
 def of_text_array(array: NDArray[np.str_]) -> Entries | None:
-    """Return the entries for an array of short strings. The array is not converted to Python
+    """Return the column entries for an array of short strings. The array is not converted to Python
     strings, to save time.
 
     Return None if the strings are longer than 64 characters, or if more than 32 of them are
@@ -142,7 +144,7 @@ def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bo
 
 
 def of_mixed(values: Sequence[str | float]) -> Entries:
-    """Return the entries for a list of entries, each a number or a text. No number may be NaN."""
+    """Convert a list of numbers and texts to the `Entries` of a column. No number may be NaN."""
     known: dict[str, int] = {}
     codes = [known.setdefault(one, len(known) + 1) if isinstance(one, str) else 0 for one in values]
     numbers = [math.nan if isinstance(one, str) else one for one in values]
@@ -151,14 +153,14 @@ def of_mixed(values: Sequence[str | float]) -> Entries:
 
 
 def text_label(text: str) -> str:
-    """Return the entry for a string: the string in quotes. If it is long, the entry consists of its
-    start, its length and a hash."""
+    """Return the column entry for a string: the string in quotes. If the string is long, the entry
+    consists of its start, its length and a hash."""
     return _cut(str.__repr__(text), text, len(text), "characters")
 
 
 def bytes_label(data: bytes) -> str:
-    """Return the entry for bytes: their `repr`. If they are long, the entry consists of its start,
-    their number and a hash."""
+    """Return the column entry for bytes: their `repr`. If there are many bytes, the entry consists
+    of the start of the `repr`, the number of bytes and a hash."""
     return _cut(repr(bytes(data)), repr(bytes(data)), len(data), "bytes")
 
 
@@ -179,8 +181,8 @@ def values_of(array: NDArray[Any]) -> list[Any]:
 
 
 def describer(kind: type) -> Describe | None:
-    """Return the function that converts values of a type, such as dates, to `Described` (an entry,
-    with entries for properties); None if there is no such function."""
+    """Return the function that converts values of a type, such as dates, to `Described` (column
+    entries for the value and its properties); None if there is no such function."""
     for bases, describe in _DESCRIBERS:
         if issubclass(kind, bases):
             return describe
@@ -230,9 +232,9 @@ def _words_of(parts: tuple[Any, ...] | frozenset[Any]) -> str | None:
 
 
 def exact_integer(value: int | np.integer) -> Described:
-    """Convert an integer of any size to the nearest float, as a `Described` (an entry, with entries
-    for properties). If the float does not equal the integer, all digits of the integer are a
-    property."""
+    """Convert an integer of any size to the nearest float, as a `Described` (column entries for the
+    value and its properties). If the float does not equal the integer, all digits of the integer
+    are a property."""
     exact = int(value)
     number = _nearest(exact)
     if math.isfinite(number) and int(number) == exact:
@@ -242,9 +244,9 @@ def exact_integer(value: int | np.integer) -> Described:
 
 
 def exactly(value: Any) -> Described:
-    """Convert a Decimal, a fraction or a long double to the nearest float, as a `Described` (an
-    entry, with entries for properties). If the float does not equal the value, the exact value is a
-    property."""
+    """Convert a Decimal, a fraction or a long double to the nearest float, as a `Described` (column
+    entries for the value and its properties). If the float does not equal the value, the exact
+    value is a property."""
     is_finite = value.is_finite() if isinstance(value, Decimal) else bool(abs(value) < math.inf)
     if not is_finite:
         return Described("NaN" if value != value else math.copysign(math.inf, value))
@@ -331,8 +333,8 @@ def _duration(value: datetime.timedelta) -> Described:
 
 
 def describe_numpy_time(value: Any) -> Described:
-    """Convert a datetime64 or timedelta64 to a `Described`: its entry is a text, and the number of
-    seconds is a property."""
+    """Convert a datetime64 or timedelta64 to a `Described` (column entries for the value and its
+    properties). The entry for the value is a text, and the number of seconds is a property."""
     if np.isnat(value):
         return Described("NaT")
     is_moment = isinstance(value, np.datetime64)

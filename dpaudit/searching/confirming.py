@@ -200,7 +200,8 @@ class Confirming:
         return None
 
     def with_outputs(self, contenders: Sequence[Contender]) -> list[Contender]:
-        """Return the tried pairs among the given pairs for which both inputs gave outputs."""
+        """Return the given pairs that were tried and can be compared. A pair is left out if the
+        mechanism gave no outputs for it."""
         return [one for one in contenders if one.draws and one.key not in self._refused]
 
     def is_over(self) -> bool:

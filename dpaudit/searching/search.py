@@ -45,7 +45,7 @@ from dpaudit.wording import counted
 _INSIDE = 2 / 3
 # Number of rounds in which variations of the best pairs are made and tried.
 _TURNS = 2
-# Largest value of the option `keep`: the number of pairs that the audit certifies.
+# Largest value of the option `keep`, the number of pairs that the audit certifies.
 _MOST_KEPT = 100
 
 

@@ -58,7 +58,7 @@ SECONDS = 60.0
 # Relative rounding error of a distance: a distance is above the claim only if it exceeds it by more
 # than this fraction.
 _ROUNDING = 1e-9
-# Largest number of pairs that hill climbing compares, over all starts together.
+# Largest number of pairs that hill climbing compares, in all climbs together.
 _CLIMBS = 6_000
 # Number of pairs from which hill climbing starts.
 _STARTS = 4
