@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dpaudit.searching.sensitivity import Witness as Witness
     from dpaudit.searching.sensitivity import sensitivity as sensitivity
 
-# {module: the public names that the module defines}.
+# Maps each module to the public names that it defines.
 _HOMES = {
     "dpaudit.api": ("audit", "search", "trace"),
     "dpaudit.bounds": ("bound", "bound_canaries", "bound_guesses"),
@@ -61,8 +61,8 @@ def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(home), name)
-    # Python also calls this function for submodules (`from dpaudit import cli`). The registry is
-    # imported only for capitalized names, since all definitions are capitalized.
+    # Python also calls this function for submodules (`from dpaudit import cli`). Names of
+    # definitions begin with a capital, so the registry is not imported for any other name.
     definition = _definitions().get(name) if name[:1].isupper() else None
     if definition is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
-"""The functions of dpaudit for Python that run a mechanism: `audit`, `search` and `trace`.
+"""Define the functions of dpaudit that run a mechanism from Python: `audit`, `search` and `trace`.
 
-Users import the functions from `dpaudit`. The functions turn their arguments into a checked
-specification, as the command line does, and run the same engine as the command line. bounds.py has
-the functions for outputs, guesses and scores that were recorded elsewhere.
+Users import them from `dpaudit`. They turn their arguments into a checked `AuditSpec` and run the
+same engine as the command line. bounds.py has the functions for outputs, guesses and scores that
+were recorded elsewhere.
 """
 
 from __future__ import annotations
@@ -49,16 +49,17 @@ if TYPE_CHECKING:
 
 
 class _Default(int):
-    """A default value whose type shows that the caller did not give the number."""
+    """An int that is used as the default of a parameter. Its type shows that the caller gave no
+    number."""
 
 
-# Maximum number of noise sequences that a trace tries.
+# Largest number of noise sequences that a trace may try (`noises`).
 _MOST_NOISES = 1_000
 _DEFAULT_SAMPLES = _Default(DEFAULTS["samples"])
 
 
 class MoreOptions(TypedDict, total=False):
-    """Further keywords of `audit`, described in docs/options.md."""
+    """Types of the further keyword arguments of `audit`. docs/options.md describes them."""
 
     name: str | None
     batch_arg: str | None
@@ -287,7 +288,7 @@ def search(
 
 
 class TraceOptions(TypedDict, total=False):
-    """Further keywords of `trace`, described in docs/options.md."""
+    """Types of the further keyword arguments of `trace`. docs/options.md describes them."""
 
     batch_arg: str | None
     data_arg: str | None
@@ -404,11 +405,11 @@ def _run(
     time: float | None,
     **usual: Any,
 ) -> AuditResult:
-    """Run an audit by the engine, and return its result. Raises UsageError.
+    """Run an audit with the engine and return its result. Raises UsageError for invalid arguments.
 
-    more: keywords of `MoreOptions`.
-    pairs: pairs of inputs to audit; empty if `usual` has a search for pairs.
-    usual: further fields of `AuditSpec`.
+    more: keyword arguments that `MoreOptions` lists.
+    pairs: pairs of inputs to audit; empty if `usual` contains a search for pairs.
+    usual: further fields of `AuditSpec`, by name.
     """
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
@@ -423,7 +424,7 @@ def _run(
     is_whole = isinstance(samples, float) and samples.is_integer()  # such as 1e6
     source = None
     if isinstance(claim, str):
-        # Imported only for a claim that a library makes, since most users state the claim
+        # Imported only if the library of the mechanism states the claim; most users state it
         # themselves.
         from dpaudit.adapters.asking import library_claim
 

@@ -1,8 +1,8 @@
-"""The functions of dpaudit for Python that audit records: `bound`, and two functions for canaries.
+"""Define the functions that audit recorded data: `bound`, `bound_guesses` and `bound_canaries`.
 
 `bound` takes recorded outputs, `bound_guesses` the numbers of guesses about the canaries of one
-training run, and `bound_canaries` the scores of canaries. Users import the functions from
-`dpaudit`. api.py has the functions that run a mechanism.
+training run, and `bound_canaries` the scores of canaries. Users import them from `dpaudit`. api.py
+has the functions that run a mechanism.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def bound_canaries(
 
 
 def _are_rows(outcomes: Any) -> bool:
-    """Return whether a value can be a sequence of outputs: not a text, a mapping or a set."""
+    """Return whether a value can be a sequence of outputs. A text, a mapping or a set cannot."""
     if isinstance(outcomes, str | bytes | Mapping | Set) or not hasattr(outcomes, "__len__"):
         return False
     return np.ndim(outcomes) > 0 if isinstance(outcomes, np.ndarray) else True

@@ -1,7 +1,9 @@
-"""Records composed of smaller records, whose fields have names as if they were the record's own.
+"""Compose a dataclass (a record) of smaller dataclasses, and access their fields as if they were
+its own.
 
-A field with the metadata `part(kind)` holds a part: a dataclass with fields of its own. Names of
-fields differ between all parts of a record. Files, options and tests name fields without the part.
+A record's field with the metadata `part(kind)` holds a part: a dataclass of the class `kind`. All
+parts of a record have different field names, so that files, options and tests can name a field
+without its part.
 """
 
 from __future__ import annotations
@@ -19,20 +21,20 @@ Record = TypeVar("Record")
 
 
 def _remembered(function: Function) -> Function:
-    """Return the function with a cache, but with its own type, since type checkers do not let a
-    function made by `functools.cache` take classes."""
+    """Return `function` with a cache. The result has the type of `function`, since type checkers do
+    not accept classes as arguments of a function made by `functools.cache`."""
     return cast(Function, cache(function))
 
 
 def part(kind: type[Any]) -> Mapping[str, type[Any]]:
-    """Return the metadata of a dataclass field that holds a part: a dataclass of the
-    given class."""
+    """Return the metadata of a dataclass field that holds a part: an object of the dataclass
+    `kind`."""
     return {_PART: kind}
 
 
 @_remembered
 def parts(kind: Any) -> dict[str, type[Any]]:
-    """Return the parts of a record class, as field name -> class of the part.
+    """Return {field: class} for the fields of a record class that hold a part.
 
     A part is a dataclass whose fields count as fields of the record.
     """
@@ -45,8 +47,8 @@ def parts(kind: Any) -> dict[str, type[Any]]:
 
 @_remembered
 def flat_fields(kind: Any) -> dict[str, dataclasses.Field[Any]]:
-    """Return the fields of a record class by name. A field that holds a part is replaced by the
-    fields of the part."""
+    """Return the fields of a record class by name. The fields of a part replace the field that
+    holds the part."""
     found: dict[str, dataclasses.Field[Any]] = {}
     for field in dataclasses.fields(kind):
         part = parts(kind).get(field.name)
@@ -56,7 +58,7 @@ def flat_fields(kind: Any) -> dict[str, dataclasses.Field[Any]]:
 
 @_remembered
 def flat_hints(kind: Any) -> dict[str, Any]:
-    """Return the types of the fields that `flat_fields` lists, by name."""
+    """Return the type hints of the fields that `flat_fields` returns, by name."""
     hints = dict(typing.get_type_hints(kind))
     for name, part in parts(kind).items():
         del hints[name]
@@ -65,7 +67,7 @@ def flat_hints(kind: Any) -> dict[str, Any]:
 
 
 def value_of(record: Any, name: str) -> Any:
-    """Return the value of a record's field, which may belong to one of the record's parts."""
+    """Return the value of a field of a record, or of a field of one of its parts."""
     for part, kind in parts(type(record)).items():
         if name in flat_fields(kind):
             return getattr(getattr(record, part), name)
@@ -73,11 +75,9 @@ def value_of(record: Any, name: str) -> Any:
 
 
 def composed(kind: type[Record], /, **values: Any) -> Record:
-    """Return a record, given the values of its fields by name, with the names that `flat_fields`
-    lists. The value of a whole part may be given instead.
-
-    Raises TypeError for unknown and missing names, and the errors of the constructors.
-    """
+    """Return a record of class `kind`. values: its fields by name, with the names that
+    `flat_fields` returns. The value of a whole part may be given in place of its fields. Raises
+    TypeError for unknown and missing names, and the errors of the constructors."""
     made = {name: values.pop(name) for name in parts(kind) if name in values}
     for name, part in parts(kind).items():
         if name not in made:
@@ -87,10 +87,8 @@ def composed(kind: type[Record], /, **values: Any) -> Record:
 
 
 def replace(record: Record, /, **changes: Any) -> Record:
-    """Return a copy of a record with other values, as dataclasses.replace does.
-
-    Names of fields may also belong to parts of the record.
-    """
+    """Return a copy of a record in which some fields have other values, as dataclasses.replace
+    does. The names may also belong to fields of the record's parts."""
     for name, part in parts(type(record)).items():
         own = {key: changes.pop(key) for key in flat_fields(part) if key in changes}
         if own:

@@ -1,12 +1,13 @@
-"""Draws of both inputs, in two types: fresh draws, which may certify, and draws to learn from.
+"""Define two types of draws of both inputs: fresh draws, which may certify, and draws to learn
+from.
 
 A draw that enters a bound or a bet must not have been seen when the rule was chosen. `FreshDraws`
-enforces this: fresh draws can only be counted, by a function that was fixed before the draws, or
+enforces this. Fresh draws can only be counted, by a function that was fixed before the draws, or be
 released as `SelectionDraws`, to learn from. Released draws cannot certify.
 
-Words: a draw is an output of the mechanism. The arm of a draw is its input, d1 or d2. A level is a
-bin of outputs. A tally is a table of counts per level and arm; certification keeps only the tally
-of its draws.
+Terms: a draw is an output of the mechanism. The arm of a draw is its input, d1 or d2. A level is a
+bin of outputs. A tally is a table of counts by level and arm; of the draws that certify, only the
+tally is kept.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ LevelArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionDraws:
-    """Draws to learn from, which cannot certify.
+    """Draws to learn from. They cannot certify.
 
-    outcomes: the outputs.  is_d1: for each output, whether its input was d1, (size,).
+    outcomes: the outputs. is_d1: for each output, whether its input was d1, (size,).
     """
 
     outcomes: Outcomes
@@ -45,7 +46,7 @@ class SelectionDraws:
 
 
 def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
-    """Return the draws of several blocks as a single block, in the same order."""
+    """Return the draws of several blocks as one block, in the same order."""
     if len(parts) == 1:
         return parts[0]
     outcomes = concatenate([part.outcomes for part in parts])
@@ -54,7 +55,7 @@ def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshDraws:
-    """Draws that were not used yet. A fair coin, tossed for each draw, picked the input.
+    """Draws that have not been used. The toss of a fair coin chose the input of each draw.
 
     _outcomes: the outputs. _is_d1: for each output, whether its input was d1, (size,).
     """
@@ -69,11 +70,12 @@ class FreshDraws:
     def looks(
         self, level: Callable[[Outcomes], LevelArray], levels: int, stride: int
     ) -> tuple[Tally, ...]:
-        """Return a tally for every `stride` consecutive draws, in order.
+        """Return one tally for each `stride` consecutive draws, in order.
 
-        level: a function, fixed before these draws, from outputs to their levels (bins), (draws,).
+        level: function from outputs to their levels (bins), (draws,). It must have been fixed
+            before these draws.
         levels: number of levels.
-        stride: number of draws per tally; the last tally may have fewer draws.
+        stride: number of draws for each tally; the last tally may have fewer.
         """
         looks = -(-self.size // stride)
         place = np.arange(self.size) // stride * levels + level(self._outcomes)
@@ -81,9 +83,9 @@ class FreshDraws:
         return tuple(map(Tally, counts.reshape(looks, levels, 2)))
 
     def release(self, size: int | None = None) -> SelectionDraws:
-        """Return the first `size` draws (default: all draws), to learn from.
+        """Return the first `size` draws, to learn from; None stands for all draws.
 
-        After that, the caller must not certify with these draws.
+        The caller must not certify with any of these draws afterwards.
         """
         every = SelectionDraws(self._outcomes, self._is_d1)
         return every if size is None or size >= self.size else every.take(slice(size))
@@ -94,12 +96,11 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """A table of counts of draws, for each level (bin of the outputs) and input.
+    """A table that counts draws by level (bin of outputs) and input.
 
-    counts: number of draws of d1 and number of draws of d2 at each level, (levels, 2).
-
-    Tallies with equal numbers of levels can be added. The constructor raises ValueError for counts
-    of another shape or type.
+    counts: numbers of draws of d1 and of d2 at each level, (levels, 2). Tallies with the same
+    number of levels can be added. The constructor raises ValueError for counts of another shape or
+    type.
     """
 
     counts: IntArray
@@ -124,19 +125,18 @@ class Tally:
         return int(self.counts[:, 0].sum()), int(self.counts[:, 1].sum())
 
     def event(self, levels: NDArray[np.bool_]) -> tuple[int, int]:
-        """Return the number of draws of d1, and the number of draws of d2, in an event.
+        """Return the number of draws of d1, and the number of draws of d2, that are in an event.
 
         levels: whether each level belongs to the event, (levels,).
         """
         return int(self.counts[levels, 0].sum()), int(self.counts[levels, 1].sum())
 
     def game(self, guesses: NDArray[np.int64]) -> Game:
-        """Return the numbers of right and wrong guesses that a rule makes on these draws.
-
-        guesses: the rule's guess at each level: 1 for d1, -1 for d2, 0 for no guess, (levels,).
-        """
-        # Imported here, since `game` imports SciPy, which workers do not need and which takes as
-        # long to import as everything else.
+        """Return the numbers of right and wrong guesses that a rule makes about the inputs of these
+        draws. guesses: the rule's guess at each level: 1 for d1, -1 for d2, 0 for no guess,
+        (levels,)."""
+        # Imported inside the method: `game` imports SciPy, which takes as long as all other imports
+        # together and which worker processes do not need.
         from dpaudit.stats.game import Game
 
         first, second = guesses > 0, guesses < 0
@@ -153,12 +153,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomTally:
-    """Counts of draws that equal certain single outputs ("atoms"), for each atom and input.
+    """Counts of draws that equal one of several single outputs ("atoms"), by atom and input.
 
-    counts: number of draws of d1 and number of draws of d2 for each atom, (atoms, 2).
-    arms: number of all draws of d1, and number of all draws of d2, with and without an atom.
-
-    The constructor raises ValueError for counts of another shape or type.
+    counts: numbers of draws of d1 and of d2 that equal each atom, (atoms, 2). arms: number of all
+    draws of d1, and of all draws of d2, whether or not they equal an atom. The constructor raises
+    ValueError for counts of another shape or type.
     """
 
     counts: IntArray
@@ -174,10 +173,10 @@ class AtomTally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeTally:
-    """Counts of draws for a mechanism whose finite range of outputs the user has declared.
+    """Counts of draws of a mechanism for which the user has declared all possible outputs.
 
-    atoms: counts of draws for each declared output.
-    undeclared: description of the first draw that is not a declared output; None if there is none.
+    atoms: counts of the draws that equal each declared output. undeclared: description of the first
+    draw that equals no declared output; None if there is none.
     """
 
     atoms: AtomTally
@@ -188,11 +187,9 @@ class RangeTally:
 
 
 def by_arm(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the number of draws of d1 and of d2 for each bin or single output, (places, 2).
-
-    place: index of the bin or single output of each draw, from 0 to places - 1, (draws,).
-    is_d1: whether the input of each draw was d1, (draws,).
-    """
+    """Return the numbers of draws of d1 and of d2 in each bin (or equal to each single output),
+    (places, 2). place: index of each draw's bin or single output, from 0 to places - 1, (draws,).
+    is_d1: whether the input of each draw was d1, (draws,)."""
     cell = place.astype(np.intp, copy=False) * 2 + ~is_d1
     return np.bincount(cell, minlength=2 * places).reshape(-1, 2)
 
@@ -206,7 +203,7 @@ def _check(counts: IntArray) -> None:
 
 
 def _sum(left: IntArray, right: IntArray) -> IntArray:
-    """Return left + right; raise ValueError, and do not broadcast, if the shapes differ."""
+    """Return left + right. Raise ValueError if the shapes differ; NumPy would broadcast."""
     if left.shape != right.shape:
         raise ValueError(f"tallies of {len(left)} and of {len(right)} levels do not add up")
     return left + right

@@ -1,9 +1,9 @@
-"""The errors that dpaudit raises on purpose, all of them subclasses of `DpauditError`.
+"""Define the errors that dpaudit raises on purpose. All are subclasses of `DpauditError`.
 
-Every error has an exit code for the command line, and a `code`: a short text that identifies the
-kind of error, such as "option-invalid". docs/errors.md lists all codes. A message is a sequence of
-parts. A part that names an option is a `Name` or `Given`, so that the command line and Python can
-each show their own spelling of the option.
+Each error has an exit code for the command line, and a `code`: a short text that identifies the
+kind of error, such as "option-invalid". docs/errors.md lists all codes. A message consists of
+parts. A part that names an option is a `Name` or `Given`, so that the command line can show a flag
+(--samples) where Python shows a keyword argument (samples).
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Callable
 
 
 class Name(str):
-    """The name of an option in a message: the Python keyword. The command line shows the flag."""
+    """The name of an option in a message: Python's keyword argument. The command line shows its
+    flag."""
 
     __slots__ = ()
 
 
 class Given(Name):
-    """An option with its value in a message, in the spelling of Python, such as `samples=7`.
+    """An option with its value in a message, as written in Python, such as `samples=7`.
 
-    typed: option and value in the spellings of a command line and of a YAML file.
+    typed: the same as written on a command line and in a YAML file.
     """
 
     __slots__ = ("typed",)
@@ -87,9 +88,9 @@ def _spelled(part: str, spell: Callable[[Name], str]) -> str:
     return spell(part) if isinstance(part, Name) else part
 
 
-# (class, code) for exceptions that are not a `DpauditError`; the first matching class determines
-# the code. The first three entries are problems of the machine, the fourth entry is data or code
-# that is nested too deeply, and the last entry is a mistake in dpaudit.
+# Pairs (class, code) for exceptions that are not a `DpauditError`; the first class that matches
+# counts. The first three are problems of the machine, the fourth is data or code that is nested too
+# deeply, and the last is a bug in dpaudit.
 CODES_OF_OTHERS: tuple[tuple[type[BaseException], str], ...] = (
     (MemoryError, "out-of-memory"),
     (OSError, "system"),

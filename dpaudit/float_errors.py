@@ -1,8 +1,8 @@
-"""NumPy's settings for floating-point errors (`np.seterr`), kept separately for dpaudit and user.
+"""Keep two settings of NumPy's floating-point errors (`np.seterr`) apart: dpaudit's and the user's.
 
-A mechanism or a script may set `np.seterr(all="raise")` for its own code. dpaudit's own code needs
+A mechanism or a script may set `np.seterr(all="raise")` for its own code. dpaudit's code needs
 NumPy's defaults, since it divides by zero or underflows where this gives the right answer. An audit
-runs within `auditor_errstate`, and calls of user code run within `user_errstate`.
+runs within `auditor_errstate`; calls of the user's code run within `user_errstate`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# NumPy's default settings.
 _DEFAULTS: dict[str, Any] = {
     "divide": "warn",
     "over": "warn",
@@ -22,10 +21,10 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class _UserSetting(threading.local):
-    """The settings of the user in this thread.
+    """The user's settings in this thread.
 
-    setting: the last settings of the user; None outside of `auditor_errstate`.
-    is_in_force: whether user code is running, within `user_errstate`.
+    setting: the settings that the user's code had last; None outside `auditor_errstate`.
+    is_in_force: whether the user's code is running, within `user_errstate`.
     """
 
     setting: Any = None
@@ -37,7 +36,8 @@ _user = _UserSetting()
 
 @contextmanager
 def auditor_errstate() -> Iterator[None]:
-    """Run dpaudit's own code with NumPy's defaults; at the end restore the user's last settings."""
+    """Within the `with` block, use NumPy's default settings, which dpaudit's code needs. At the
+    end, restore the settings that the user's code had last."""
     if _user.setting is not None:
         yield
         return
@@ -53,18 +53,17 @@ def auditor_errstate() -> Iterator[None]:
 
 @contextmanager
 def user_errstate() -> Iterator[None]:
-    """Run user code with the user's last settings; no effect outside of `auditor_errstate`.
-
-    Settings that the user code changes are kept for later user code.
-    """
+    """Within the `with` block, use the settings that the user's code had last. Do nothing outside
+    `auditor_errstate`. If the user's code changes the settings, they are kept for the next call of
+    the user's code."""
     if _user.setting is None or _user.is_in_force:
         yield
         return
     import numpy as np
 
     _user.is_in_force = True
-    # If the present settings are not the defaults, a user's module that was imported meanwhile has
-    # changed them. The present settings are then the user's last settings and stay in force.
+    # If the settings differ from the defaults, the import of a user's module has changed them. They
+    # are then the user's settings, and nothing has to be changed.
     if np.geterr() == _DEFAULTS:
         np.seterr(**_user.setting)
     try:

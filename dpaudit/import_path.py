@@ -1,7 +1,7 @@
-"""Objects named by import paths: `package.module:attr` and `path/to/file.py:attr`.
+"""Import objects that are named by an import path: `package.module:attr` or `path/to/file.py:attr`.
 
-`resolve` imports the module or file and returns the object. Users name mechanisms, attacks and
-other functions by import paths. Most of this module builds error messages for wrong paths.
+Users name mechanisms, attacks and other functions by import paths. `resolve` imports the module or
+file and returns the object. Most of this module makes error messages for wrong paths.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from dpaudit.float_errors import user_errstate
 from dpaudit.watching import step
 from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file, on_one_line
 
-# Maximum number of names that a message lists.
+# Largest number of names that a message lists.
 LISTED = 10
-# (test of the mode `st_mode`, kind in words) for each kind of file that is not a regular file.
+# Pairs of a function that tests `st_mode`, and words for the kind of file that it recognises. All
+# kinds except regular files are listed.
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -35,7 +36,7 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-# Module of a library for differential privacy -> its package on the index.
+# Maps the module of a library for differential privacy to the name of its package on PyPI.
 PACKAGES = {
     **{name: name for name in ("autodp", "diffprivlib", "opacus", "opendp")},
     "dp_accounting": "dp-accounting",
@@ -54,10 +55,9 @@ _NO_PATH = (
 def resolve(path: str) -> Any:
     """Return the object that an import path names, after importing its module.
 
-    path: `package.module:attr` or `path/to/file.py:attr`; `attr` may be dotted. Modules in the
-    working directory can be imported, as under `python -m`.
-
-    Raises TargetError if the path is wrong or the import fails; the message lists existing names.
+    path: `package.module:attr` or `path/to/file.py:attr`; `attr` may contain dots. Modules in the
+    working directory can be imported, as with `python -m`. Raises TargetError if the path is wrong
+    or the import fails; the message lists existing names.
     """
     module_name, attribute = split(path)
     make_importable(os.getcwd())
@@ -69,7 +69,8 @@ def resolve(path: str) -> Any:
 
 
 def loaded(path: str) -> Any:
-    """Return the object that an import path names, or None if its module is not imported yet."""
+    """Return the object that an import path names, or None if its module has not been imported
+    yet."""
     module_name, _, attribute = path.rpartition(":")
     name = _unique(Path(module_name).resolve()) if is_file(module_name) else module_name
     value: Any = sys.modules.get(name)
@@ -79,7 +80,7 @@ def loaded(path: str) -> Any:
 
 
 def split(path: str) -> tuple[str, str]:
-    """Return the two parts of an import path: the module or file, and the attribute.
+    """Return the two parts of an import path: module or file, and attribute.
 
     Raises TargetError if a part is missing or invalid.
     """
@@ -102,15 +103,15 @@ def split(path: str) -> tuple[str, str]:
 
 
 def is_file(module_name: str) -> bool:
-    """Return whether `module_name`, the part before the colon, names a file and not a module."""
+    """Return whether `module_name`, the part of an import path before the colon, names a file."""
     return module_name.endswith(".py") or "/" in module_name or os.sep in module_name
 
 
 def located(path: str, base: Path | None) -> str:
-    """Return an import path whose file is looked up in the working directory, then in `base`.
+    """Return an import path whose file exists in the working directory or in the folder `base`.
 
-    If the file is in the folder `base` and not in the working directory, `base` is put in front of
-    the path. Other paths are returned as they are.
+    If the file exists only in `base`, the result is the path with `base` put before it. Any other
+    path is returned unchanged. base: None stands for no folder.
     """
     module_name, colon, attribute = path.rpartition(":")
     if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():
@@ -121,7 +122,7 @@ def located(path: str, base: Path | None) -> str:
 def public_callables(owner: Any) -> list[str]:
     """Return the names of the public callables of an object.
 
-    For a module, leave out imported callables, unless the module defines no callable itself.
+    For a module, leave out callables that it imports, unless it defines none itself.
     """
     names = [name for name in vars_of(owner) if not name.startswith("_")]
     callables = [name for name in names if callable(getattr(owner, name, None))]
@@ -133,12 +134,14 @@ def public_callables(owner: Any) -> list[str]:
 
 
 def vars_of(owner: Any) -> list[str]:
-    """Return the names of an object's attributes: in source order for a module, else sorted."""
+    """Return the names of an object's attributes. Those of a module are in the order of its source,
+    all others sorted."""
     return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Return `" There is: x, y."`, with at most ten names, or `""` for no names."""
+    """Return a sentence such as `" There is: x, y."` with at most ten names, or `""` for no
+    names."""
     names = list(names)
     others = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f" There is: {', '.join(names[:LISTED])}{others}." if names else ""
@@ -178,10 +181,8 @@ def _why_without_colon(path: str) -> str:
 
 
 def _in_file(path: str) -> str:
-    """Return the import path that the user meant by a path such as `folder/file/function`.
-
-    The result is `folder/file.py:function` in this example. Return "" if there is no such file.
-    """
+    """Return `folder/file.py:function` for a path `folder/file/function`, which the user probably
+    wrote by mistake. Return "" if `folder/file.py` does not exist."""
     head, _, tail = path.rpartition("/")
     if Path(f"{path}.py").is_file():
         return f"{path}.py:NAME"
@@ -196,7 +197,7 @@ def _is_module(name: str) -> bool:
 
 
 def _inside(module: ModuleType) -> str:
-    """Return the end of a message, which shows how to name an object in a module or package."""
+    """Return the end of a message that shows how to name an object of a module or package."""
     name, callables = module.__name__, public_callables(module)
     modules = _siblings(name)
     if modules and not callables:
@@ -213,7 +214,7 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)
     if isinstance(owner, ModuleType) and label.startswith(FILE_PREFIX):
         label = str(owner.__file__)
-    # Names of imported modules are not suggested, since a module cannot be audited.
+    # Do not suggest names of imported modules, since a module cannot be audited.
     names = vars_of(owner)
     named = [each for each in names if not isinstance(getattr(owner, each, None), ModuleType)]
     raise TargetError(
@@ -227,8 +228,8 @@ def _named_module(name: str) -> ModuleType:
         with step(f"importing {name}"), user_errstate():
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # If `error.name` is a part of `name`, the user's path is wrong. Otherwise the module exists
-        # and fails to import another module.
+        # If the module that Python did not find is `name` or a package that contains it, the user's
+        # path is wrong. Otherwise the user's module exists, and an import inside it fails.
         if error.name and f"{name}.".startswith(f"{error.name}."):
             why = _no_such_module(name, error.name)
             raise TargetError(why, code="module-not-found") from None
@@ -238,7 +239,8 @@ def _named_module(name: str) -> ModuleType:
 
 
 def make_importable(folder: str) -> None:
-    """Put a folder first on sys.path, unless sys.path has the folder or the working directory."""
+    """Put a folder first on sys.path, unless sys.path already contains the folder or the working
+    directory."""
     if folder not in sys.path and "" not in sys.path:
         sys.path.insert(0, folder)
 
@@ -255,7 +257,8 @@ def _no_such_module(name: str, missing: str) -> str:
 
 
 def _siblings(parent: str) -> list[str]:
-    """Return the public modules in the package `parent`, or on sys.path if `parent` is ""."""
+    """Return the public modules of the package `parent`. If `parent` is "", return those on
+    sys.path."""
     if not parent:
         return modules_on_path()
     modules = pkgutil.iter_modules(getattr(sys.modules.get(parent), "__path__", []))
@@ -263,15 +266,15 @@ def _siblings(parent: str) -> list[str]:
 
 
 def modules_on_path() -> list[str]:
-    """Return the names of the public modules on sys.path, except the standard library."""
+    """Return the names of the public modules on sys.path, without the standard library."""
     names = (module.name for module in pkgutil.iter_modules())
     return [name for name in names if name[0] != "_" and name not in sys.stdlib_module_names]
 
 
 def file_module(name: str) -> ModuleType:
-    """Return the module of a Python file, which is run on first use.
+    """Return the module of a Python file. The file is run once, on first use.
 
-    name: path of the file, as the user gave it. Raises TargetError if there is no such file or its
+    name: path of the file, as the user wrote it. Raises TargetError if there is no such file or its
     code fails.
     """
     file = Path(name).resolve()
@@ -282,10 +285,10 @@ def file_module(name: str) -> ModuleType:
 
 
 def _unique(file: Path) -> str:
-    """Return the name under which the module of a file is put into sys.modules.
+    """Return the name that a file's module gets in sys.modules.
 
-    The name depends only on the path of the file. It is therefore the same in all worker processes,
-    which can unpickle each other's objects.
+    The name depends only on the path of the file. All worker processes therefore use the same name,
+    and can unpickle each other's objects.
     """
     digest = hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()
     return f"{FILE_PREFIX}{file.stem}_{digest}"
@@ -319,9 +322,10 @@ def _executed(unique: str, file: Path, name: str) -> ModuleType:
 
 @contextmanager
 def _folder_first(folder: str) -> Iterator[None]:
-    """Put a folder on sys.path, so that a file in the folder can import its neighbours.
+    """Put a folder on sys.path, so that a file in the folder can import modules next to it.
 
-    The folder is first on sys.path within the context, while the file loads, and last afterwards.
+    The folder is first on sys.path within the `with` block, while the file is run, and last
+    afterwards.
     """
     sys.path.insert(0, folder)
     try:
@@ -346,22 +350,23 @@ def _broken(name: str, error: BaseException) -> TargetError:
 
 
 def _install(module: str) -> str:
-    """Return the end of a message about a missing module: where to install which package."""
+    """Return the end of a message about a missing module: the package to install, and where."""
     package = PACKAGES.get(module, "it")
     return f"; install {package} where {sys.executable} finds it"
 
 
 def package_of(module: str) -> str:
-    """Return the package that has a module by its name on the index; if unknown, the module."""
+    """Return the name on PyPI of the package that contains a module, or the module's name if
+    unknown."""
     return PACKAGES.get(module.partition(".")[0], module)
 
 
 def _place(error: BaseException) -> str:
     """Return the file and line that raised an error during an import, such as ` (a.py, line 3)`.
 
-    If dpaudit raised the error, return the line that called dpaudit.
+    If dpaudit raised the error, it is the line that called dpaudit.
     """
-    # "<": the initialiser of a dataclass
+    # "<" begins the file name of generated code, such as the initialiser of a dataclass.
     own = (str(Path(__file__).parent), "<") if isinstance(error, DpauditError) else __file__
     frames = [
         frame
@@ -374,7 +379,7 @@ def _place(error: BaseException) -> str:
 def describe_non_file(path: Path) -> str:
     """Return the kind of a path that is not a regular file, such as `"a folder"`.
 
-    Return `""` for a regular file, and for a path that does not exist.
+    Return `""` for a regular file and for a path that does not exist.
     """
     try:
         return describe_mode(path.stat().st_mode)
@@ -384,8 +389,8 @@ def describe_non_file(path: Path) -> str:
 
 
 def describe_mode(mode: int) -> str:
-    """Return the kind of a file in words, such as `"a folder"`; `""` for a regular file.
+    """Return the kind of a file, such as `"a folder"`, or `""` for a regular file.
 
-    mode: `st_mode` of the file.
+    mode: `st_mode` of the file, as from os.stat.
     """
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "")

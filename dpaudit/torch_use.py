@@ -1,7 +1,7 @@
-"""Seed the random generators of torch, and read tensors of torch and arrays of JAX.
+"""Seed the random generators of torch, and convert tensors of torch and arrays of JAX for NumPy.
 
-This module never imports torch, JAX or dpaudit: processes that draw run this file by itself, under
-Python 3.8 and later.
+This module never imports torch, JAX or dpaudit: processes that make draws load this file alone,
+with Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -14,36 +14,37 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# In the state of a CPU generator of torch: index of the byte at which the words of the Mersenne
-# Twister begin (8 bytes per word), and number of words.
-_FIRST, _WORDS = 24, 624
-# First and second word of the state after `manual_seed(5489)`. `seed` checks both words, since
-# another version of torch may have another layout.
+# In the state of torch's CPU generator: index of the first byte of the Mersenne Twister's words.
+_FIRST = 24
+# Number of these words; each takes 8 bytes.
+_WORDS = 624
+# The first and second word of the state after `manual_seed(5489)` are _SEED and _SECOND. `seed`
+# checks both, since another version of torch may arrange the state differently.
 _SEED, _SECOND = 5489, 1301868182
 
 
 def is_loaded() -> bool:
-    """Return whether torch is imported completely, so that a mechanism may draw from torch."""
+    """Return whether torch has been imported completely, so that a mechanism may use it."""
     return hasattr(sys.modules.get("torch"), "set_rng_state")  # false while torch is being imported
 
 
 def generator_types() -> tuple[type[Any], ...]:
-    """Return a tuple with the class of torch's generators; () if torch is not loaded."""
+    """Return a tuple with torch's class of random generators, or () if torch is not imported."""
     return (sys.modules["torch"].Generator,) if is_loaded() else ()
 
 
 def is_tensor(kind: type[Any]) -> bool:
-    """Return whether values of a type are tensors of torch or arrays of JAX."""
+    """Return whether the values of a type are tensors of torch or arrays of JAX."""
     if str(kind.__module__).partition(".")[0] in ("jax", "jaxlib"):
         return issubclass(kind, getattr(sys.modules.get("jax"), "Array", ()))
     return is_loaded() and issubclass(kind, sys.modules["torch"].Tensor)
 
 
 def readable(tensor: Any) -> Any:
-    """Return a tensor of any device in a form that NumPy can read.
+    """Return a tensor, on whatever device, in a form that NumPy can read.
 
-    A tensor of torch becomes a tensor on the CPU without gradient; an array of JAX becomes an array
-    of NumPy. Numbers of type bfloat16 and shorter become float32, which is exact.
+    A tensor of torch becomes a tensor on the CPU without gradient, an array of JAX becomes a NumPy
+    array. Numbers of type bfloat16 and shorter become float32 without rounding.
     """
     if not hasattr(tensor, "detach"):
         return widened(sys.modules["numpy"].asarray(tensor))
@@ -52,13 +53,15 @@ def readable(tensor: Any) -> Any:
 
 
 def widened(array: Any) -> Any:
-    """Return an array of NumPy; numbers of a type of ml_dtypes, as bfloat16, become float32."""
+    """Return a NumPy array. Numbers of a type of the package ml_dtypes, such as bfloat16, become
+    float32."""
     is_short = array.dtype.type.__module__.partition(".")[0] == "ml_dtypes"
     return array.astype("float32") if is_short else array
 
 
 def seed_globally(number: int) -> None:
-    """Seed torch's global generators of the CPU and of all devices, if torch is loaded."""
+    """Seed torch's global random generators, of the CPU and of all devices. Do nothing if torch is
+    not imported."""
     if is_loaded():
         torch: Any = sys.modules["torch"]
         torch.manual_seed(number % 2**63)
@@ -66,11 +69,12 @@ def seed_globally(number: int) -> None:
 
 
 def seed(generator: Any, number: int) -> None:
-    """Seed a generator of torch: with 256 bits of a number on the CPU, with 63 bits elsewhere.
+    """Seed a random generator of torch: a generator of the CPU with 256 bits of `number`, any other
+    with 63 bits.
 
-    On the CPU, torch's `manual_seed` uses only 32 bits of its argument: among 10,000 generators,
-    two would have equal states with probability 1 %. So on the CPU this function writes the state
-    of the generator, unless this version of torch has an unknown layout of the state.
+    On the CPU, torch's `manual_seed` uses only 32 bits: among 10,000 generators, two would have the
+    same state with probability 1 %. This function therefore writes the state of the generator
+    itself, unless this version of torch has an unknown layout of the state.
     """
     torch: Any = sys.modules["torch"]
     if str(generator.device) == "cpu":
@@ -86,10 +90,8 @@ def seed(generator: Any, number: int) -> None:
 
 
 def global_restorer() -> Callable[[], None]:
-    """Return a function that sets torch's global generators back to their present states.
-
-    If torch is not loaded, the function does nothing.
-    """
+    """Return a function that sets torch's global random generators back to the states that they
+    have now. If torch is not imported, the function does nothing."""
     if not is_loaded():
         return lambda: None
     torch: Any = sys.modules["torch"]

@@ -1,3 +1,3 @@
-"""The version of dpaudit, which the build, the command line and results read from here."""
+"""Define the version of dpaudit. The build, the command line and results read it from here."""
 
 __version__ = "0.1.0"

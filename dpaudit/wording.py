@@ -1,4 +1,5 @@
-"""Texts in messages and reports: numbers with nouns, "did you mean", `pip install`, safe output."""
+"""Write texts of messages and reports: numbers with nouns, "did you mean", `pip install` commands,
+and text without control characters."""
 
 from __future__ import annotations
 
@@ -6,28 +7,29 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-# Note in reports: the outputs differed between two runs with the same seed, although no call of the
+# Note in reports: two runs with the same seed gave different outputs, although no call of the
 # mechanism changed a variable.
 UNSEEDED = (
     "the mechanism draws randomness that no seed controls, from the operating system or a native "
     "library: another run will differ"
 )
-# The remedy if torch is loaded, whose kernels may sum in an order that varies.
+# Remedy for different outputs with the same seed if torch is imported: its kernels may add numbers
+# in a varying order.
 KERNELS = (
     "if kernels of torch are the cause, torch.use_deterministic_algorithms(True) lets the seed "
     "repeat the audit"
 )
-# Prefix of the names in `sys.modules` of modules that were run from files. Messages show the path
-# of the file instead.
+# Modules that were run from a file have names in `sys.modules` that begin with this prefix.
+# Messages show the path of the file instead.
 FILE_PREFIX = "dpaudit_file_"
 
-# Pattern of the characters that `visible` escapes: control characters, marks that change the text
-# direction, surrogates. It is not compiled here but on first use by `re`, which saves time.
+# Matches the characters that `visible` escapes: control characters, marks that change the text
+# direction, surrogates. The module `re` compiles it on first use, which makes imports faster.
 _STEERING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
     "\ufffe\uffff]"
 )
-# Pattern of commands of GitHub Actions: `::error::` at the start of a line, `##[error]` anywhere.
+# Matches commands of GitHub Actions: `::error::` at the beginning of a line, `##[error]` anywhere.
 _COMMAND = r"(?m)((?:^|\r)[^\S\n]*):(?=:)|#(?=#\[)"
 
 
@@ -43,22 +45,23 @@ def counted(number: int, noun: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text that neither a terminal nor a CI service interprets as commands.
+    r"""Return `text` with escapes in place of everything that a terminal or a CI service would
+    interpret as a command.
 
-    Control characters (except tabs and line ends), marks that change the text direction, surrogates
-    and commands of GitHub Actions are replaced by escapes. The result is valid in XML.
+    These are control characters (except tabs and line ends), marks that change the text direction,
+    surrogates, and commands of GitHub Actions. The result is valid in XML.
 
-    >>> visible("red: \\x1b[31m")
-    'red: \\\\x1b[31m'
+    >>> visible("red: \x1b[31m")
+    'red: \\x1b[31m'
     """
     return inert(re.sub(_STEERING, lambda match: ascii(match[0])[1:-1], text))
 
 
 def inert(text: str) -> str:
-    """Return a text in which commands of GitHub Actions are replaced by escapes.
+    r"""Return `text` with escapes in place of commands of GitHub Actions.
 
     >>> inert("a::b"), inert(" ::error::c")
-    ('a::b', ' \\\\x3a:error::c')
+    ('a::b', ' \\x3a:error::c')
     """
     return re.sub(
         _COMMAND, lambda match: rf"{match[1]}\x3a" if match[0][-1] == ":" else r"\x23", text
@@ -66,66 +69,67 @@ def inert(text: str) -> str:
 
 
 def in_a_line(text: str) -> str:
-    """Return a text with its lines joined by spaces."""
+    """Return `text` with its lines joined by spaces."""
     return " ".join(text.splitlines())
 
 
 def on_one_line(text: str) -> str:
-    """Return a text with a single space for each run of white space.
+    r"""Return `text` with each run of white space, including line ends, replaced by a single space.
 
-    >>> on_one_line(" no  such\\n\\tfile ")
+    >>> on_one_line(" no  such\n\tfile ")
     'no such file'
     """
     return " ".join(text.split())
 
 
 def shortened(text: str, width: int = 60) -> str:
-    """Return a text in one line, cut to at most `width` characters."""
+    """Return `text` as one line of at most `width` characters. A longer text is cut."""
     line = on_one_line(text)
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def shown(value: object, width: int = 60) -> str:
-    """Return the `repr` of a value in one line, cut to at most `width` characters."""
+    """Return the `repr` of a value as one line of at most `width` characters. A longer text is
+    cut."""
     return shortened(repr(value), width)
 
 
-# Minimum similarity (0 to 1, by difflib) of a misspelt name and the name that is suggested. Two
-# names that only have the same length or the same ending have a smaller similarity.
+# Smallest similarity (0 to 1, by difflib) between a wrong name and the name that a message
+# suggests. Names that share only their length or their ending are less similar.
 _SIMILAR = 0.66
-# Minimum number of letters of a wrong name for a suggestion by similarity.
+# A wrong name with fewer letters gets no suggestion by similarity.
 _LETTERS = 3
-# Maximum number of known names for which all names are listed in addition to a suggestion.
+# If more names are known, a message with a suggestion does not list them.
 _FEW_NAMES = 12
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Return `" Did you mean 'x'?"` with the known name x nearest to a wrong name.
+    """Return `" Did you mean 'x'?"`, where x is the known name most similar to a wrong name.
 
-    Return `""` if no known name is near.
+    Return `""` if no known name is similar.
     """
     return _guess(nearest(wrong, known))
 
 
 def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
-    """Return a sentence with the known name nearest to a wrong name, and a list of known names.
-
-    The list is left out if a name is near and more than `_FEW_NAMES` names are known.
-    """
+    """Return a sentence with the known name most similar to a wrong name, and a list of the known
+    names. The list is left out if there is a similar name and more than `_FEW_NAMES` names are
+    known."""
     meant = did_you_mean(wrong, known)
     return meant if meant and len(known) > _FEW_NAMES else f"{meant} Known: {', '.join(known)}"
 
 
 def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
-    """Return `" Did you mean 'x'?"` with the file name x nearest to a wrong file name, or `""`.
+    """Return `" Did you mean 'x'?"`, where x is the file name most similar to a wrong one, or `""`.
 
-    names: names of existing files. Stems and endings of the names are also compared separately.
+    names: names of existing files. Names are also compared without their endings, and endings
+    alone.
     """
     known = list(names)
     near = _alike(wrong, known)
     if near:
         return _guess(near[0])
-    # Imported here, since most runs do not need difflib.
+    # Imported inside the function, since most runs do not need difflib.
     import difflib
 
     stem, ending = _parts(wrong)
@@ -141,12 +145,10 @@ def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
 
 
 def why_no_confidence(value: float, example: str) -> str | None:
-    """Return the end of an error message if a number is not a valid confidence, else None.
+    """Return the end of an error message if `value` is not a valid confidence, else None.
 
-    A confidence lies in [0.5, 1). A number below 0.5 is probably meant as the probability of a
-    false alarm, so the message suggests 1 minus the number.
-
-    example: a valid confidence, as text.
+    A confidence is in [0.5, 1). The user probably meant a smaller number as the probability of a
+    false alarm, so the message suggests 1 minus the number. example: a valid confidence, as text.
     """
     if 0.5 <= value < 1:
         return None
@@ -158,11 +160,11 @@ def why_no_confidence(value: float, example: str) -> str | None:
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is nearest to a wrong name, or None if no name is near.
+    """Return the known name that the user probably meant by a wrong name, or None.
 
-    In this order: a name that differs only in case; the shortest name that begins with the wrong
-    name; a similar name (difflib); and, for a wrong name of two letters, the only name that has one
-    letter more.
+    These are tried in turn: a name that differs only in case; the shortest name that begins with
+    the wrong name; a similar name (difflib); and, for a wrong name of two letters, the only name
+    that has one letter more.
     """
     names = list(known)
     near = _alike(wrong, names)
@@ -172,7 +174,7 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
 
         near = difflib.get_close_matches(wrong, names, n=1, cutoff=_SIMILAR)
     if not near and letters == _LETTERS - 1 and wrong.isalpha():
-        # Names from which the wrong name results by removing one letter other than the first.
+        # Names that become the wrong name if one letter, other than the first, is removed.
         near = [
             name
             for name in names
@@ -188,10 +190,8 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def _alike(wrong: str, names: list[str]) -> list[str]:
-    """Return the names that differ from `wrong` only in case.
-
-    If there are none, return the names that begin with `wrong`, the shortest first.
-    """
+    """Return the names that differ from `wrong` only in case. If there are none, return the names
+    that begin with `wrong`, the shortest first."""
     near = [name for name in names if name.lower() == wrong.lower()]
     if not near and len(wrong) >= _LETTERS:
         near = sorted((name for name in names if name.startswith(wrong)), key=len)
@@ -204,8 +204,8 @@ def _guess(near: str | None) -> str:
 
 Extra = Literal["figures", "html", "dask", "parquet", "learned", "search"]
 
-# Packages that each extra of pyproject.toml installs, without versions. Messages name the packages,
-# since pip cannot install an extra of dpaudit if the package index does not have dpaudit.
+# Maps each extra in pyproject.toml to the packages that it installs, without versions. Messages
+# name the packages, since pip cannot install an extra if the package index does not have dpaudit.
 EXTRAS: Mapping[Extra, tuple[str, ...]] = {
     "figures": ("matplotlib",),
     "html": ("jinja2", "matplotlib"),
@@ -217,7 +217,7 @@ EXTRAS: Mapping[Extra, tuple[str, ...]] = {
 
 
 def install_command(extra: Extra) -> str:
-    """Return the command that installs the packages of an extra.
+    """Return the pip command that installs the packages of an extra of dpaudit.
 
     >>> install_command("html")
     'pip install jinja2 matplotlib'

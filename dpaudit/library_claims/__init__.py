@@ -1,8 +1,8 @@
-"""Claims that libraries make for their own objects: one file for each library.
+"""Ask libraries for the privacy claims of their own objects: one file for each library.
 
-`ask` recognises an object by the module of its type, and imports no library. This package runs
-under Python 3.8 and later, and needs nothing but the standard library, so that dpaudit can ask in
-the environment of the mechanism, where dpaudit need not be installed.
+`ask` recognises the library by the module of an object's type, and imports no library. This package
+needs only Python 3.8 and the standard library, so that it can run in the environment of the
+mechanism, where dpaudit need not be installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-# Top-level module of a library -> the file that asks its objects.
+# Maps the top-level module of a library to the module of this package that asks its objects.
 LIBRARIES: dict[str, Any] = {
     "opendp": opendp,
     "diffprivlib": diffprivlib,
@@ -40,8 +40,8 @@ LIBRARIES: dict[str, Any] = {
     "opacus": opacus,
     "jax_privacy": jax_privacy,
 }
-# Attribute in which a mechanism may name the object that makes the claim, or a function that
-# returns this object.
+# Attribute of a mechanism that holds the object to ask for the claim, or a function that returns
+# this object.
 SOURCE = "claim_source"
 
 
@@ -93,7 +93,9 @@ def ask(function: Any, question: Question) -> dict[str, Any]:
 
 
 def _objects(function: Any, question: Question) -> Iterator[Any]:
-    """Yield the objects that may make the claim, the most specific first."""
+    """Yield the objects that may state the claim, the most specific first: an object named by
+    `claim_source`, the object of a method, the function itself, then the function inside a
+    functools.partial."""
     while True:
         owner = getattr(function, "__self__", None)
         for holder in (function, owner):
@@ -111,7 +113,8 @@ def _objects(function: Any, question: Question) -> Iterator[Any]:
 
 
 def _called(source: Callable[..., Any], question: Question) -> Any:
-    """Return the object of a `claim_source`, which gets d1 if it takes an input."""
+    """Call `source`, the `claim_source` of a mechanism, and return its result. If it has a
+    parameter, it receives d1."""
     import inspect  # not needed for other mechanisms
 
     if not inspect.signature(source).parameters:
@@ -125,7 +128,8 @@ def _called(source: Callable[..., Any], question: Question) -> Any:
 
 
 def _library_of(thing: Any) -> str | None:
-    """Return the top-level module of the library that defines an object, if it is known here."""
+    """Return the top-level module of the library that defines an object, or None if `LIBRARIES`
+    lacks this library."""
     kinds = [thing] if isinstance(thing, type) or hasattr(thing, "__code__") else []
     for kind in (*kinds, *type(thing).__mro__):
         name = str(getattr(kind, "__module__", "")).partition(".")[0]
@@ -135,7 +139,9 @@ def _library_of(thing: Any) -> str | None:
 
 
 def _last_line(text: str) -> str:
-    """Return the last line with words: OpenDP puts the traceback of a user's function before it."""
+    """Return the last line of a library's error message that has a letter or digit, at most 300
+    characters. If a function of the user raises in OpenDP, the message has a traceback before this
+    line."""
     lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
     return lines[-1][:300] if lines else ""
 

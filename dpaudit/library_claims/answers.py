@@ -1,4 +1,4 @@
-"""The question to a library for its privacy claim, the possible answers, and the distance between
+"""Define the question to a library for its privacy claim, the possible answers, and distances of
 two inputs."""
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-# Values of δ at which a curve ε(δ) is evaluated. The first value represents the claim. At the large
-# values, a violation of a small ε is easiest to show.
+# Values of δ at which a curve ε(δ) is evaluated. Reports show the claim at the first value. At a
+# large δ, ε is small, and a violation is easiest to show there.
 DELTAS = (1e-5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6)
 _REMEDY = "give the claim itself, or an object or a pair of inputs with a finite loss"
 
 
 class NoClaim(Exception):
-    """The library states no claim that can be tested.
+    """Raised if a library states no claim that can be tested.
 
-    code: code of the error that the auditing process raises, from docs/errors.md.
+    code: code of the error that dpaudit's main process then raises, from docs/errors.md.
     """
 
     def __init__(self, text: str, code: str) -> None:
@@ -29,11 +29,13 @@ class NoClaim(Exception):
 
 
 class Question:
-    """The pair of inputs for which a claim is asked, and the δ that the user wants.
+    """The pair of inputs for which a library is asked for its claim, and the δ that the user wants.
 
     pair: d1 and d2; None if a search will find the pair.
-    relation: kind and distance of the neighbouring relation, such as ("l1", 1.0), if stated.
-    delta: the δ of a point of a curve; None for several points.
+    relation: kind and distance of the neighbouring relation, such as ("l1", 1.0); None if not
+        stated.
+    delta: if the claim is a curve ε(δ), the δ at which it is tested; None stands for several
+        values.
     params: keyword arguments of every call of the mechanism.
     """
 
@@ -49,7 +51,6 @@ class Question:
 
 
 def version_of(package: str) -> str:
-    """Return the installed version of a package."""
     from importlib.metadata import PackageNotFoundError, version  # not needed to draw
 
     try:
@@ -59,10 +60,9 @@ def version_of(package: str) -> str:
 
 
 def number(value: Any, symbol: str, asked: str) -> float:
-    """Return a parameter of a claim, or raise NoClaim if it claims nothing.
-
-    symbol: name of the parameter, such as ε. asked: the call that gave the value.
-    """
+    """Return a parameter of a claim as a float. Raise NoClaim if its value claims nothing, such as
+    ε = ∞. symbol: name of the parameter, such as ε. asked: the call that returned the value, for
+    messages."""
     found = float(value)
     if not 0 <= found < math.inf:
         why = f"{asked} says {symbol} = {found:g}, which claims nothing; {_REMEDY}"
@@ -76,8 +76,8 @@ def number(value: Any, symbol: str, asked: str) -> float:
 def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dict[str, Any]:
     """Return the answer of a library that states a single (ε, δ).
 
-    The keys are `asked`, `claim` and `answer` (see `library_claims.ask`).
-    asked: the call or attribute that gave the values.
+    The result has the keys `asked`, `claim` and `answer` (see `library_claims.ask`). asked: the
+    call or attribute that returned the values.
     """
     found, share = number(epsilon, "ε", asked), number(delta, "δ", asked)
     if question.delta is not None and share == 0:
@@ -95,13 +95,14 @@ def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dic
 
 
 def single(question: Question, asked: str, **parameters: Any) -> dict[str, Any]:
-    """Return the answer of a library that states a claim of another definition, such as zCDP.
+    """Return the answer of a library whose claim has other parameters, such as zCDP with ρ.
 
-    parameters: parameters of the claim by name, such as rho.
+    asked: the call or attribute that returned the values. parameters: parameters of the claim by
+    name, such as rho.
     """
     symbols = {"rho": "ρ", "delta": "δ", "mu": "μ"}
     if question.delta is not None:
-        # `point` raises NoClaim here, since this answer has no δ that the user could choose.
+        # `point` raises NoClaim here: this claim has no δ that the user could choose.
         return point(question, asked, 0.0)
     claim = {name: number(value, symbols[name], asked) for name, value in parameters.items()}
     words = ", ".join(f"{symbols[name]} = {value:.12g}" for name, value in claim.items())
@@ -113,7 +114,7 @@ def curve(
 ) -> dict[str, Any]:
     """Return the answer of a library that states ε as a function of δ.
 
-    epsilon_at: returns ε for a δ. pure: whether it may also be called with δ = 0.
+    epsilon_at: function that returns ε for a δ. pure: whether it accepts δ = 0, too.
     """
     if question.delta is not None:
         delta = question.delta
@@ -132,7 +133,8 @@ def curve(
     if not points:
         why = f"{asked} says that no ε is finite, which claims nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-failed")
-    # Of points with an equal ε, the one with the smallest δ implies the others.
+    # If points have the same ε, the point with the smallest δ implies the others, so it alone is
+    # kept.
     kept = [one for one in points if one[1] == min(d for e, d in points if e == one[0])]
     epsilon, delta = kept[0]
     words = f"ε = {epsilon:.12g} at δ = {delta:.12g}"
@@ -147,9 +149,9 @@ def curve(
 
 
 def norm(first: Any, second: Any, order: float) -> float | None:
-    """Return the distance of two numbers or vectors; None if they are neither.
+    """Return the norm of the difference of two numbers or vectors, or None if they are neither.
 
-    order: 1, 2 or infinity.
+    order: order of the norm: 1, 2 or infinity.
     """
     one, two = vector(first), vector(second)
     if one is None or two is None or len(one) != len(two):
@@ -169,7 +171,8 @@ def norm(first: Any, second: Any, order: float) -> float | None:
 
 
 def vector(value: Any) -> list[Any] | None:
-    """Return the entries of a list or an array of finite numbers; a number is a vector itself."""
+    """Return the entries of a list or an array of finite numbers, or None for any other value. A
+    single number counts as a vector of one entry."""
     plain = value.tolist() if hasattr(value, "tolist") else value
     entries = list(plain) if isinstance(plain, (list, tuple)) else [plain]
     for entry in entries:
@@ -181,7 +184,8 @@ def vector(value: Any) -> list[Any] | None:
 
 
 def _upward(exact: Fraction, start: float | None = None, power: int = 1) -> float:
-    """Return the smallest float from `start` on whose power is at least `exact`."""
+    """Return the smallest float x, from `start` upwards, with x ** power ≥ exact. None: start at
+    `exact`."""
     found = float(exact) if start is None else start
     while Fraction(found) ** power < exact:
         found = found * (1 + 2.0**-52) or 5e-324
@@ -193,13 +197,15 @@ def _below(value: float) -> float:
 
 
 def rows(value: Any) -> list[Any] | None:
-    """Return the records of a list or an array; None for any other input."""
+    """Return the records of a list or an array as a list, or None for any other input."""
     plain = value.tolist() if hasattr(value, "tolist") else value
     return list(plain) if isinstance(plain, (list, tuple)) else None
 
 
 def exchanged(first: Any, second: Any) -> tuple[int, int] | None:
-    """Return the numbers of records of one input that the other does not have, in any order."""
+    """Return two numbers: records of `first` that `second` lacks, and records of `second` that
+    `first` lacks. The order of the records does not matter. Return None if an input is not a list
+    or an array."""
     one, two = rows(first), rows(second)
     if one is None or two is None:
         return None
@@ -224,7 +230,8 @@ def edits(first: Sequence[Any], second: Sequence[Any]) -> int:
 
 
 def within(question: Question, sensitivity: Any, asked: str) -> None:
-    """Raise NoClaim if two numbers are further apart than the sensitivity of a mechanism."""
+    """Raise NoClaim if the two inputs are numbers whose distance exceeds `sensitivity`, since the
+    mechanism's claim does not apply to them."""
     distance = None if question.pair is None else norm(*question.pair, order=1)
     if distance is not None and not isinstance(sensitivity, bool) and distance > float(sensitivity):
         raise NoClaim(

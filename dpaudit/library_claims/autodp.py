@@ -1,4 +1,4 @@
-"""The claim of an autodp mechanism: ε as a function of δ, also at δ = 0."""
+"""Ask an autodp mechanism for its claim: ε as a function of δ, including δ = 0."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ NAME, PACKAGE = "autodp", "autodp"
 
 
 def ask(mechanism: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that a mechanism of autodp states: the curve `get_approxDP(δ)`."""
+    """Return the claim of an autodp mechanism: the curve ε(δ) of its method `get_approxDP`."""
     asked = f"{type(mechanism).__name__}.get_approxDP(δ)"
     return curve(question, asked, mechanism.get_approxDP, pure=True)

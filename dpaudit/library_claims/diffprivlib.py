@@ -1,4 +1,4 @@
-"""The claim of a diffprivlib mechanism, estimator, accountant or tool: its own ε and δ."""
+"""Ask a diffprivlib mechanism, estimator, accountant or tool for its claim: its ε and δ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME, PACKAGE = "diffprivlib", "diffprivlib"
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
     """Return the claim that an object of diffprivlib, or a function of `diffprivlib.tools`, states
-    by its ε and δ."""
+    with its own ε and δ."""
     if hasattr(thing, "__code__"):  # a tool: ε is a keyword of its calls
         epsilon = question.params.get("epsilon", _default(thing))
         return point(question, f"{thing.__name__}(epsilon)", epsilon)

@@ -1,4 +1,4 @@
-"""The claim of an event or an accountant of dp-accounting: its privacy curve."""
+"""Ask an event or an accountant of dp-accounting for its claim: its curve ε(δ)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ NAME, PACKAGE = "dp-accounting", "dp-accounting"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the privacy curve of an accountant. For an event, it is the curve of the PLD
-    accountant if this accountant supports the event, else of the RDP accountant."""
+    """Return the curve ε(δ) of an accountant. An event is given to the PLD accountant, or to the
+    RDP accountant if the PLD accountant does not support it."""
     return of_event(thing, question) if not hasattr(thing, "get_epsilon") else _of(thing, question)
 
 
 def of_event(event: Any, question: Question, relation: str | None = None) -> dict[str, Any]:
-    """Return the curve of the PLD accountant; of the RDP accountant if PLD cannot compose `event`.
-
-    relation: name of a neighbouring relation of dp-accounting, such as "REPLACE_SPECIAL".
-    """
+    """Return the curve ε(δ) of the PLD accountant for `event`, or that of the RDP accountant if the
+    PLD accountant cannot compose the event. relation: name of a neighbouring relation of
+    dp-accounting, such as "REPLACE_SPECIAL"; None stands for its default."""
     import dp_accounting
     from dp_accounting import pld, rdp
 

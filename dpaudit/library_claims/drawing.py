@@ -1,4 +1,5 @@
-"""Objects of libraries as functions of a dataset, so that they need no adapter code."""
+"""Turn objects of libraries into functions of a dataset, so that users need not write such
+functions."""
 
 from __future__ import annotations
 
@@ -7,25 +8,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Constructors of OpenDP whose documentation says that each entry of a vector gets noise of its own,
-# and the combinators that change only how a measurement states its loss.
+# Constructors of OpenDP that add separate noise to each entry of a vector, according to their
+# documentation, and combinators that change only how the privacy loss is stated.
 _NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_canonical_noise", "make_noise")
 _RESTATES = (
     *("make_zCDP_to_approxDP", "make_fix_delta", "make_approximate"),
     *("make_pureDP_to_zCDP", "make_pureDP_to_fixed_approxDP"),
 )
-# Attribute of an OpenDP object that records its constructor and the arguments. An object without
-# this attribute is called once for each draw.
+# Attribute in which an OpenDP object records its constructor and arguments. An object without it is
+# called once for each draw.
 _RECORD = "__opendp_dict__"
 
 
 def as_function(made: Any) -> Any:
-    """Return an object of a library as a function of a dataset; any other object as it is.
+    """Return a function of a dataset that uses `made`, an object of a library. Return any other
+    object unchanged.
 
     An OpenDP measurement that adds independent noise to each entry of a vector of any length
     becomes a function of a dataset and a number of outputs (`Entries`). An estimator of diffprivlib
-    becomes a function that returns the fitted attributes. The function names the object in
-    `claim_source`.
+    becomes a function that fits it and returns the fitted attributes. The attribute `claim_source`
+    of the function is the object.
     """
     library = _library(made)
     if library == "opendp" and is_entrywise(made):
@@ -47,14 +49,15 @@ def as_function(made: Any) -> Any:
 
 
 def is_drawn_from(kind: type) -> bool:
-    """Return whether `as_function` turns the instances of a class, which has no __call__, into
-    functions."""
+    """Return whether `as_function` turns instances of a class into functions although the class has
+    no __call__."""
     methods = {"diffprivlib": ("randomise", "fit"), "pydp": ("add_noise", "quick_result")}
     return any(hasattr(kind, name) for name in methods.get(_library(kind), ()))
 
 
 def _library(made: Any) -> str:
-    """Return the first top-level module among those that define an object's type and its bases."""
+    """Return the first top-level module, of the object's type or one of its base classes, that
+    belongs to a known library."""
     known = ("opendp", "diffprivlib", "pydp", "tmlt")
     kinds = made.__mro__ if isinstance(made, type) else type(made).__mro__
     names = (str(kind.__module__).partition(".")[0] for kind in kinds)
@@ -68,10 +71,9 @@ def _named(function: Any, made: Any) -> Callable[..., Any]:
 
 
 def is_entrywise(measurement: Any) -> bool:
-    """Return whether a measurement adds independent noise to each entry of a vector of any length.
-
-    The object says so itself: by its input domain, and by the constructor that it records.
-    """
+    """Return whether an OpenDP measurement adds independent noise to each entry of a vector of any
+    length. The measurement itself says so: by its input domain, and by the name of the constructor
+    that it has recorded."""
     domain = getattr(measurement, "input_domain", None)
     is_vector = str(getattr(domain, "type", "")).startswith("VectorDomain")
     if not is_vector or getattr(domain, "size", None) is not None:
@@ -87,17 +89,18 @@ def is_entrywise(measurement: Any) -> bool:
 
 
 class Entries:
-    """A function that makes many draws in one call of an OpenDP measurement.
+    """A function that makes many draws with one call of an OpenDP measurement.
 
-    The measurement adds independent noise to each entry of a vector, so it is called with `size`
-    copies of the dataset in one vector.
+    The measurement adds independent noise to each entry of a vector. It is called with one vector
+    that contains the dataset `size` times.
     """
 
     def __init__(self, measurement: Any) -> None:
         self.claim_source = measurement
 
     def __call__(self, dataset: Any, size: int) -> Any:
-        """Return `size` outputs: vectors as long as the dataset, or numbers if it is a number."""
+        """Return `size` outputs. Each is a vector as long as the dataset, or a number if the
+        dataset is a number."""
         plain = dataset.tolist() if hasattr(dataset, "tolist") else dataset
         is_vector = isinstance(plain, (list, tuple))
         entries = list(plain) if is_vector else [plain]
@@ -111,10 +114,8 @@ class Entries:
 
 
 def fitted(estimator: Any, dataset: Any) -> dict[str, Any]:
-    """Return what an estimator has learned from a dataset: its attributes that end in "_".
-
-    dataset: X, or a tuple (X, y).
-    """
+    """Fit an estimator to a dataset. Return the learned attributes, whose names end in "_", by
+    name. dataset: X, or a tuple (X, y)."""
     from copy import deepcopy  # not needed by other objects
 
     model = deepcopy(estimator)

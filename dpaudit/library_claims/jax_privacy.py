@@ -1,4 +1,4 @@
-"""The claim of an execution plan of jax-privacy: the curve of its event."""
+"""Ask an execution plan of jax-privacy for its claim: the curve ε(δ) of its event."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ NAME, PACKAGE = "jax-privacy", "jax-privacy"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the curve of a plan's event by dp-accounting, for the plan's neighbouring relation.
+    """Return the curve ε(δ) that dp-accounting computes for a plan's event and neighbouring
+    relation.
 
-    A configuration names the relation by its accountant. A `DPExecutionPlan` of jax-privacy 2.0.0
-    does not; the default of all configurations is REPLACE_SPECIAL, a record against an empty one.
+    A configuration states the relation in its accountant. A `DPExecutionPlan` of jax-privacy 2.0.0
+    does not state it; REPLACE_SPECIAL (a record is replaced by an empty one) is then used, the
+    default of all configurations.
     """
     plan = getattr(thing, "plan", thing)
     event = getattr(plan, "dp_event", None)

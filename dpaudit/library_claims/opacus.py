@@ -1,4 +1,4 @@
-"""The claim of an Opacus `PrivacyEngine` or accountant: its ε for the steps that it has seen."""
+"""Ask an Opacus `PrivacyEngine` or accountant for its claim: the ε of the training steps so far."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME, PACKAGE = "Opacus", "opacus"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the claim of the accountant: the curve `get_epsilon(δ)`."""
+    """Return the claim of the accountant: the curve ε(δ) of its method `get_epsilon`."""
     accountant = getattr(thing, "accountant", thing)
     if not hasattr(accountant, "history"):
         why = f"Opacus' {type(thing).__name__} has no accountant; name the PrivacyEngine"
@@ -27,7 +27,8 @@ def ask(thing: Any, question: Question) -> dict[str, Any]:
         )
 
     def epsilon_at(delta: float) -> Any:
-        # Opacus warns about orders, and about accountants that are experimental
+        # Hide Opacus' warnings about the orders of Rényi divergences and about experimental
+        # accountants.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return accountant.get_epsilon(delta)

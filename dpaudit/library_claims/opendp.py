@@ -1,4 +1,5 @@
-"""The claim of an OpenDP measurement: its own map from the distance of two inputs to the loss."""
+"""Ask an OpenDP measurement for its claim: its own map from the distance of two inputs to the
+privacy loss."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME, PACKAGE = "OpenDP", "opendp"
-# Metric -> order of the norm.
+# Maps the name of an OpenDP metric to the order of its norm.
 _NORMS = {"AbsoluteDistance": 1.0, "L1Distance": 1.0, "L2Distance": 2.0, "LInfDistance": math.inf}
-# Metric -> neighbouring relation -> distance of two neighbours, for a pair that is not known yet.
+# Maps the name of an OpenDP metric to {neighbouring relation: distance of two neighbours}. Used if
+# the pair of inputs is not known yet.
 _RECORDS = {
     "SymmetricDistance": {"add-remove": 1, "replace": 2},
     "InsertDeleteDistance": {"add-remove": 1, "replace": 2},
@@ -24,7 +26,7 @@ _RECORDS = {
 
 
 def ask(measurement: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that a measurement's own map states at the distance of the two inputs."""
+    """Return the claim that a measurement's own map states for the distance of the two inputs."""
     metric = str(measurement.input_metric)
     d_in = distance(metric, question)
     asked = f"m.map(d_in={d_in:.12g})"
@@ -48,11 +50,9 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
 
 
 def distance(metric: str, question: Question) -> Any:
-    """Return the distance of the pair in the input metric; if the pair is not known yet, the
-    largest distance of two neighbours.
-
-    Integers stay integers, since OpenDP accepts no float for an integer metric.
-    """
+    """Return the distance of the two inputs in the measurement's metric. If the pair is not known
+    yet, return the largest distance of two neighbours. A whole number stays an int, since OpenDP
+    accepts no float for an integer metric."""
     name, _, kind = metric.partition("(")
     found = _of_relation(name, question) if question.pair is None else _of_pair(name, question.pair)
     if found is None:
@@ -92,7 +92,8 @@ def _of_relation(name: str, question: Question) -> float | None:
     kind, size = question.relation
     if name in _NORMS:
         order = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "coordinate": 1.0}.get(kind)
-        # A coordinate that changes by at most a distance moves a vector by it, in any norm.
+        # If only one coordinate changes, and by at most `size`, the vector moves by at most `size`
+        # in every norm.
         return size if kind == "coordinate" or order == _NORMS[name] else None
     found = _RECORDS.get(name, {}).get(kind)
     return None if found is None else found * size

@@ -1,4 +1,4 @@
-"""The claim of a PipelineDP engine or budget accountant: the total ε and δ."""
+"""Ask a PipelineDP engine or budget accountant for its claim: the total ε and δ."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ NAME, PACKAGE = "PipelineDP", "pipeline-dp"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the claim of a budget accountant, or of the accountant of an engine: its total ε and
-    δ."""
+    """Return the total ε and δ of a budget accountant, or of the accountant of an engine."""
     accountant = getattr(thing, "_budget_accountant", thing)
     asked = f"{type(accountant).__name__}.total_epsilon, .total_delta"
     return point(question, asked, accountant.total_epsilon, accountant.total_delta)

@@ -1,4 +1,4 @@
-"""The claim of a PyDP mechanism or algorithm: its own ε and δ."""
+"""Ask a PyDP mechanism or algorithm for its claim: its own ε and δ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ NAME, PACKAGE = "python-dp", "python-dp"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that an object of PyDP states by its `epsilon` and, if any, its `delta`."""
+    """Return the claim that an object of PyDP states in its attributes `epsilon` and, if it exists,
+    `delta`."""
     name = type(thing).__name__
     for sensitivity in ("sensitivity", "l2_sensitivity"):
         if hasattr(thing, sensitivity):

@@ -1,4 +1,5 @@
-"""The claim of a Tumult Core measurement: its privacy function at the distance of the pair."""
+"""Ask a Tumult Core measurement for its claim: its privacy function at the distance of the two
+inputs."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ NAME, PACKAGE = "Tumult Core", "tmlt.core"
 
 
 def ask(measurement: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that `privacy_function` states at the distance of the pair, rounded up to
-    floats."""
+    """Return the claim of the method `privacy_function` at the distance of the two inputs. Exact
+    numbers are rounded up to floats."""
     d_in = _distance(measurement, question)
     asked = f"privacy_function(d_in={d_in})"
     loss = measurement.privacy_function(d_in)
@@ -32,7 +33,7 @@ def _rounded(value: Any) -> float:
 
 
 def as_input(measurement: Any, value: Any) -> Any:
-    """Return a plain number in the NumPy type that the domain of a measurement asks for."""
+    """Return a plain number as the NumPy type that the input domain of a measurement requires."""
     kind = type(measurement.input_domain).__name__
     types = {"NumpyIntegerDomain": ("int", "int64"), "NumpyFloatDomain": ("float", "float64")}
     if kind not in types or isinstance(value, bool) or not isinstance(value, (int, float)):

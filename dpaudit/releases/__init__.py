@@ -1,1 +1,2 @@
-"""Test which releases of a package have a leak: one event, tested in an environment per release."""
+"""Find the releases of a package that have a leak: test one event on each release, in its own
+environment."""

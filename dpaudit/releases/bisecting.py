@@ -1,7 +1,7 @@
 """Find an event on one release of a package, and test the same event on every release.
 
-No release is searched again: the event is counted in fresh draws of each release, so that a release
-without a refutation is comparable with the release on which the event was found.
+No release gets an event of its own. The same event is counted in fresh draws of each release, so
+that a release without a refutation can be compared with the release on which the event was found.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import IsolatedTarget, PythonTarget
 
 Answer = Literal["refuted", "not refuted", "cannot tell"]
-# Number of draws from which the event is learned. Each release is tested with draws of its own.
+# Number of draws from which the event is learned. Tests use other draws.
 LEARNED = 50_000
 _PROBE = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frozen:
-    """An event that was found on a release, before any draw that tests it.
+    """An event that was found on one release. It is fixed before any of the draws that test it.
 
-    point: the point (ε, δ) of the claim that is tested. portfolio, rule: the event as a rule that
-    guesses d1 or d2.
+    point: point (ε, δ) of the claim that is tested.
+    portfolio: assigns a level (bin) to each output.
+    rule: guesses d1, d2 or nothing at each level. The event consists of the levels with a guess.
     """
 
     point: ProfilePoint
@@ -47,33 +48,36 @@ class Frozen:
 
     @property
     def words(self) -> str:
-        """The event in which the rule guesses d1; if there is none, the event in which it guesses
+        """Description of the event that the rule guesses d1, or else of the event that it guesses
         d2."""
         return self.rule.words[0] or self.rule.words[1] or ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
-    """The answer of one release.
+    """The answer for one release.
 
     Attributes
     ----------
     release : str
-        The release.
+        The release, such as "1.2.0".
     answer : {'refuted', 'not refuted', 'cannot tell'}
-        "refuted": the event refutes the claim. "not refuted": it does not, although it had the
-        power to show a leak of the size that was certified on the release where it was found.
-        "cannot tell": the test had less power, or there was none.
+        "refuted": the event refutes the claim. "not refuted": it does not, although the test had
+        the power to show a leak as large as the lower bound for ε on the release where the event
+        was found. "cannot tell": the test had less power, or no test was possible.
     why : str
         Reason for "cannot tell"; "" for the other answers.
     epsilon_lower : float or None
-        Lower bound of ε at the tested δ, at the confidence of the release.
+        Lower bound for ε at the tested δ, valid at the confidence of this release; None without a
+        test.
     detectable : float or None
-        Smallest ε that the test of this release would have refuted in 9 of 10 runs.
+        Smallest ε that the test of this release would have refuted in 9 of 10 runs; None without a
+        test.
     p_value : float or None
-        p-value of the test; a claim is refuted up to `Bisection.level`.
+        p-value of the test. The claim is refuted if it is at most `Bisection.level`. None without a
+        test.
     draws : int
-        Number of draws that the event was counted in.
+        Number of draws in which the event was counted.
     """
 
     release: str
@@ -120,7 +124,8 @@ class Bisection:
 
     @property
     def summary(self) -> str:
-        """The first and the last refuted release, and the release in which the leak is gone."""
+        """A sentence with the first and the last refuted release, and the first release after them
+        that is not refuted."""
         places = [place for place, one in enumerate(self.tested) if one.answer == "refuted"]
         if not places:
             return "no release is refuted"
@@ -149,20 +154,21 @@ def bisected(
 ) -> Bisection:
     """Find an event on the release `found_in`, and test it on all `versions`.
 
-    spec: the audit on the release `found_in`: its mechanism, pair, claim and options.
-    environments: make the environment of each release. is_kept: whether environments stay on disk.
-    on_release: called with each answer.
+    spec: the audit on the release `found_in`: its mechanism, pair of inputs, claim and options.
+    environments: object that makes the environment of each release.
+    is_kept: whether the environments stay on disk.
+    on_release: function that is called with each answer.
 
-    Raises UsageError for an audit that has no single event, or if `found_in` cannot be installed;
-    MechanismError if the mechanism does not run there.
+    Raises UsageError if the audit cannot have a single event, or if `found_in` cannot be installed,
+    and MechanismError if the mechanism does not run on this release.
     """
     if spec.claim.counts_single_outputs or spec.search is not None or len(spec.pairs) != 1:
         why = "a bisection takes one pair of inputs, and a claim that is not probabilistic"
         raise UsageError(why, code="options-conflict")
     frozen = freeze(spec)
     level = (1 - spec.statistics.confidence) / len(versions)
-    # The release on which the event was found comes first: its bound is the power that other tests
-    # need.
+    # Test the release on which the event was found first: its lower bound for ε is the leak that
+    # the tests of other releases must be able to detect.
     order = [found_in, *(one for one in versions if one != found_in)]
     answers: dict[str, ReleaseResult] = {}
     needed = 0.0
@@ -189,10 +195,9 @@ def bisected(
 
 
 def freeze(spec: AuditSpec) -> Frozen:
-    """Learn an event from draws of the mechanism of an audit, which test nothing later.
-
-    Raises MechanismError or TargetError if the mechanism does not run.
-    """
+    """Make draws of the audit's mechanism, and return an event that was learned from them. These
+    draws are used for no test. Raises MechanismError or TargetError if the mechanism does not
+    run."""
     claim, coming = spec.tested, spec.sampling.samples
     scorers = scorers_for(
         floating_point=spec.statistics.floating_point, timing=False, repeated=spec.runs > 1
@@ -216,9 +221,9 @@ def _tested(
     level: float,
     needed: float,
 ) -> tuple[ReleaseResult, FixedTest | None]:
-    """Return the result of a release, and its exact test; None if no test was possible.
+    """Return the answer for a release, and its exact test, or None if no test was possible.
 
-    needed: the ε that the test must be able to detect for the answer "not refuted".
+    needed: the answer "not refuted" requires that the test could have detected this ε.
     """
     try:
         program = environments.interpreter(release)
@@ -245,11 +250,12 @@ def _tested(
 
 
 class _AlwaysRaises(Exception):
-    """Every call of the mechanism raised an exception: the release lacks what it needs."""
+    """Raised if every call of the mechanism raised an exception, for example because the release
+    lacks a function."""
 
 
 def count(spec: AuditSpec, frozen: Frozen, level: float) -> FixedTest:
-    """Return the exact test of an event that was fixed before, on fresh draws.
+    """Return the exact test, on fresh draws, of an event that was fixed before.
 
     level: error probability of the test.
     """

@@ -1,4 +1,4 @@
-"""Releases of a package on the package index, and an environment for each of them."""
+"""List the releases of a package on the package index, and make an environment for each of them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 
 from dpaudit.errors import UsageError
 
-# Seconds that an installation, or a question to the package index, may take.
+# Time limit of an installation, or of a request to the package index, in seconds.
 _SECONDS = 600
-# Number of characters, from the end of an installer's output, that the report shows.
+# Number of characters at the end of an installer's output that the report shows.
 _LAST = 300
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RELEASE = re.compile(r"\d+(\.\d+)*([a-z]+\d+|\.(post|dev)\d+)?")
@@ -24,16 +24,17 @@ _LATEST = "latest"
 
 
 class NotInstallable(Exception):
-    """A release cannot be installed for this Python; the message is the installer's last words."""
+    """Raised if a release cannot be installed for this Python. The message is the end of the
+    installer's output."""
 
 
 def releases(package: str, asked: str) -> list[str]:
     """Return the releases that a user asked for, oldest first.
 
-    asked: releases with commas between them, or a range `FIRST..LAST`, both included; LAST may be
-        `latest`. A range is looked up on the package index, without pre-releases.
+    asked: releases separated by commas, or a range `FIRST..LAST` that includes both; LAST may be
+        `latest`. A range is looked up on the package index and contains no pre-releases.
 
-    Raises UsageError for a text that names no release, and if the index cannot be asked.
+    Raises UsageError if the text names no release, or if the package index cannot be reached.
     """
     if not _NAME.fullmatch(package):
         raise UsageError(f"--package {package!r} is no name of a package", code="option-invalid")
@@ -61,7 +62,7 @@ def _order(release: str) -> tuple[int, ...]:
 
 
 def _published(package: str) -> list[str]:
-    """Return all releases of a package that pip finds for this Python."""
+    """Return all releases of a package that pip can install for this Python."""
     pip = [sys.executable, "-m", "pip"] if find_spec("pip") else ["uv", "tool", "run", "pip"]
     done = _run([*pip, "index", "versions", package])
     found = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
@@ -76,12 +77,13 @@ def _published(package: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Environments:
-    """Environments of the releases of a package, kept in a folder.
+    """Environments for the releases of a package.
 
-    folder: an environment is kept in `PACKAGE-RELEASE` inside of it, and used again.
-    package: name of the package on the index.
-    beside: further requirements to install into each environment.
-    python: interpreter for which environments are made.
+    folder: folder of the environments. The one for a release is in `PACKAGE-RELEASE`, and is used
+        again if it exists.
+    package: name of the package on the package index.
+    beside: further requirements that are installed into each environment.
+    python: Python interpreter for which environments are made.
     """
 
     folder: Path
@@ -90,10 +92,8 @@ class Environments:
     python: str = sys.executable
 
     def interpreter(self, release: str) -> str:
-        """Return the interpreter of the environment of a release, which is made if it is missing.
-
-        Raises NotInstallable.
-        """
+        """Return the path of the interpreter in a release's environment. The environment is made if
+        it is missing. Raises NotInstallable if the release cannot be installed."""
         place = self._place(release)
         program, done = place / "bin" / "python", place / ".installed"
         wanted = "\n".join((f"{self.package}=={release}", *self.beside))
@@ -109,14 +109,15 @@ class Environments:
         return str(program)
 
     def remove(self, release: str) -> None:
-        """Remove the environment of a release from the disk."""
+        """Delete the environment of a release from the disk."""
         shutil.rmtree(self._place(release), ignore_errors=True)
 
     def _place(self, release: str) -> Path:
         return self.folder.absolute() / f"{self.package}-{release}"
 
     def _commands(self, place: Path, program: Path, release: str) -> list[list[str]]:
-        """Return the commands that make an environment: of uv if it is there, else of pip."""
+        """Return the commands that make an environment, with uv if it is installed, else with
+        pip."""
         wanted = [f"{self.package}=={release}", *self.beside]
         if shutil.which("uv"):
             install = ["uv", "pip", "install", "--quiet", "--python", str(program), *wanted]

@@ -1,9 +1,9 @@
-"""Turn a step of private training, several steps or a whole run into a mechanism for an audit.
+"""Turn private training (one step, several steps or a whole run) into a mechanism for an audit.
 
-`step_mechanism` makes a mechanism of a model of torch that Opacus trains, `run_mechanism` of your
-own set-up with Opacus, and `jax_mechanism` of gradients and noise of jax-privacy. `canary_pair`
-makes two neighbouring datasets that differ in a record with a gradient of its own. docs/guides/
-training.md shows them. Importing this package imports neither torch nor JAX.
+`step_mechanism` makes a mechanism from a torch model that Opacus trains, `run_mechanism` from your
+own training code with Opacus, and `jax_mechanism` from gradients and noise of jax-privacy.
+`canary_pair` makes two neighbouring datasets that differ in a record whose gradient no other record
+shares. docs/guides/training.md has examples. Importing this package imports neither torch nor JAX.
 """
 
 from __future__ import annotations

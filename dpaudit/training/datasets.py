@@ -1,4 +1,4 @@
-"""Neighbouring datasets for training, and their records as arrays."""
+"""Make neighbouring datasets for training, and convert their records to arrays."""
 
 from __future__ import annotations
 
@@ -68,11 +68,9 @@ def canary_pair(
 
 
 def as_arrays(records: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the features and the targets of records (features, target), one row for each record.
-
-    Features become float32, integer targets int64, and other targets float32 in a column. Raises
-    DatasetError for records of another form.
-    """
+    """Return the features and the targets of records (features, target) as two arrays, one row for
+    each record. Features become float32, integer targets int64, and all other targets a column of
+    float32. Raises DatasetError if a record has another form."""
     try:
         pairs = [(features, target) for features, target in records]
         x = np.array([features for features, _ in pairs], dtype=np.float32)

@@ -1,4 +1,5 @@
-"""Training with JAX and jax-privacy as a mechanism: records in, the trained weights out."""
+"""Make a mechanism of training with JAX and jax-privacy: it takes records and returns the trained
+weights."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def jax_mechanism(
     def trained(records: Any, rng: np.random.Generator) -> Any:
         every = tuple(map(np.asarray, arrays(records)))
         chosen = _indices(len(every[0]), steps, batches, rng)
-        # 64 random bits, the whole key of JAX's default generator.
+        # 64 random bits are the whole key of JAX's default random generator.
         key = jax.random.wrap_key_data(rng.integers(2**32, size=2, dtype=np.uint32))
         privatizer = make_privatizer(key)
         noise, weights = privatizer.init(params), params
@@ -116,7 +117,7 @@ def jax_mechanism(
             check_loss(math.nan, steps)
         return released
 
-    # A trace may name lines in the file of the user's gradient, and in jax-privacy's module for
+    # A trace may report lines in the file of the user's gradient, and in jax-privacy's module for
     # noise.
     mechanism.traced_as = gradient, ("jax_privacy.noise_addition",)  # type: ignore[attr-defined]
     if claim is not None:
@@ -125,7 +126,7 @@ def jax_mechanism(
 
 
 def _indices(records: int, steps: int, batches: Any, rng: np.random.Generator) -> list[Any]:
-    """Return the indices of the records of each step."""
+    """Return, for each step, the indices of the records that it uses."""
     if batches is None:
         return [np.arange(records)] * steps
     chosen = list(islice(batches.batch_iterator(records, rng), steps))
@@ -139,7 +140,7 @@ def _indices(records: int, steps: int, batches: Any, rng: np.random.Generator) -
 
 
 def _check_key(make_privatizer: Callable[[Any], Any], params: Any) -> None:
-    """Raise TrainingError if two keys give the same noise."""
+    """Raise TrainingError if `make_privatizer` makes the same noise for two different keys."""
     import jax
 
     zeros = jax.tree.map(np.zeros_like, params)

@@ -1,4 +1,5 @@
-"""Training with torch and Opacus as a mechanism: records in, the trained weights out."""
+"""Make a mechanism of training with torch and Opacus: it takes records and returns the trained
+weights."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from typing import Any
 from dpaudit.errors import TargetError, TrainingError, UsageError
 from dpaudit.training.datasets import as_arrays
 
-# Type of a mechanism: a function from records to the trained weights, a tensor with one dimension.
+# A function from records to the trained weights, a tensor with one dimension.
 Mechanism = Callable[[Any], Any]
 
-# The modules of Opacus whose lines a trace names.
+# Modules of Opacus whose lines a trace may report.
 _OPACUS = ("opacus.optimizers",)
-# Words in the messages of torch and JAX if a device is missing.
+# Words that occur in error messages of torch and JAX if a GPU is missing.
 _GPU_WORDS = ("cuda", "nvidia", "unknown backend", "no accelerator", "mps backend")
 
 
@@ -96,7 +97,8 @@ def step_mechanism(
             expected_batch_size=3,
         )
     """
-    # Imported here and not in each call, since an import changes variables of the process.
+    # Imported here and not in each call: an import changes variables of the process, and dpaudit
+    # would suspect that the mechanism keeps data between calls.
     import torch
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader, TensorDataset
@@ -104,7 +106,7 @@ def step_mechanism(
     if batch_size is not None and batch_size < 1:
         raise TargetError(f"batch_size is {batch_size}; give at least 1", code="option-invalid")
 
-    # With Poisson sampling, Opacus warns of every empty batch.
+    # Opacus warns of every empty batch, and Poisson sampling makes many of them.
     logging.getLogger("opacus.data_loader").setLevel(logging.ERROR)
 
     def setup(records: Any) -> tuple[Any, ...]:
@@ -174,7 +176,7 @@ def run_mechanism(
     guard = _Guard()
 
     def trained(records: Any) -> tuple[Any, Any]:
-        """Return the trained model, and the privacy engine or None."""
+        """Return the trained model, and the Opacus privacy engine; None if there is no engine."""
         before = guard.states()
         try:
             model, optimizer, loader, *engine = setup(records)
@@ -214,13 +216,13 @@ def run_mechanism(
 
 
 def _batches(loader: Any) -> Iterator[Any]:
-    """Yield the batches of a data loader again and again."""
+    """Yield the batches of a data loader, again and again without end."""
     while True:
         yield from loader
 
 
 def check_loss(value: float, step: int) -> None:
-    """Raise TrainingError if a loss is NaN."""
+    """Raise TrainingError if a loss is NaN. step: number of the training step, for the message."""
     if math.isnan(value):
         raise TrainingError(
             f"the loss is NaN in step {step}, so that all later weights are NaN; check the records "
@@ -230,7 +232,8 @@ def check_loss(value: float, step: int) -> None:
 
 
 def without_gpu(error: BaseException) -> TrainingError | None:
-    """Return the error to raise in place of an error of torch or JAX that asks for a GPU."""
+    """Return a TrainingError if the message of `error`, raised by torch or JAX, says that a GPU is
+    missing. Return None for any other error."""
     text = str(error)
     if not any(word in text.lower() for word in _GPU_WORDS):
         return None
@@ -243,7 +246,8 @@ def without_gpu(error: BaseException) -> TrainingError | None:
 
 
 class _Guard:
-    """Compares a call with the call before it, to find a kept model and constant seeds."""
+    """Compares each call of `setup` with the previous call, to detect a model that is used again
+    and a constant seed."""
 
     def __init__(self) -> None:
         self._model: Any = lambda: None
@@ -251,17 +255,19 @@ class _Guard:
         self._after: dict[str, Any] = {}
 
     def states(self) -> Any:
-        """Return the state of torch's global generator; None if torch is not loaded yet."""
+        """Return the state of torch's global random generator, or None if torch is not imported
+        yet."""
         torch: Any = sys.modules.get("torch")
         return None if torch is None else torch.get_rng_state().numpy().tobytes()
 
     def check(self, before: Any, model: Any, optimizer: Any, loader: Any) -> None:
-        """Raise TrainingError if `setup` keeps the model of an earlier call, or sets a constant
+        """Raise TrainingError if `setup` returns the model of an earlier call, or sets a constant
         seed.
 
-        before: the state of the global generator before `setup`. If it equals the state before the
-            earlier call, dpaudit repeats that call on purpose, and equal states show nothing.
-        model, optimizer, loader: result of `setup`.
+        before: state of the global random generator before the call of `setup`. If it equals the
+            state before the earlier call, dpaudit repeats that call on purpose, and equal results
+            prove nothing.
+        model, optimizer, loader: what `setup` returned.
         """
         inner = getattr(model, "_module", model)
         if self._model() is inner:
