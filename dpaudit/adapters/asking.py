@@ -1,7 +1,7 @@
 """Ask the library of a mechanism for the claim that it makes (`claim: {from: library}`).
 
-dpaudit.library_claims has one file for each library. A mechanism in a separate process, or under
-another Python, is asked there.
+dpaudit.library_claims has one file for each library. A mechanism that runs in a separate process,
+or under another Python, is asked in that process.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ def library_claim(
     adjacency: Adjacency | None = None,
     delta: float | None = None,
 ) -> tuple[PrivacyClaim, ClaimSource]:
-    """Return the claim that the library of a mechanism makes, and its source.
+    """Return the claim that the library of a mechanism makes for one run, and the source of the
+    claim. The distance of a pair is computed in the mechanism's own metric.
 
-    The claim is for one run. The distance of a pair is computed in the mechanism's own metric.
-
-    target: the mechanism: an object of a library, a method of one, or a callable with the attribute
-        `claim_source`.
-    pairs: the pairs of inputs; with none, `adjacency` gives the distance of the pairs to find.
-    delta: the δ at which a curve is asked; None for several points.
+    target: the mechanism: an object of a library, a method of such an object, or a callable with
+        the attribute `claim_source`.
+    pairs: the pairs of inputs; if empty, `adjacency` gives the distance of the pairs that a search
+        will find.
+    adjacency: the neighbouring relation; None if not stated.
+    delta: the δ at which the library is asked for ε, if its claim is a curve; None: several points.
 
     Raises ClaimError if there is no such claim, or if the claims for two pairs differ; TargetError
     if the mechanism cannot be made.
@@ -76,7 +77,8 @@ def _answer(target: AnyTarget, both: Any, relation: Any, delta: float | None) ->
         why = f"{what} has no object of a library to ask; give the claim itself"
         raise NoClaim(why, code="claim-source-unknown")
     if isinstance(target, IsolatedTarget):
-        # The time limit is for draws. To import a library may take longer.
+        # The time limit is meant for draws, and importing a library may take longer, so there is no
+        # limit here.
         unlimited = replace(target, limits=replace(target.limits, timeout=None))
         worker = Worker(unlimited, Watch.of_process(None))
         try:

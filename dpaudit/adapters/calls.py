@@ -30,16 +30,16 @@ from dpaudit.torch_use import is_tensor, readable
 from dpaudit.watching import Watch
 from dpaudit.wording import counted
 
-# The option, for messages, with which dpaudit makes one call per draw.
+# The option that makes dpaudit call the mechanism once for each draw, as messages show it.
 ONE_BY_ONE = Given(f"batch_arg={NONE!r}", f"--batch-arg {NONE} (YAML: batch_arg: {NONE})")
 
 Function = Callable[..., Any]
 
-# Numbers of draws of the calls of a mechanism that is compiled again for each number: nine powers
-# of 4, from 1 to 65,536.
+# Allowed numbers of draws per call for a mechanism that is compiled separately for each number:
+# nine powers of 4, from 1 to 65,536.
 BATCH_SIZES = tuple(4**power for power in range(9))
-# A number of draws is rounded up to a size if that drops at most an eighth of the outputs, or at
-# most 4 outputs.
+# A number of draws is rounded up to an allowed number (`BATCH_SIZES`) if at most an eighth of the
+# outputs, or at most 4 outputs, are then dropped.
 _MOST_DROPPED, _FEW_DROPPED = 1 / 8, 4
 
 
@@ -94,7 +94,9 @@ class SingleDraws(_Calls):
         return collect_outputs(draws, len(inputs), partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
-        """Return the callable as a function of the dataset alone, which draws with `rng`."""
+        """Return the user's callable as a function of the dataset alone. Its other arguments are
+        filled in; it draws with `rng`.
+        """
         return bind(self._each(), self._arguments(rng), self.how.data)
 
     def _each(self) -> Function:
@@ -123,10 +125,9 @@ class Batches(_Calls):
 
     @property
     def doubt(self) -> str | None:
-        """A warning if the parameter taken for the number of outputs may be something else.
-
-        This is likely if the user did not name the parameter, and its default is an integer other
-        than 1. Else None.
+        """A warning if the parameter that dpaudit takes for the number of outputs may mean
+        something else; None without doubt. There is doubt if the user did not name the parameter,
+        and its default is an integer other than 1.
         """
         if self.how.usual in (None, 1):
             return None
@@ -181,12 +182,13 @@ def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments:
 def calls(
     function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any], data: str | None
 ) -> Iterator[Any]:
-    """Yield the output of a call of `function` for each dataset of `inputs`.
+    """Yield the output of a call of `function` for each dataset of `inputs`. If all arguments come
+    right after the dataset in the signature, they are given by position, which saves about 40 ns
+    per draw compared with `bind`.
 
-    If all arguments come right after the dataset in the signature, the arguments are given by
-    position, which saves about 40 ns per draw compared with `bind`.
-
+    function: the user's callable.
     arguments: keyword arguments of every call.
+    inputs: the datasets.
     data: name of the parameter for the dataset; None for the first parameter.
     """
     names = names_after_dataset(function)[: len(arguments)] if arguments else []
@@ -196,10 +198,8 @@ def calls(
 
 
 def names_after_dataset(function: Function) -> list[str]:
-    """Return the names of the parameters after the dataset that can be given by position.
-
-    The names are in order, and the dataset is the first parameter. Return [] if the signature is
-    unknown.
+    """Return the names of the parameters after the first one (the dataset) that can be given by
+    position, in order. Return [] if the signature is unknown.
     """
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
@@ -225,7 +225,7 @@ def bind(function: Function, arguments: Mapping[str, Any], data: str | None = No
     scope = {f"_{place}": value for place, value in enumerate(arguments.values())}
     given = ["dataset" if data is None else f"{data}=dataset"]
     given += [f"{name}=_{place}" for place, name in enumerate(arguments)]
-    # `eval` is safe here, since all names are identifiers: no expression of the user is evaluated.
+    # `eval` evaluates no expression of the user: all names are identifiers.
     words = f"lambda dataset: _function({', '.join(given)})"
     return eval(words, {"_function": function, **scope})  # type: ignore[no-any-return]  # noqa: S307
 
@@ -237,9 +237,10 @@ def _is_name(text: str) -> bool:
 def apply_post_process(
     function: Function | None, outputs: list[Any], watch: Watch | None = None
 ) -> list[Any]:
-    """Return the outputs after post-processing by `function`, if given.
+    """Return the outputs after `function` was applied to each of them; unchanged if `function` is
+    None. Exceptions of the mechanism (`Raised`) stay as they are.
 
-    An exception (`Raised`) is not post-processed. watch: logs a warning if a call takes long.
+    watch: logs a warning if a call takes long; None: no warning.
     """
     if function is None:
         return outputs
@@ -296,7 +297,9 @@ def draw_in_few_sizes(draw: Callable[[int], Outputs], size: int) -> Outputs:
 
 
 def batch_sizes(size: int) -> list[int]:
-    """Return the sizes of the calls that make `size` draws or a few more, the largest first."""
+    """Return sizes of calls that together make `size` draws or slightly more, the largest first.
+    All sizes are in `BATCH_SIZES`.
+    """
     sizes, left = list[int](), size
     while left > 0:
         above = min((each for each in BATCH_SIZES if each >= left), default=None)
@@ -308,8 +311,10 @@ def batch_sizes(size: int) -> list[int]:
 
 
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
-    """Return the error for a call for many draws that failed as a whole.
+    """Return the error for a call that failed and should have made many draws.
 
+    name: name of the mechanism in messages.
+    batch, size: name and value of the parameter for the number of outputs.
     what: description of the failure, such as "raised ValueError: …".
     """
     return MechanismError(
@@ -322,7 +327,9 @@ def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
 def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     """Return the error for a call that returned another number of outputs than requested.
 
-    size: number requested. got: number returned, such as "2 outputs", or the type of the result.
+    name: name of the mechanism in messages.
+    batch, size: name and value of the parameter for the number of outputs.
+    got: the number returned, such as "2 outputs", or the type of the result.
     """
     wanted = counted(size, "output")
     if got == type(None).__name__:
@@ -344,7 +351,7 @@ def as_python(outputs: Outputs) -> Iterable[Any]:
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
 
 
-# Outputs of consecutive draws: a list, or an array with a row for each draw.
+# Outputs of consecutive draws: a list, or an array in which each row is the output of a draw.
 Outputs = list[Any] | NDArray[Any]
 
 
@@ -354,11 +361,11 @@ class Mechanism(Protocol):
     name: name of the mechanism in messages.
     interleaved: whether each draw is a call of its own, so that draws of both inputs can alternate
         (`sample_each`).
-    types_by_draw: whether the type of an output depends on its own draw alone. The entries of an
-        array are a counterexample: one float turns all integers of the array into floats.
-    text_orders: whether the order of text keys in an output can be compared with the order of a
-        set of these texts. Either the hash seed of the process that draws must be known, or that
-        process must make the comparison.
+    types_by_draw: whether the type of an output depends on its own draw alone. It does not in an
+        array: one float turns all integers of the array into floats.
+    text_orders: whether the order of text keys in an output can be compared with the order of a set
+        of these texts. This needs the hash seed of the process that draws, or a comparison in that
+        process.
     parts: objects of the user. dpaudit searches them for random generators, and seeds these
         generators.
     """
@@ -375,11 +382,11 @@ class Mechanism(Protocol):
     def parts(self) -> tuple[Any, ...]: ...
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        """Return `size` outputs for `dataset`; an exception counts as an output (`Raised`)."""
+        """Return `size` outputs for `dataset`. An exception counts as an output (`Raised`)."""
         ...
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
-        """Return one output for each dataset, in order."""
+        """Return one output for each of `datasets`, in their order."""
         ...
 
     def close(self) -> None:
@@ -417,7 +424,7 @@ class Wrapping:
         self.mechanism.close()
 
 
-# Source lines are looked up for at most this many distinct exceptions per block of draws, since a
+# Largest number of distinct exceptions per block of draws whose source lines are looked up: a
 # look-up takes a microsecond.
 _MOST_PLACES = 64
 
@@ -427,9 +434,10 @@ def collect_outputs(
     size: int,
     watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
 ) -> list[Any]:
-    """Return the next `size` outputs of an iterator; an exception counts as an output (`Raised`).
+    """Return `size` outputs that an iterator makes. An exception counts as an output (`Raised`).
 
     draws: iterator that makes a draw for each output, and can continue after an exception.
+    size: number of outputs.
     watched: called with the list of outputs, which grows with each draw; returns the context in
         which the draws are made, such as a watch that warns of slow draws.
     """
@@ -439,9 +447,11 @@ def collect_outputs(
     with watched(outputs), user_errstate():
         while len(outputs) < size:
             try:
-                # `extend` keeps all outputs that the iterator gave before an exception.
+                # If the iterator raises an exception, `extend` has already stored all outputs
+                # before it.
                 outputs.extend(draws)
-                # StopIteration, raised by the mechanism, looks like the end of the iterator.
+                # A StopIteration that the mechanism raises looks like the end of the iterator. It
+                # counts as an outcome, too.
                 if len(outputs) < size:
                     outputs.append(as_outcome(StopIteration()))
             except TrainingError:
@@ -459,9 +469,10 @@ def as_outcome(error: BaseException) -> Raised:
 
 
 def _located(error: BaseException, known: dict[tuple[str, str], Raised]) -> Raised:
-    """Return `as_outcome(error)`, without a source line after `_MOST_PLACES` distinct exceptions.
+    """Return an exception as an outcome, like `as_outcome`. After `_MOST_PLACES` distinct
+    exceptions, the source line is left out, to save time.
 
-    known: outcomes of earlier exceptions by (type, message), to which new exceptions are added.
+    known: outcomes of earlier exceptions by (type, message); a new exception is added to it.
     """
     named = type(error).__name__, message_of(error)
     if named not in known:

@@ -29,31 +29,31 @@ from dpaudit.watching import PATIENCE, Step, Watch
 
 _log = logging.getLogger(__name__)
 
-# Version of the protocol, which the first line of a program must name.
+# Version of the protocol. The first line that a program writes must name it.
 VERSION = 1
-# Longest line that a program may write, in bytes.
+# Length of the longest line that a program may write, in bytes.
 LONGEST = 1 << 24
-# A program must write its first line within this many seconds.
+# Seconds within which a program must write its first line.
 _GREETING = 10.0
 _BUFFERED = (
     "its output may be buffered: flush every line (awk: fflush(); Python: python -u, or flush=True "
     "in print; C: fflush(stdout))"
 )
-# Requests are sent before earlier answers arrive, so that a program need not wait for input: at
-# most this many requests, and at most this many bytes.
+# _AHEAD, _AHEAD_BYTES: largest number, and largest total size in bytes, of requests that are sent
+#     before their answers have arrived. Sending ahead saves the program from waiting.
 _AHEAD, _AHEAD_BYTES = 64, 1 << 15
 _RAISED = "$raised"
 _GREETS = f'{{"dpaudit": {VERSION}}}'
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line that a program writes: version of the protocol, and form of its answers.
+    """The first line that a program writes.
 
     dpaudit: version of the protocol.
     batch: whether the program prefers requests for many outcomes.
-    frames: if the program writes binary numbers, the type of these numbers; None if the program
-    writes lines of JSON.
-    columns: with frames, the length of an outcome; None if an outcome is a plain number.
+    frames: type of the binary numbers that the program writes; None if it writes lines of JSON.
+    columns: for binary numbers, the number of values in an outcome; None if an outcome is a plain
+        number.
     """
 
     dpaudit: Literal[1]
@@ -67,9 +67,9 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _start_of(dataset: Any) -> bytes:
-    """Return the first part of a request for outcomes of a dataset, up to the size and the seed.
-
-    Raises DatasetError for a dataset that JSON cannot represent.
+    """Return the beginning of a request for outcomes of a dataset, such as `{"dataset": [1, 2],
+    "size": `. The size and the seed follow later. Raises DatasetError for a dataset that JSON
+    cannot represent.
     """
     try:
         text = json.dumps(dataset, default=_plain)
@@ -84,7 +84,9 @@ def _request(start: bytes, size: int, seed: int) -> bytes:
 
 
 def _hello(line: bytes) -> Hello:
-    """Return the parsed first line of a program. Raises ValueError, with the reason, if invalid."""
+    """Parse the first line that a program writes. Raise ValueError, with the reason, if it is
+    invalid.
+    """
     try:
         json.loads(line)
     except (ValueError, RecursionError):
@@ -140,20 +142,20 @@ class Program:
         raise TargetError(why, code="program-not-started")
 
     def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
-        """Send requests for single outcomes, and append each outcome to `outcomes`.
+        """Send requests for single outcomes to the program, and append each outcome to `outcomes`.
 
-        requests: for each request its first part, which names the dataset, and its seed.
+        requests: for each request its beginning, which names the dataset, and its seed.
         outcomes: answers to the first requests, in order; may be empty. On return, it has an answer
-        to every request.
+            to every request.
 
-        Raises Ended or TimedOut if the program ends or a draw takes too long; `outcomes` then lacks
-        the answer to the draw under way, and to all later requests.
+        Raises Ended or TimedOut if the program ends or a draw takes too long. In that case,
+        `outcomes` lacks the answers to the present request and to all later ones.
         """
         self._check_quiet()
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
-            # Only one request until the first answer, which never arrives from a program that does
-            # not flush its output.
+            # Until the first answer, only one request is sent: from a program that does not flush
+            # its output, no answer arrives.
             length = len(requests[len(outcomes)][0])
             ahead = max(1, min(_AHEAD, _AHEAD_BYTES // length)) if self._has_answered else 1
             until = min(size, len(outcomes) + ahead)
@@ -168,9 +170,10 @@ class Program:
         self._check_done()
 
     def batch(self, start: bytes, size: int, seed: int) -> Outputs:
-        """Return the outcomes of one request for `size` outcomes. Raises Ended or TimedOut.
+        """Send one request for `size` outcomes, and return them. Raises Ended or TimedOut.
 
-        start: first part of the request, which names the dataset. size, seed: its other parts.
+        start: beginning of the request, which names the dataset.
+        size, seed: the number of outcomes and the seed of the request.
         """
         self._check_quiet()
         self.child.send(_request(start, size, seed))
@@ -193,7 +196,8 @@ class Program:
         if self._timeout is None:
             return self.child.wait(ready, left)
         clocks = [countdown(self._timeout * size)]
-        # A request for many draws gets no warning: if it takes too long, the time-out is an error.
+        # There is no warning during a request for many draws: if it takes too long, that is an
+        # error.
         if size == 1 and self._timeout > PATIENCE:
             clocks.append(left)
         return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))
@@ -226,7 +230,7 @@ class Program:
 
     @property
     def _width(self) -> int:
-        """Number of bytes per outcome if the program writes frames (binary numbers)."""
+        """Number of bytes of an outcome, if the program writes binary numbers."""
         return 8 * (self.known.columns or 1)
 
     def _numbers(self, data: bytes) -> NDArray[Any]:
@@ -238,8 +242,8 @@ class Program:
             raise self._too_much()
 
     def _check_done(self) -> None:
-        # An outcome that was written before its request was read is no answer to the request. It
-        # may be the only sign of a program that ignores requests and writes on its own.
+        # An outcome that was written before its request was read does not answer the request. It
+        # may be the only sign of a program that ignores requests.
         if not self.child.has_read_all():
             raise self._too_much()
         self._check_quiet()
@@ -303,10 +307,9 @@ class Command(ByProcess[Program]):
         return self._processed(outcomes)
 
     def _start(self, dataset: Any) -> bytes:
-        """Return the first part of a request for outcomes of a dataset, from a cache if possible.
-
-        The cache is keyed by the identity of the dataset. It keeps the dataset alive, so that no
-        other object gets this identity.
+        """Return the beginning of a request for outcomes of a dataset, from a cache if possible.
+        The cache finds a dataset by its id, and keeps it alive, so that no other object gets this
+        id.
         """
         if id(dataset) not in self._starts:
             if len(self._starts) >= _AHEAD:

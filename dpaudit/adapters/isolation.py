@@ -62,27 +62,28 @@ from dpaudit.targets.target import (
 )
 from dpaudit.watching import PATIENCE, Step, Watch
 
-# A process keeps at most this many datasets, since the number of a dataset must fit in a byte.
+# Largest number of datasets that a process keeps. The index of a dataset must fit in a byte.
 _KEPT_DATASETS = 200
 # Longest line of a reply, in bytes.
 _LONGEST_REPLY = 1 << 16
-# To check that a program is a Python interpreter, dpaudit asks the program to print this text. The
-# limit of 60 s is long, since an interpreter on a slow disk takes long to start.
+# _WORD: text that a program must print to show that it is a Python interpreter.
+# _SECONDS_TO_START: time limit for it; an interpreter on a slow disk takes long to start.
 _WORD, _SECONDS_TO_START = "dpaudit asks", 60.0
-# Seconds added to the time-out of a batch, since the process may have to import NumPy first.
+# Seconds added to the time limit of a call for many draws, since the process may have to import
+# NumPy first.
 _SECONDS_TO_IMPORT = 5.0
-# Kinds of exceptions that a process may raise during set-up because its memory limit is too small.
+# Matches messages of exceptions that a process may raise while it is set up because its memory
+# limit is too small.
 _MEMORY_ERRORS = re.compile(r": (ImportError|MemoryError|OSError|RuntimeError|SystemError)\b")
-# Environment variable that is set in workers. `Isolated` refuses to start there: a script that
-# audits at its top level would otherwise start workers in its own workers.
+# Environment variable that marks worker processes. `Isolated` refuses to start in them: otherwise a
+# script that audits at its top level would start workers in its own workers.
 _INSIDE = "DPAUDIT_WORKER"
 
 
 class Worker:
-    """A process that has loaded the mechanism and answers requests.
-
-    The constructor raises TargetError if the mechanism cannot be loaded, or if it cannot be called
-    with the parameters of the target.
+    """A process that has loaded the mechanism and answers requests. The constructor raises
+    TargetError if the mechanism cannot be loaded, or cannot be called with the parameters of the
+    target.
     """
 
     # The script that the process runs.
@@ -91,8 +92,10 @@ class Worker:
     def __init__(self, target: IsolatedTarget, watch: Watch, known: Calling | None = None) -> None:
         """Start the process.
 
+        target: the mechanism, and how to call it.
         watch: logs a warning if the process does not answer for long.
-        known: how to call the mechanism, if an earlier process of the target has reported it.
+        known: how to call the mechanism, as an earlier process of the target has reported; None for
+            the first process.
         """
         named = target.target
         if isinstance(named, ImportedTarget) and ":" not in named.path:
@@ -128,7 +131,7 @@ class Worker:
     def _set_up(self, target: IsolatedTarget, memory: int, *, is_first: bool) -> Any:
         asked = pickled(_asked(target.target), target.name)
         path = sys.path if target.python is None else []
-        # The running script, if the mechanism is defined in it.
+        # The path of the running script, if the mechanism is defined in it; else None.
         main = getattr(sys.modules["__main__"], "__file__", None) if b"__main__" in asked else None
         step = Step(f"setting up {self._name} in a separate process", self._watch)
         ask = partial(self._ask, "set_up", step.left, target=asked, memory=memory)
@@ -150,10 +153,12 @@ class Worker:
         return reply
 
     def _check_found(self, words: str, target: IsolatedTarget) -> None:
-        """Raise TargetError if the mechanism imports a package that is not installed.
+        """Raise TargetError if an error message says that a package is not installed. A missing
+        module of the mechanism itself is ignored here, unless it belongs to a known library; the
+        caller reports it.
 
-        words: text of the error. A missing module of the mechanism itself is left to the caller,
-        unless it is that of a known library.
+        words: text of the error.
+        target: the mechanism.
         """
         package, path = lacks(words), getattr(target.target, "path", "")
         if package is None:
@@ -171,9 +176,12 @@ class Worker:
             self._taken.add(number)
 
     def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
-        """Make a draw for each entry of `arms`; call `outcomes` for the outputs.
+        """Make a draw for each entry of `arms` in the process. Afterwards, `outcomes` returns the
+        outputs.
 
-        arms: numbers of datasets, as indices of `datasets`; at most `worker.SLOTS`.
+        arms: index in `datasets` of the dataset for each draw; at most `worker.SLOTS` entries.
+        datasets: the datasets.
+        seed: seed of the draws.
 
         Raises Ended if the process ends, and TimedOut if a draw takes too long.
         """
@@ -195,9 +203,10 @@ class Worker:
         return bool(self._layout.counters[0] != worker.NOT_BEGUN)
 
     def outcomes(self, most: int) -> Outputs:
-        """Return the outputs of all finished draws of the last request, in order.
+        """Return the outputs of all finished draws of the last request, in order. Raise
+        MechanismError if the shared memory is corrupt.
 
-        most: number of draws requested. Raises MechanismError if the shared memory is corrupt.
+        most: number of draws requested.
         """
         done, used = self._layout.counters
         done = 0 if done == worker.NOT_BEGUN else done
@@ -210,7 +219,8 @@ class Worker:
             return floats.copy()
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
         if (kinds == worker.INTEGER).all():
-            # A list, since entries of an array do not count as values with types of their own.
+            # Integers are returned as a list: the entries of an array would not count as values
+            # with types of their own.
             whole: list[int] = integers.tolist()
             return whole
         is_text = kinds == worker.TEXT
@@ -227,9 +237,11 @@ class Worker:
         return outcomes.tolist()
 
     def answer(self, dataset: Any, seed: int) -> Any:
-        """Return the output of one call for a dataset that later calls will not use again.
+        """Return the output of one call. The dataset is sent for this call only. Raises Ended or
+        TimedOut.
 
-        Raises Ended or TimedOut.
+        dataset: the dataset.
+        seed: seed of the call.
         """
         self._taken.discard(0)
         self.draw(bytes(1), [dataset], seed)
@@ -237,10 +249,12 @@ class Worker:
         return outcome
 
     def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
-        """Return the outputs of a single call that makes `size` draws.
-
-        number: number of the dataset, which the process has taken. Raises Ended, TimedOut, or
+        """Return the outputs of a single call that makes `size` draws. Raises Ended, TimedOut, or
         MechanismError if the call fails or returns another number of outputs.
+
+        number: index of the dataset, which must have been sent by `take`.
+        size: number of draws.
+        seed: seed of the call.
         """
         batch = str(self.calling.batch)
         left = self._watch.waiting(self._name, size=size).left
@@ -261,9 +275,11 @@ class Worker:
         return array(dtype, shape, data)
 
     def claim(self, both: Any, relation: Any, delta: float | None) -> dict[str, Any]:
-        """Return the claim that the library of the mechanism makes (`library_claims.ask`).
+        """Ask the process for the claim that the library of the mechanism makes
+        (`library_claims.ask`). Raises NoClaim if it makes none.
 
-        both: d1 and d2, or None. relation, delta: as in `library_claims.Question`. Raises NoClaim.
+        both: (d1, d2); None without a pair.
+        relation, delta: as in `library_claims.Question`.
         """
         for number, dataset in enumerate(both or ()):
             self.take(number, dataset)
@@ -288,11 +304,13 @@ class Worker:
     def _ask(
         self, name: str, *left: Clock, glance: float = GLANCE, **arguments: Any
     ) -> tuple[Any, bytes]:
-        """Send a request; return the reply, a dict, and the bytes that follow the reply.
+        """Send a request to the process. Return the reply, a dict, and the bytes that follow the
+        reply.
 
         name, arguments: method of the worker to call, and its arguments.
-        left: clocks; when one of them returns 0 or less, the process is killed (TimedOut).
-        glance: seconds between two looks at the clocks, at most.
+        left: clocks, which return the seconds left; when one of them returns 0 or less, the process
+            is killed (TimedOut).
+        glance: longest time between two looks at the clocks, in seconds.
         """
         self.child.send(request(name, arguments))
         try:
@@ -310,17 +328,17 @@ class Worker:
 
 
 class ByProcess(Succession[Process]):
-    """Base of mechanisms (see `Mechanism`) that draw in another process, replaced when it ends.
+    """Base of mechanisms that draw in another process, which is replaced when it ends.
 
-    The draw under way when a process ends, or is killed at a time-out, has the outcome `crash` or
-    `timeout`; repeating the draw would condition on survival. The new process makes the next draw.
-    If a process ends in a call for many draws, a MechanismError is raised, since it is unknown
-    which draw ended the process.
+    If a process ends, or is killed at a time-out, the draw that it was making has the outcome
+    `crash` or `timeout`; to repeat this draw would condition on survival. The new process makes the
+    next draw. If a process ends in a call for many draws, a MechanismError is raised, since it is
+    unknown which draw ended the process.
 
     interleaved: whether each draw is a call of its own.
     label: name of the mechanism in messages about calls for many draws.
     batch: name of the parameter for the number of draws of a call.
-    has_few_sizes: whether calls for many draws ask only for a few different numbers of draws.
+    has_few_sizes: whether calls for many draws use only a few different numbers of draws.
     """
 
     parts = ()  # a process re-seeds the generators in its objects itself
@@ -365,9 +383,8 @@ class ByProcess(Succession[Process]):
 
 
 class Isolated(ByProcess[Worker]):
-    """A mechanism that draws in a separate process, under this Python interpreter or another.
-
-    Draws that have not begun when a process ends are made by the new process, with a new seed.
+    """A mechanism that draws in a separate process, under this Python interpreter or another. If
+    the process ends, a new process makes the draws that had not begun, with a new seed.
     """
 
     text_orders = True  # the process itself compares orders of texts with orders of sets
@@ -406,10 +423,12 @@ class Isolated(ByProcess[Worker]):
         return [outcome for piece in pieces for outcome in as_python(piece)]
 
     def _drawn(self, arms: bytes, seed: int) -> Outputs:
-        """Draw for the dataset numbers in `arms`; return the outcomes of the first k ≥ 1 draws.
+        """Make draws in the process. Return the outcomes of the first k ≥ 1 draws. Usually these
+        are all draws; k is smaller if the process ends early, and the last outcome is then `crash`
+        or `timeout`.
 
-        k is less than the length of `arms` if the process ends early; the last of the k outcomes is
-        then `crash` or `timeout`.
+        arms: index of the dataset of each draw.
+        seed: seed of the draws.
         """
         process = self.running()
         end: Ended | TimedOut | None = None
@@ -420,17 +439,16 @@ class Isolated(ByProcess[Worker]):
         outcomes = process.outcomes(len(arms))
         if len(outcomes):
             self.draw_ended()
-        # A process that ended after its last draw lost no outcome.
+        # If the process ended after its last draw, no outcome is missing.
         if end is None or len(outcomes) == len(arms):
             return outcomes
         died = self.died(end, arms[len(outcomes)], has_begun=process.has_begun)
         return [*as_python(outcomes), died]
 
     def _numbered(self, inputs: list[Any]) -> bytes:
-        """Return a number for each dataset, as bytes; an object keeps its number in later calls.
-
-        If more than `_KEPT_DATASETS` numbers were needed, the process is ended, and numbering
-        begins again.
+        """Return the index of each dataset, as bytes. An object keeps its index in later calls. If
+        more than `_KEPT_DATASETS` indices would be needed, the process is ended, and counting
+        begins again at 0.
         """
         new = {id(dataset): dataset for dataset in inputs if id(dataset) not in self._numbers}
         if len(self._datasets) + len(new) > _KEPT_DATASETS:
@@ -472,10 +490,11 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 class Patience:
-    """The time left for the draw under way in a worker.
+    """Measures the time left for the present draw of a worker process.
 
-    seconds: time-out of a draw. counters: shared memory whose first entry is the number of finished
-    draws. count: number of draws requested.
+    seconds: time limit of a draw.
+    counters: shared memory whose first entry is the number of finished draws.
+    count: number of draws requested.
     """
 
     def __init__(self, seconds: float, counters: memoryview, count: int) -> None:
@@ -483,7 +502,9 @@ class Patience:
         self._seen, self._since = worker.NOT_BEGUN, time.monotonic()
 
     def left(self) -> float:
-        """Return the seconds left. Time before the first and after the last draw does not count."""
+        """Return the seconds left for the present draw. The clock stands still before the first
+        draw and after the last draw.
+        """
         now, done = time.monotonic(), self._counters[0]
         if done != self._seen or done in (worker.NOT_BEGUN, self._count):
             self._seen, self._since = done, now
@@ -520,7 +541,7 @@ def _check_python(python: str) -> None:
 
 
 def _asked(target: PythonTarget) -> dict[str, Any]:
-    """Return the fields of a target from which a worker makes the mechanism, as name -> value."""
+    """Return the fields of a target that a worker needs to make the mechanism, as {name: value}."""
     asked = {"params": dict(target.params), "post_process": target.post_process}
     if isinstance(target, CallableTarget):
         return {**asked, "function": target.function}
@@ -529,12 +550,13 @@ def _asked(target: PythonTarget) -> dict[str, Any]:
 
 
 def _calling(reply: Any, target: PythonTarget) -> Calling:
-    """Return how to call the mechanism of a target.
+    """Return how to call the mechanism of a target: the names of its parameters for the dataset,
+    the generator and the number of outputs. Raise TargetError if the signatures do not fit the
+    options of the target.
 
     reply: reply of the worker, with the signature of the mechanism ("parameters") and of the
         function for post-processing ("process"), and the imported packages ("modules").
-
-    Raises TargetError if the signatures do not fit the options of the target.
+    target: the mechanism, with its options.
     """
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")

@@ -50,7 +50,7 @@ from dpaudit.wording import shortened
 
 
 def load_mechanism(target: AnyTarget) -> Mechanism:
-    """Return the mechanism of a target, ready to draw.
+    """Return the mechanism of a target (the user's description of a mechanism), ready to draw.
 
     Raises TargetError if the mechanism cannot be imported or made, or if it cannot be called with
     the parameters of the target.
@@ -64,7 +64,7 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
         if not hasattr(os, "fork"):
             why = f"{target.name}: a separate process (isolate) needs Linux or macOS"
             raise TargetError(why, code="isolation-impossible")
-        # Imported here, since most audits draw in this process.
+        # Imported only where needed, since most audits draw in this process.
         from dpaudit.adapters.command import Command
         from dpaudit.adapters.isolation import Isolated
 
@@ -76,7 +76,7 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     return kind(target.name, function, how, resolved(target.params), post_process)
 
 
-# Integers of at most this absolute value are exact as floats.
+# Largest absolute value up to which all integers are exact as floats.
 _LARGEST_EXACT = 2**53
 
 
@@ -127,7 +127,8 @@ class Composition:
             component.close()
 
     def released(self, drawn: Sequence[Outputs]) -> list[Any]:
-        """Return the joint outputs: for each draw, a tuple with the output of each component.
+        """Return the outputs of a composition: for each draw, a tuple with the output of each
+        component, after post-processing.
 
         drawn: outputs of each component, one per draw.
         """
@@ -136,11 +137,11 @@ class Composition:
 
 @dataclass(frozen=True, slots=True)
 class Repetition(Wrapping):
-    """Several runs of a mechanism on the same input; an output is a tuple with an entry per run.
+    """Several runs of a mechanism on the same input. An output is a tuple with one entry per run.
+    If the mechanism makes many draws per call, one call makes the runs of all outputs.
 
-    A mechanism that makes many draws per call makes the runs of all outputs in one call.
-
-    times: number of runs per output. watch: logs a warning if an output takes long.
+    times: number of runs per output.
+    watch: logs a warning if an output takes long.
     """
 
     times: int
@@ -151,7 +152,8 @@ class Repetition(Wrapping):
         return self.interleaved
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        # With `size`, the watch allows one more second for each output before it warns.
+        # The watch is told the number of outputs: it allows one more second for each before it
+        # warns.
         with self.watch.runs(self.name, self.times, size):
             return self.released(self.mechanism.sample(dataset, size * self.times, rng))
 
@@ -165,20 +167,23 @@ class Repetition(Wrapping):
         return [dataset for dataset in datasets for _ in range(self.times)]
 
     def released(self, outputs: Outputs) -> Outputs:
-        """Return the joint outputs: for each draw, a tuple (or array) with the output of each run.
+        """Combine the outputs of single runs. Return for each draw a tuple (or a row of an array)
+        with the output of each run.
 
         outputs: output of each run, in the order of `inputs`.
         """
         if isinstance(outputs, np.ndarray):
             if outputs.dtype.names is None and not outputs.dtype.hasobject:
                 return outputs.reshape(-1, self.times, *outputs.shape[1:])
-            # `list` keeps records; `tolist` would make tuples, without the names of fields.
+            # `list` keeps records of an array; `tolist` would turn them into tuples without field
+            # names.
             outputs = list(outputs)
         return _rows([outputs[run :: self.times] for run in range(self.times)])
 
 
 def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
-    """Return the joint outcome of each draw: a tuple, or an exception if a part raised one.
+    """Combine outcomes of components or runs. Return for each draw a tuple of its outcomes; if one
+    of them is an exception, the first exception.
 
     columns: for each component or run, its outcomes, one per draw.
     """
@@ -188,15 +193,15 @@ def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
 
 
 def together(entries: tuple[Any, ...]) -> Any:
-    """Return the joint outcome of several runs: all outputs, or the first exception if any."""
+    """Return the joint outcome of several runs: the tuple of all outputs or, if a run raised an
+    exception, the first exception.
+    """
     return next((entry for entry in entries if isinstance(entry, Raised)), entries)
 
 
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
-    """Return arrays of numbers or texts as the columns of one array; None if that is impossible.
-
-    It is impossible if a component returns no such array, or if the common type of the arrays would
-    change a value.
+    """Return an array whose columns are the outputs of each component. Return None if a component
+    does not return an array of numbers or texts, or if a common type would change a value.
 
     drawn: outputs of each component.
     """
@@ -278,9 +283,10 @@ def add_adversary(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | 
     return WithAdversary(mechanism, applied(adversary, "adversary"), name_of(adversary))
 
 
-# Outputs of draws, and the duration of each draw in nanoseconds.
+# A pair: the outputs of some draws, and the duration of each draw in nanoseconds.
 TimedOutputs = tuple[Any, NDArray[np.int64]]
-# A function from datasets and a generator to an output and a duration for each dataset, in order.
+# A function from a list of datasets and a generator to `TimedOutputs`: an output and a duration for
+# each dataset, in order.
 Timed = Callable[[list[Any], np.random.Generator], TimedOutputs]
 
 

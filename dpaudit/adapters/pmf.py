@@ -29,26 +29,29 @@ from dpaudit.targets.target import (
 )
 from dpaudit.wording import shortened
 
-# A law: pairs of an outcome and its probability. An outcome may be an exception (`Raised`).
+# A law (probability distribution): a list of pairs (outcome, probability). An outcome may be an
+# exception (`Raised`).
 Weighted = list[tuple[Any, float]]
 
-# An outcome in words, its probability for d1 and its probability for d2.
+# A row of a table of two laws: an outcome in words, its probability under d1, and its probability
+# under d2.
 LawRow = tuple[str, float, float]
 
-# A law may have at most this many outcomes, since all are kept in memory.
+# Largest number of outcomes of a law (probability distribution), since all are kept in memory.
 MOST_OUTCOMES = 1_000_000
-# The probabilities of a law may differ from a sum of 1 by at most this rounding error.
+# The sum of the probabilities of a law may differ from 1 by at most this number, as by rounding.
 _SUM_TOLERANCE = 1e-9
 
 
 def law_table(
     target: AnyTarget, d1: Any, d2: Any, then: Callable[[list[Any]], list[Any]] | None = None
 ) -> tuple[LawRow, ...]:
-    """Return each possible output of a target with its probabilities for d1 and for d2.
+    """Return a row for each possible output of a target: (output in words, probability under d1,
+    probability under d2). Post-processing is applied to the outputs of the pmf. The law of a
+    composition is the product of the laws of its parts.
 
-    Post-processing is applied to the outputs of the pmf. The law of a composition is the product
-    of the laws of its parts.
-
+    target: the mechanism, which must state its probabilities (`pmf`).
+    d1, d2: the inputs.
     then: called with the list of all outputs of a law; returns the list of outcomes to compare,
         such as the guesses of an adversary. None: the outputs are compared.
 
@@ -57,13 +60,13 @@ def law_table(
     law_of = stated_law(target)
     laws = [law_of(d1, "d1"), law_of(d2, "d2")]
     raw = [[outcome for outcome, _ in law] for law in laws]
-    # `plain`: outputs that are equal in Python, such as 1 and 1.0, are the same key of a pmf and so
-    # the same outcome.
+    # `plain` treats outputs that are equal in Python, such as 1 and 1.0, as one outcome, since they
+    # are the same key of a pmf.
     every = [outcome for law in raw for outcome in (law if then is None else then(law))]
     outcomes = from_raw(every).plain()
     weights = [(arm, weight) for arm, law in enumerate(laws) for _, weight in law]
-    # Key of an outcome -> the position of its first occurrence, and two lists of probabilities,
-    # which add up to its probability for d1 and for d2.
+    # Maps the hash of an outcome to its first position and to two lists of probabilities, whose
+    # sums are its probabilities under d1 and under d2.
     parts: dict[int, tuple[int, tuple[list[float], list[float]]]] = {}
     for place, (key, (arm, weight)) in enumerate(
         zip(outcomes.keys().tolist(), weights, strict=True)
@@ -75,11 +78,9 @@ def law_table(
 
 
 def stated_law(target: AnyTarget) -> Callable[[Any, str], Weighted]:
-    """Return a function that computes the law of the output of a target.
-
-    The returned function is called with a dataset and its label in messages, "d1" or "d2", and
-    returns the law. `stated_law` itself calls no pmf, but raises TargetError if a part of the
-    target cannot be loaded or has no pmf.
+    """Return a function that computes the law (probability distribution) of the output of a target.
+    The function takes a dataset and its label in messages, "d1" or "d2". Raise TargetError if a
+    part of the target cannot be loaded or has no pmf; no pmf is called yet.
     """
     if isinstance(target, RepeatedTarget):
         single = stated_law(target.target)
@@ -133,9 +134,11 @@ def _called(pmf: Callable[[], Any], name: str) -> Weighted:
 
 
 def _pmf(function: Function, name: str) -> Function:
-    """Return the `pmf` of a callable or, for a bound method, the `pmf` of its object.
+    """Return the attribute `pmf` of a callable or, for a bound method, of its object. Raise
+    TargetError if there is no `pmf`.
 
-    name: name of the mechanism in messages. Raises TargetError if there is no `pmf`.
+    function: the callable.
+    name: name of the mechanism in messages.
     """
     for owner in (function, getattr(function, "__self__", None)):
         pmf = getattr(owner, "pmf", None)

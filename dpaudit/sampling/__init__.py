@@ -1,1 +1,3 @@
-"""Sampling: random streams, chunks of draws, pools that draw chunks, and tests of independence."""
+"""Sampling: random streams, chunks (requests for draws), pools of processes that draw chunks, and
+tests of the independence of draws.
+"""

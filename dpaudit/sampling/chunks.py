@@ -24,11 +24,11 @@ from dpaudit.outcomes import KeyArray, Outcomes, Raised
 
 Key = tuple[int, ...]
 
-# Number of draws at the start of a counted chunk whose keys are compared with other chunks: a chunk
-# that repeats another one repeats its start.
+# Number of draws at the start of a counted chunk whose hashes are compared with other chunks: a
+# chunk that repeats another chunk repeats its start.
 HEAD = 64
-# At most this many rare draws are kept of each group of outcomes that is counted together, so that
-# memory and pickles stay small.
+# Largest number of rare draws that are kept of a group of outcomes that is counted together; it
+# limits memory and the size of pickles.
 MOST_RARE = 8_192
 
 
@@ -38,8 +38,8 @@ class Probe:
 
     reproducible: whether equal seeds gave equal outcomes (True if that was not tested).
     columns: number of values (columns) in an outcome.
-    seconds: mean duration of a call, or of a draw where one call makes one draw; 0 if that was not
-        timed.
+    seconds: mean duration of a call, or of a draw if each call makes one draw; 0 if no time was
+        measured.
     """
 
     reproducible: bool
@@ -51,8 +51,8 @@ class Probe:
 class Failures:
     """Exceptions of the mechanism that were counted as outcomes.
 
-    counts: kind of exception -> (number of draws of d1, number of draws of d2).
-    first: kind of exception -> the first exception of that kind.
+    counts: maps a kind of exception, such as "ValueError", to (draws of d1, draws of d2).
+    first: maps a kind of exception to the first exception of this kind.
     """
 
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -89,11 +89,11 @@ class Head:
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return the keys of the first draws of d1 and of d2, put together in a random order.
+        """Return a `Head` with the first draws of d1 and of d2, mixed in a random order. It is for
+        a mechanism that makes many draws of one input per call. (If each draw is a call of its own,
+        the inputs alternate at random, and `of` keeps the order of the draws.)
 
-        For a mechanism that makes many draws of one input per call. With one call per draw, the
-        inputs alternate at random, and `of` returns the keys in the order of the draws.
-
+        d1, d2: the first outcomes of either input.
         coins: generator of the random order.
         """
         is_d1 = coins.permutation(np.repeat([True, False], [d1.size, d2.size]))
@@ -112,10 +112,9 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rare:
-    """Draws with rare outputs, kept from a chunk whose other draws are only counted.
-
-    An output is rare if learning saw one of its values rarely or never (`Measure.rare_filter`). The
-    audit learns from the draws that are kept.
+    """Draws with rare outputs, kept from a chunk (request for draws) whose other draws are only
+    counted. An output is rare if learning saw one of its values rarely or never
+    (`Measure.rare_filter`). The audit learns from the draws that are kept.
 
     kept: the rare draws.
     arms: number of draws of (d1, d2), rare or not, among which the rare draws were searched.
@@ -135,7 +134,8 @@ class Rare:
 class Counted:
     """Result of `ToCount`: counts of draws by level (bin of outcomes) and input.
 
-    Two results with one `Measure` are added by `+`.
+    Two results with equal `Measure` can be added by `+`. A field that its `Measure` did not ask for
+    is None.
 
     tally: counts by the levels of `Measure.portfolio`.
     atoms: counts of the single outputs in `Measure.atoms`.
@@ -177,15 +177,15 @@ Result = TypeVar("Result", Learning, Counted, Probe)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """Quantities to count in the draws of a `ToCount` chunk; None as an attribute: do not count it.
+    """What to count in the draws of a `ToCount` chunk. A field that is None is not counted.
 
     portfolio: frozen rules; draws are counted by the levels (bins of outcomes) of these rules.
     atoms: single outputs that are counted one by one.
-    declared: keys, in rising order, of all outputs that are possible according to the user.
+    declared: hashes, in rising order, of all outputs that are possible according to the user.
     others: further maps from outcomes to levels; learning uses their counts.
     rare_filter: filter of rare outputs; the draws with such outputs are kept whole.
-    seen: filter of outputs with a value that learning never saw; the number of such draws is
-        counted for each input.
+    seen: filter that finds outputs with a value that learning never saw; the number of such draws
+        is counted for each input.
     """
 
     portfolio: Portfolio
@@ -198,7 +198,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk(Generic[Result]):
-    """A request for draws; the type parameter is the type of its result.
+    """A request for a number of draws. The type parameter `Result` is the type of its result.
 
     key: numbers from which the random streams of the chunk are derived, together with the seed of
         the audit; key[0] is the index of the pair of inputs.
@@ -220,7 +220,7 @@ class ToLearn(Chunk[Learning]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToCount(Chunk[Counted]):
-    """A request for draws that are counted; only rare outcomes are kept, the others discarded.
+    """A request for draws that are counted. Rare outcomes are kept, all others are discarded.
 
     measure: quantities to count.
     in_memory: largest number of outcomes that are in memory at the same time.
@@ -244,9 +244,8 @@ class ToTime(ToCount):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToProbe(Chunk[Probe]):
-    """A request to make draws twice from one seed, to test whether the seed determines outcomes.
-
-    No bound or bet uses these draws.
+    """A request to make the same draws twice from one seed, to test whether the seed determines the
+    outcomes. No bound or bet uses these draws.
     """
 
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from dpaudit import torch_use
 
-# Generators of NumPy and of `random`. Generators of torch are accepted, too, but are not named in
-# the type, since torch must not be imported for this.
+# Random generators of NumPy and of `random`. Generators of torch are accepted, too, but torch must
+# not be imported to name them in the type.
 RandomSource = np.random.Generator | np.random.RandomState | random.Random
 
 
@@ -49,9 +49,9 @@ class ChunkStreams:
 
 
 def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
-    """Return the random streams of a chunk, and re-seed all other generators.
-
-    These are the global generators and the generators in `carried`; each gets a seed of its own.
+    """Return the random streams of a chunk (request for draws), and re-seed all other generators
+    that the mechanism may use: the global generators, and those in `carried`. Each gets a seed of
+    its own.
 
     seed: seed of the audit.
     key: numbers of the chunk, from which the streams are derived together with the seed.
@@ -116,10 +116,10 @@ def _integer(words: NDArray[np.unsignedinteger]) -> int:
     return int.from_bytes(words.tobytes(), "little")
 
 
-# Limits of the search for generators that a mechanism carries.
-# DEPTH: attributes, list entries and dict values are searched at most 4 levels deep.
-# LIMIT: at most 20,000 objects are searched, near objects first: a mechanism from a large library
-# refers to much of this library.
+# Limits of the search for generators that a mechanism holds.
+# DEPTH: largest number of levels of attributes, list entries and dict values that are searched.
+# LIMIT: largest number of objects that are searched, near objects first: a mechanism from a large
+# library refers to much of this library.
 DEPTH, LIMIT = 4, 20_000
 
 
@@ -135,12 +135,13 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
     parts: functions, methods, partial objects or other objects that make up the mechanism.
     """
     home = set().union(*map(home_of, parts))
-    # The global generators of `random`, `numpy.random` and torch, which `reseed_globals` seeds.
+    # Global generators are left out, since `reseed_globals` seeds them.
     shared = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
     shared.add(id(getattr(sys.modules.get("torch"), "default_generator", None)))
     carried: list[RandomSource] = []
     queue = deque((part, 0) for part in parts)
-    # Id of an object -> the object, which stays alive, so that no other object gets its id.
+    # Maps the id of an object to the object. This keeps the object alive, so that no other object
+    # gets its id.
     seen = dict[int, Any]()
     while queue and len(seen) < LIMIT:
         value, depth = queue.popleft()
@@ -152,7 +153,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
         if is_generator(value) and _takes_seeds(value):
             carried.append(value)
             continue
-        # Calls between functions are followed to any depth, data only to `DEPTH` levels.
+        # Functions that call each other are followed to any depth; data only to `DEPTH` levels.
         queue.extend((part, 0) for part in _code(value, home))
         queue.extend((part, depth + 1) for part in _data(value))
         if isinstance(value, MethodType | BuiltinFunctionType):
@@ -161,7 +162,9 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
-    """Return whether a generator can be seeded and restored; its state is the same afterwards."""
+    """Return whether a generator can be seeded and put back into its state. The call leaves its
+    state unchanged.
+    """
     try:
         restore = restorer(generator)
         reseed([generator], np.random.SeedSequence(0))
@@ -172,8 +175,10 @@ def _takes_seeds(generator: RandomSource) -> bool:
 
 
 def _code(value: Any, home: set[str]) -> Iterator[Any]:
-    """Yield the functions and objects that a value may call or use when it draws.
+    """Yield the functions and objects that a value (function, method, class or object) may call or
+    use when it draws.
 
+    value: the function, method, class or object.
     home: packages and folders of the user's code, from `home_of`.
     """
     if isinstance(value, FunctionType):
@@ -184,7 +189,8 @@ def _code(value: Any, home: set[str]) -> Iterator[Any]:
     elif isinstance(value, partial):
         yield value.func
     elif not isinstance(value, ModuleType):
-        # All methods and class attributes, since one method may draw by calling another method.
+        # All methods and class attributes are yielded, since one method may draw by calling another
+        # method.
         for base in (value if isinstance(value, type) else type(value)).__mro__:
             if is_home(base, home):
                 for member in list(vars(base).values()):
@@ -192,11 +198,11 @@ def _code(value: Any, home: set[str]) -> Iterator[Any]:
 
 
 def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
-    """Yield the values of the global variables whose names occur in a function's code.
+    """Yield the values of global variables that a function's code names. They are globals of the
+    function's own module, and of other modules of the user that the code names. Modules are left
+    out, and so are functions and classes of libraries.
 
-    These are the globals of the function's module and of the user's own modules that the code
-    names, without modules and without functions and classes of libraries.
-
+    function: the function.
     home: packages and folders of the user's code, from `home_of`.
     """
     names = set(code_names(function.__code__))
@@ -213,8 +219,8 @@ def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
 
 
 _CODE = (ModuleType, FunctionType, MethodType, BuiltinFunctionType, type)
-# Entries of `__slots__` that hold no data. Reading `__weakref__` raises TypeError for arrays of
-# JAX.
+# Entries of `__slots__` that hold no data. They are skipped: reading `__weakref__` raises TypeError
+# for arrays of JAX.
 _NO_DATA = ("__weakref__", "__dict__")
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), np.ndarray, np.generic, CodeType)
 
@@ -233,21 +239,27 @@ def home_of(start: Any) -> set[str]:
 
 
 def is_home(value: Any, home: set[str]) -> bool:
-    """Return whether a value is defined in the user's own code. home: from `home_of`."""
+    """Return whether a value is defined in the user's own code.
+
+    home: packages and folders of the user's code, from `home_of`.
+    """
     return comes_from(_module_of(value), home)
 
 
 def _module_of(value: Any) -> str:
-    """Return the name of a value's module; "" if it has none.
-
-    A class may have a slot of the name `__module__`, as classes of numba do.
+    """Return the name of the module that defines a value; "" if it has none. The check for text is
+    needed, since a class may have a slot called `__module__`, as classes of numba do.
     """
     name = getattr(value, "__module__", None)
     return name if isinstance(name, str) else ""
 
 
 def comes_from(module: str, home: set[str]) -> bool:
-    """Return whether a module, given by name, is the user's own code. home: from `home_of`."""
+    """Return whether a module is the user's own code.
+
+    module: name of the module.
+    home: packages and folders of the user's code, from `home_of`.
+    """
     return module.partition(".")[0] in home or _folder(module) in home
 
 
@@ -282,8 +294,8 @@ def _data(value: Any) -> Iterator[Any]:
         yield from value
     elif not isinstance(value, _CODE):
         attributes = getattr(value, "__dict__", None)
-        # A proxy object, such as llvmlite's, may answer any attribute with another proxy, so
-        # require a mapping.
+        # `__dict__` must be a mapping: a proxy object, such as llvmlite's, may answer any attribute
+        # with another proxy.
         yield from list(attributes.values()) if isinstance(attributes, Mapping) else ()
         yield from (getattr(value, name, None) for name in slots_of(type(value)))
 
@@ -295,6 +307,6 @@ def slots_of(kind: type) -> Iterator[str]:
         for name in (slots,) if isinstance(slots, str) else slots:
             if name in _NO_DATA:
                 continue
-            # Python stores the private slot __x of class C as the attribute _C__x.
+            # Python stores the private slot `__x` of a class C as the attribute `_C__x`.
             is_private = name.startswith("__") and not name.endswith("__")
             yield f"_{base.__name__.lstrip('_')}{name}" if is_private else name

@@ -29,13 +29,14 @@ from dpaudit.stats.dependence import log_e_value, log_mean_e_value
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
-# A pair: the log of an e-value, and the name of the tested draws for messages, such as "d1".
+# A pair: the log of an e-value (evidence against independent draws), and the name of the tested
+# draws for messages, such as "d1".
 Evidence = tuple[float, str]
 
-# The draws of one input in a block are split into 4 runs, which are compared with each other; in
-# small learning blocks the sampler makes 4 calls for each input.
+# Number of runs into which the draws of one input in a block are split, to compare the runs with
+# each other. The sampler also makes 4 calls for each input of a small learning block.
 _RUNS = 4
-# _CALL_COLUMNS: at most this many columns of the output are compared between runs.
+# _CALL_COLUMNS: largest number of columns of the output that are compared between runs of draws.
 # _QUANTILES: the compared events are "the value is at most this quantile of its column".
 _CALL_COLUMNS, _QUANTILES = 8, (0.25, 0.5, 0.75)
 
@@ -71,12 +72,14 @@ _FROM_PROCESSES = (
 
 
 def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> list[str]:
-    """Return a warning if the distribution of learning draws changes from call to call.
+    """Return a warning if the distribution of learning draws changes from call to call; else an
+    empty list.
 
     The compared events are "a column of the output is at most a quartile". Learned rules are not
-    used here: a rule fits the draws from which it was learned better than other draws, also if all
+    used here: a rule fits the draws from which it was learned better than other draws, even if all
     draws are independent.
 
+    draws: the learning draws.
     blocks: number of draws in each block (draws of one chunk), in order.
     level: probability of a warning for independent draws.
 
@@ -123,12 +126,13 @@ def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> l
 
 
 def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
-    """Return the log of an e-value against "all certification blocks have one distribution".
+    """Return the log of an e-value against the hypothesis that all certification blocks have one
+    distribution. A block is the draws of one chunk.
 
     The product of this e-value with the e-value of later draws is again an e-value. So one error
     probability suffices for a test that warns either now or after the later draws (Ville).
 
-    tallies: counts by level and input, one tally for each block.
+    tallies: counts by level (bin) and input, one tally for each block.
     guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
     """
     return log_mean_e_value(log for log, _ in _between_blocks(tallies, guesses))
@@ -166,14 +170,13 @@ def between_processes(
 def judged(
     every: Sequence[Evidence], level: float, difference: Difference, before: float = 0.0
 ) -> list[str]:
-    """Return a warning that draws are dependent if the mean of e-values is at least 1 / level.
+    """Return a warning that draws are dependent if the mean of e-values is at least 1 / level; else
+    an empty list. A mean of e-values is again an e-value, even if they depend on each other.
 
-    Otherwise the list is empty. The mean of e-values is an e-value, whatever their dependence.
-
-    every: the e-values, as logs with the names of their draws.
+    every: the e-values, as pairs (log of the e-value, name of its draws).
     level: probability of a warning for independent draws.
     difference: texts of the warning and of the error.
-    before: log of an e-value of earlier draws, which multiplies the mean.
+    before: log of an e-value of earlier draws, by which the mean is multiplied.
 
     Raises DependentDrawsError if the e-value is at least 1 / `IMPOSSIBLE`.
     """
@@ -231,10 +234,9 @@ def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidenc
 
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return three sets of levels (bins of outcomes), each as a mask of shape (levels,).
-
-    The sets are: the levels at which the rule guesses d1; the levels at which the rule guesses d2;
-    and the lowest levels that together hold about half of the draws.
+    """Return three sets of levels (bins of outcomes) whose frequencies are compared, each as a mask
+    of shape (levels,): the levels at which the rule guesses d1; the levels at which the rule
+    guesses d2; and the lowest levels that together hold about half of the draws.
 
     counts: (levels,), number of draws at each level.
     guesses: (levels,), guess of the rule at each level: 1, -1 or 0.

@@ -36,36 +36,36 @@ from dpaudit.wording import shortened
 
 BoolArray = NDArray[np.bool_]
 
-# A p-value below 1e-12 is an error, not a warning.
+# A check with a p-value below this raises an error; a larger p-value leads to a warning at most.
 IMPOSSIBLE = 1e-12
 # WARNED: probability that a correct mechanism gets any warning, over all checks of an audit.
-# CHECKS: number of checks that share this probability equally. They are: one output for each
-# input; serial dependence; and differences between calls, tested in four places (buffered learning
-# draws, counted learning draws, certification, further draws).
+# CHECKS: number of checks that share this probability equally. They are: one output for each input;
+# serial dependence; and differences between calls, tested in four places (buffered learning draws,
+# counted learning draws, certification, further draws).
 WARNED, CHECKS = 1e-4, 6
-# Phrase of the warning about caches. `dpaudit.auditing` finds the warning by this phrase, and drops
-# it after new processes have drawn, since a new process starts with an empty cache.
+# Phrase of the warning about caches. `dpaudit.auditing` finds the warning by it, and drops the
+# warning if new processes have drawn alike, since a new process starts with an empty cache.
 STORED = "returns a stored result"
-# At most 20,000 learning draws are tested; together with the first draws of counted blocks, at most
-# 40,000 draws.
+# Largest number of learning draws that are tested. Together with the first draws of counted blocks,
+# at most twice this number are tested.
 _DRAWS = 20_000
-# Two blocks are compared in their first 16 draws, and in all draws only if these are equal. Nearly
-# all blocks of independent draws differ within 16 draws.
+# Two blocks are compared in their first 16 draws; all draws are compared only if these are equal.
+# This saves time, since nearly all blocks of independent draws differ within 16 draws.
 _FIRST = 16
 # Limits of the Ljung-Box test of serial dependence.
-# _SERIES_COLUMNS: at most this many columns of the output are tested.
+# _SERIES_COLUMNS: largest number of columns of the output that are tested.
 # _LAGS: autocorrelations at the lags 1 to 10 enter the test statistic.
-# _SERIES_DRAWS: a series needs at least 1,000 draws, since the test is asymptotic.
+# _SERIES_DRAWS: least number of draws in a series, since the test is asymptotic.
 _SERIES_COLUMNS, _LAGS, _SERIES_DRAWS = 4, 10, 1_000
-# Factor by which Ljung-Box p-values are raised: small p-values of independent draws are more
-# frequent than the chi-squared limit says (measured: 12 times as frequent at p = 2e-5).
+# Factor by which p-values of the Ljung-Box test are raised: independent draws have small p-values
+# more often than the χ² limit says (measured: 12 times as often at p = 2e-5).
 _HEAVIER = 100.0
-# A series in which more than 90 % of the draws have one value is not tested: an asymptotic test
+# A series is not tested if more than this share of its draws have one value: an asymptotic test
 # needs variation.
 _NEARLY_ALL = 0.9
-# _MANY: a note about a value that never repeats needs at least 500 draws.
-# _REPEATING: the note also needs a column whose number of distinct values is at most 10 % of the
-# number of draws.
+# _MANY: least number of draws for a note about a column whose value never repeats.
+# _REPEATING: the note also needs another column in which the number of distinct values is at most
+#     this share of the number of draws.
 _MANY, _REPEATING = 500, 0.1
 # Outputs, in words, of a mechanism that computed nothing.
 _EMPTY = {"None", "NaN"}
@@ -73,7 +73,9 @@ _REMEDY = "use one generator for all calls and never reset it, or take rng as a 
 
 
 class DependentDrawsError(MechanismError):
-    """The draws cannot be independent: they repeat, or change between calls, beyond chance."""
+    """Raised if the draws cannot be independent: they repeat, or change between calls, beyond
+    chance.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,12 +159,13 @@ def beginning(draws: SelectionDraws) -> SelectionDraws:
 def series_of(
     what: str, keys: KeyArray, is_d1: BoolArray, *, in_turns: bool = True, but: Container[str] = ()
 ) -> Iterator[Series]:
-    """Yield the series to test: all draws together, then the draws of d1, then the draws of d2.
-
-    In the series of all draws, the keys of d2 are inverted, so that draws of different inputs never
-    count as equal.
+    """Yield the series to test: all draws together, then the draws of d1, then the draws of d2. In
+    the first series, the keys of d2 are inverted bit by bit, so that draws of different inputs
+    never count as equal.
 
     what: "draws" or "rows", for messages.
+    keys: (draws,), a hash of each outcome.
+    is_d1: (draws,), whether each input was d1.
     in_turns: whether to yield the series of all draws.
     but: names of inputs ("d1", "d2") whose series is not yielded.
     """
@@ -175,13 +178,15 @@ def series_of(
 
 
 def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]) -> None:
-    """Raise DependentDrawsError if two blocks begin with equal outcomes, beyond chance.
+    """Raise DependentDrawsError if two blocks begin with equal outcomes, beyond chance. This
+    happens if the state of a generator is copied.
 
-    This happens if the state of a generator is copied. Outcomes with few values may be equal by
-    chance, with probability Σ p² (docs/method.md §11) for each draw. The probability for all draws
-    of the shorter block must be below `IMPOSSIBLE`, corrected for the number of pairs of blocks.
+    Two draws of few possible outcomes are equal by chance with probability Σ p² (docs/method.md
+    §11). An error is raised only if the probability that all draws of the shorter block are equal
+    is below `IMPOSSIBLE`, corrected for the number of pairs of blocks.
 
     keys: (draws,), hash of each outcome.
+    is_d1: (draws,), whether each input was d1.
     blocks: number of draws in each block (draws of one chunk), in order.
     """
     ends = np.cumsum(blocks)[:-1]
@@ -205,8 +210,8 @@ def _log_chance(
     later: tuple[KeyArray, BoolArray],
     log_chances: Sequence[float],
 ) -> float:
-    """Return the log of the probability that two blocks of draws are equal by chance; 0 if they
-    differ.
+    """Return the log of the probability that two blocks of draws are equal by chance; 0 if the
+    blocks differ.
 
     Draws are compared position by position, where both blocks have the same input. The draws of
     each input are also compared by themselves: if one call makes all draws of an input, a block
@@ -238,8 +243,9 @@ def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:
 
 
 def repeating_lag(series: Series) -> int | None:
-    """Return the distance at which draws repeat earlier ones more often than independent draws do;
-    None where there is no such distance."""
+    """Return the distance (lag) at which draws repeat earlier draws more often than independent
+    draws do; None if there is no such distance.
+    """
     chance, lag = repetition_p_value(series.keys)
     return lag if chance < IMPOSSIBLE else None
 
@@ -263,12 +269,13 @@ def _check_repeats(series: Series) -> None:
 def _stored_results(
     draws: SelectionDraws, keys: KeyArray, point: ProfilePoint, level: float
 ) -> list[str]:
-    """Return a warning if d1 always gave one output, d2 always gave another, and this alone refutes
-    the claim.
+    """Return a warning if d1 always gave one output, d2 always gave another output, and this alone
+    refutes the claim; else an empty list. Either the mechanism is not random, or it returns the
+    result of its first call again.
 
-    Either the mechanism is not random, or it returns the result of its first call again.
-
-    level: p-value of the claim below which the claim is refuted.
+    draws, keys: the learning draws, and a hash of each outcome.
+    point: ε and δ of the claim.
+    level: p-value of the claim below which the claim counts as refuted.
     """
     d1, d2 = np.flatnonzero(draws.is_d1), np.flatnonzero(~draws.is_d1)
     if len(d1) == 0 or len(d2) == 0 or keys[d1[0]] == keys[d2[0]]:
@@ -310,18 +317,16 @@ def least_serial(
 
 
 def is_informative(column: Column) -> bool:
-    """Return whether a column varies enough to test it for dependence between draws.
-
-    The column of elapsed times is never tested: the load of the machine changes slowly, so that the
-    times of successive draws depend on each other.
+    """Return whether a column varies enough to be tested for dependence between draws. The column
+    of elapsed times is never tested: the load of the machine changes slowly, so the times of
+    successive draws depend on each other.
     """
     return column.name != ELAPSED and _varies(numbers(column))
 
 
 def _varies(values: NDArray[np.float64]) -> bool:
-    """Return whether every value occurs in at most 90 % of the draws.
-
-    Only the median is counted: a value in more than half of the draws is the median.
+    """Return whether no value occurs in more than 90 % of the draws. Only the median has to be
+    counted: a value in more than half of the draws is the median.
     """
     if len(values) == 0:
         return True
@@ -332,10 +337,9 @@ def _varies(values: NDArray[np.float64]) -> bool:
 
 
 def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
-    """Return the rank of each value among the values of its input, as a fraction of their number.
-
-    Ranks within each input have one distribution for both inputs, so that both can be tested as one
-    series.
+    """Return the rank of each value among the values of the same input, divided by their number:
+    (draws,). Such ranks have the same distribution for both inputs, so that both inputs can be
+    tested as one series.
     """
     values = numbers(column)
     scores = np.empty(len(values))
@@ -345,10 +349,9 @@ def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
 
 
 def numbers(column: Column) -> NDArray[np.float64]:
-    """Return the entries of a column as numbers, (draws,).
-
-    Labels (texts) become very large numbers, ordered by text. The integer codes of the labels would
-    not do, since a code depends on the draw in which its label first occurred.
+    """Return the entries of a column as numbers: (draws,). Labels (texts) become very large numbers
+    in alphabetical order. The integer codes of labels are not used, since a code depends on the
+    draw in which its label first occurred.
     """
     if column.codes is None:
         return column.numbers
@@ -409,8 +412,8 @@ def never_repeated(draws: SelectionDraws) -> list[str]:
     columns = draws.outcomes.columns
     if draws.size < _MANY or len(columns) < 2:
         return []
-    # `_is_discrete` is tested first, since `_distinct` sorts the column. A column with fractions is
-    # ordinary noise.
+    # `_is_discrete` is tested first, since `_distinct` has to sort the column. A column with
+    # fractions is ordinary noise, so it needs no note.
     discrete = [one for one in columns if _is_discrete(one) and _distinct(one) == draws.size]
     if not discrete or min(map(_distinct, columns)) > draws.size * _REPEATING:
         return []

@@ -32,20 +32,21 @@ from dpaudit.sampling.independence import (
 from dpaudit.stats.dependence import log_e_value
 
 FloatArray = NDArray[np.float64]
-# Name of an input whose rows are sorted -> name of the column by which the rows are sorted.
+# Maps the name of an input whose rows are sorted ("d1" or "d2") to the name of the column by which
+# they are sorted.
 Sorted = Mapping[str, str]
 
 INPUTS = ("d1", "d2")
-# The rows of an input are split into this many segments (fewer if a segment would have less than
-# two rows), and the segments are compared. A split into 16 shows slow changes, a split into 8,192
-# shows rows that depend on their neighbours.
+# The rows of an input are split into segments of equal size, which are compared with each other,
+# once for each of these numbers of segments (fewer if a segment would have less than two rows). A
+# split into 16 shows slow changes, a split into 8,192 shows rows that depend on their neighbours.
 _SEGMENTS = (16, 128, 1024, 8192)
-# At most this many columns are compared.
+# Largest number of columns that are compared between segments of rows.
 _COLUMNS = 8
-# The first 64 rows are looked at first: they show that most columns are neither sorted nor row
+# Number of rows that are looked at first: they show that most columns are neither sorted nor row
 # numbers, which saves a look at all rows.
 _GLANCE = 64
-# Used in messages as the column name if rows are sorted by the number of equal rows.
+# Stands for the column name in messages if rows are sorted by the number of rows that equal them.
 _BY_COUNT = "how often they occur"
 _REMEDY = (
     "every bound is for independent rows: record one row for each run, each run with fresh "
@@ -60,9 +61,12 @@ _ROWS = Difference(
 
 
 def sorted_inputs(outcomes: Outcomes, is_d1: BoolArray, level: float = WARNED) -> dict[str, str]:
-    """Return the inputs whose rows are sorted: name of the input -> column by which it is sorted.
+    """Return a dict from each input whose rows are sorted ("d1" or "d2") to the name of the column
+    by which they are sorted.
 
-    level: probability that independent rows, in the order of the draws, are considered sorted.
+    outcomes, is_d1: the rows in the order of the file, and whether the input of each was d1.
+    level: probability that rows of independent draws, in the order in which they were made, count
+        as sorted.
     """
     columns = {name: _sorted_by(table, level) for name, table in _tables(outcomes, is_d1)}
     return {name: column for name, column in columns.items() if column is not None}
@@ -140,7 +144,9 @@ def check_guesses(
 
 
 def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
-    """Return (name of the input, its rows) for d1 and d2; contiguous rows are not copied."""
+    """Return [("d1", its rows), ("d2", its rows)]. Rows that are neighbours in the table are not
+    copied.
+    """
     tables = []
     for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
         rows = np.flatnonzero(arm)
@@ -191,11 +197,12 @@ def _check_repeats(series: Series) -> None:
 
 
 def _sorted_by(table: Outcomes, level: float) -> str | None:
-    """Return the name of the column by which the rows are sorted, or None.
+    """Return the name of the column by which the rows are sorted; `_BY_COUNT` if they are sorted by
+    the number of rows that equal them, as rows made from a histogram are. Return None if they are
+    not sorted, or if few rows or few distinct values make a sorted order likely by chance.
 
-    The result is `_BY_COUNT` if the rows are sorted by the number of rows that equal them, as rows
-    made from a histogram are. None is also returned if a sorted order is not unlikely, because
-    there are few rows or few distinct values.
+    table: the rows of one input.
+    level: probability that independent rows count as sorted.
     """
     limit = math.log(level / CHECKS / len(INPUTS) / (len(table.columns) + 1))
     for column in table.columns:
@@ -206,12 +213,12 @@ def _sorted_by(table: Outcomes, level: float) -> str | None:
 
 
 def _is_sorted(values: FloatArray, limit: float) -> bool:
-    """Return whether values rise or fall throughout, and rarely would in a random order.
+    """Return whether values rise or fall throughout, and would rarely do so in a random order.
 
     If the k-th distinct value occurs c_k times among n values, there are n! / Π c_k! orders, all
     equally likely for independent rows. Two of these orders are sorted.
 
-    limit: largest log-probability of a sorted order that counts as rare.
+    limit: log-probability below which a sorted order counts as rare.
     """
     for part in (values[:_GLANCE], values):
         rises, falls = part[1:] >= part[:-1], part[1:] <= part[:-1]
@@ -223,9 +230,9 @@ def _is_sorted(values: FloatArray, limit: float) -> bool:
 
 
 def _events(values: FloatArray) -> Iterator[BoolArray]:
-    """Yield the events whose frequency is compared between segments, each as a mask over the rows.
-
-    The events are: a value up to each quartile, and the most frequent value.
+    """Yield the events whose frequency is compared between segments of rows, each as a mask over
+    the rows: "the value is at most the first, second or third quartile", and "the value is the most
+    frequent one".
     """
     ordered = np.sort(values)
     places = [len(values) * quarter // 4 for quarter in (1, 2, 3)]
@@ -237,10 +244,9 @@ def _events(values: FloatArray) -> Iterator[BoolArray]:
 
 
 def _by_segments(event: BoolArray) -> Iterator[float]:
-    """Yield logs of e-values against "all orders of the rows are equally likely".
-
-    For each number in `_SEGMENTS`, the rows are split into that number of segments, and an e-value
-    compares the frequency of the event between the segments.
+    """Yield the logs of e-values against the hypothesis that all orders of the rows are equally
+    likely. For each number in `_SEGMENTS`, the rows are split into that number of segments, and an
+    e-value compares the frequency of the event between the segments.
 
     event: (rows,), whether each row is in the event.
     """

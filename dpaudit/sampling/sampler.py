@@ -60,24 +60,25 @@ from dpaudit.targets.target import AnyTarget
 if TYPE_CHECKING:  # spares workers the import of claims
     from dpaudit.claims.base import Adversary
 
-# While outputs are read, Python's cyclic garbage collector runs after every 10,000 new objects,
-# less often than by default. A larger number does not make reading noticeably faster.
+# Number of new objects after which Python's cyclic garbage collector runs while outputs are read.
+# It is larger than Python's default, to save time; a still larger number saves little more.
 _OBJECTS = 10_000
-# Size in bytes of the array that teaches glibc to keep freed memory: 32 MiB, the largest size to
-# which glibc adapts, minus room for glibc's own data.
+# Size in bytes of the array that makes glibc keep freed memory: 32 MiB, the largest size to which
+# glibc adapts, minus room for glibc's own data.
 _LARGEST = (32 << 20) - (64 << 10)
-# A mechanism that makes many draws per call is called 4 times (`_CALLS`) for each input of a
-# learning block with fewer than 1,000 draws (`_SMALL`). With one call, noise that all draws of the
-# call share would look like a property of the input.
+# _CALLS: number of calls for each input of a small learning block, for a mechanism that makes many
+#     draws per call. With one call, noise that all draws of the call share would look like a
+#     property of the input.
+# _SMALL: number of draws below which a learning block is small.
 _CALLS, _SMALL = 4, 1_000
 
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Run Python's cyclic garbage collector rarely inside the context, in which outputs are read.
-
-    Reading makes many lists and dicts, none of them in cycles, and each run of the collector would
-    visit them all. The context does not include calls of the mechanism, which may leave cycles.
+    """Return a context in which Python's cyclic garbage collector runs rarely; outputs are read in
+    it. Reading makes many lists and dicts, none of them in cycles, and each run of the collector
+    would visit them all. Calls of the mechanism are made outside of the context, since they may
+    leave cycles.
     """
     before = gc.get_threshold()
     here = (_OBJECTS, *before[1:])
@@ -125,8 +126,12 @@ class Sampler:
     ) -> None:
         """Load the mechanism.
 
+        target: the mechanism, and how to call it.
+        pairs: the pairs of inputs.
+        seed: seed of the audit.
         fail_on_error: raise MechanismError for an exception, instead of counting it as an outcome.
-        adversary: function that gets each output; its answer replaces the output.
+        adversary: function that gets each output; its answer replaces the output. None: no
+            adversary.
         timing: add the duration of each call to its outcome.
         text_orders: whether outcomes may differ in the order of text keys. That order depends on
             the hash seed, so all processes that draw must have one hash seed.
@@ -134,8 +139,9 @@ class Sampler:
         keep_freed_memory()
         self.mechanism: Mechanism = add_adversary(load_mechanism(target), adversary)
         self._timed = timed_calls(self.mechanism) if timing else None
-        # Environment variables are compared before and after each chunk, since libraries that
-        # attacks import between chunks change variables, too.
+        # Whether a draw has changed an environment variable. Variables are compared before and
+        # after each chunk, since libraries that attacks import between chunks change variables,
+        # too.
         self.changes_environment = False
         self._target = target
         self.carried = carried_generators(*self.mechanism.parts)
@@ -190,7 +196,8 @@ class Sampler:
         self.mechanism.close()
 
     def probe(self, chunk: ToProbe) -> Probe:
-        """Make the draws of the chunk twice from one seed; return whether all outcomes are equal.
+        """Make the draws of the chunk twice from one seed. Return whether all outcomes are equal,
+        the length of an outcome, and the duration of a draw.
 
         Raises TargetError if a package that the mechanism imports is not installed, and
         MechanismError if a later call changes an earlier output.
@@ -228,7 +235,8 @@ class Sampler:
         """
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
-        # An array of two objects: taking the input of each draw from it takes a few nanoseconds.
+        # The two inputs are put into an array, since `take` then picks the input of each draw
+        # within a few nanoseconds.
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
@@ -244,16 +252,17 @@ class Sampler:
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
     def _learn_by_arm(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
-        """Make the draws by a few calls for many draws each, of a mechanism that allows this.
-
-        A fair coin picks the input of each draw, as if each draw had a call of its own.
+        """Make learning draws for a mechanism that makes many draws per call, by a few calls for
+        each input. The order of the draws is random, as if a fair coin had picked the input of each
+        draw.
         """
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
         size = int(is_d1.sum())
         sizes = _calls(size, chunk.size), _calls(chunk.size - size, chunk.size)
         calls = [(pair.d1, draws) for draws in sizes[0]] + [(pair.d2, draws) for draws in sizes[1]]
-        # The calls have a random order, so that effects of earlier calls favour neither input.
+        # The calls are made in a random order, so that effects of earlier calls favour neither
+        # input.
         raw: list[Any] = [None] * len(calls)
         for number in streams.coins.permutation(len(calls)).tolist():
             dataset, draws = calls[number]
@@ -270,8 +279,8 @@ class Sampler:
         arms = ((pair.d1, size), (pair.d2, chunk.size - size))
         parts: list[Counted] = []
         first: dict[int, Outcomes] = {}
-        # The outputs of one input are counted before the other input is drawn, while they are still
-        # in the CPU cache. A coin picks the input that is drawn first.
+        # The outputs of one input are counted before the other input is drawn, since they are then
+        # still in the CPU cache. A coin picks the input that is drawn first.
         for arm in streams.coins.permutation(2).tolist():
             raw = self._batch(*arms[arm], streams)
             with rarely_collecting():
@@ -348,15 +357,15 @@ class Sampler:
 
 
 def _environment() -> dict[Any, Any]:
-    """Return the environment variables as name -> value, both as Python stores them.
-
-    On Linux these are bytes: decoding them would take longer than a few draws.
+    """Return the environment variables as {name: value}, both as Python stores them. On Linux these
+    are bytes; decoding them would take longer than a few draws.
     """
     return dict(getattr(os.environ, "_data", os.environ))
 
 
 def _calls(draws: int, block: int) -> list[int]:
-    """Return the number of draws of each call for one input of a learning block.
+    """Divide the draws of one input of a learning block among calls. Return the number of draws of
+    each call.
 
     draws: number of draws of this input in the block.
     block: number of draws of both inputs in the block.
@@ -366,7 +375,9 @@ def _calls(draws: int, block: int) -> list[int]:
 
 
 def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
-    """Return the number of draws that raised: kind of exception -> (draws of d1, draws of d2)."""
+    """Return the number of draws that raised an exception, as {kind of exception: (draws of d1,
+    draws of d2)}.
+    """
     if not failures(outcomes):  # the usual case; avoids copies
         return {}
     d1, d2 = (failures(outcomes.take(arm)) for arm in (is_d1, ~is_d1))
@@ -374,18 +385,20 @@ def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, t
 
 
 def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the number of draws of d1 and of d2 that gave each of some outputs.
+    """Return, for each of some outputs, the number of draws of d1 and of d2 that gave it.
 
-    keys: (outputs,), the keys (hashes) of these outputs, in rising order.
+    keys: (outputs,), the hashes of these outputs, in rising order.
+    outcomes, is_d1: the draws, and whether each input was d1.
     """
     return _atoms_at(find(keys, outcomes.keys()), len(keys), is_d1)
 
 
 def _atoms_at(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the number of draws of d1 and of d2 that gave each of some outputs.
+    """Return, for each of some outputs, the number of draws of d1 and of d2 that gave it.
 
     place: (draws,), the index of the output of each draw; `atoms` for any other output.
     atoms: number of these outputs.
+    is_d1: (draws,), whether each input was d1.
     """
     counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
@@ -404,11 +417,11 @@ def _tally(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -
 def rare(
     rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MOST_RARE
 ) -> Rare:
-    """Return the draws with rare outputs: outputs that the filter lets through.
+    """Return the draws with rare outputs: outputs that the filter selects.
 
-    Of more than `most` rare draws, only the first `most` are kept. Then `arms` of the result, the
-    number of draws of each input, counts only the draws before the first rare draw that is not
-    kept, so that the share of rare draws is not understated.
+    Only the first `most` rare draws are kept. If there are more, `arms` of the result, the number
+    of draws of each input, counts only the draws before the first rare draw that is not kept, so
+    that the share of rare draws is not understated.
     """
     rows = np.flatnonzero(rare_filter.is_rare(outcomes))
     kept = rows[:most]
@@ -419,9 +432,11 @@ def rare(
 
 
 def unseen(seen: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the number of outcomes of d1 and of d2 with a value that learning never saw.
+    """Return the number of draws of d1, and of d2, whose outcome has a value that learning never
+    saw.
 
-    seen: filter that lets such outcomes through.
+    seen: filter that finds such outcomes.
+    outcomes, is_d1: the draws, and whether each input was d1.
     """
     is_new = seen.is_rare(outcomes)
     new = int(np.count_nonzero(is_new))

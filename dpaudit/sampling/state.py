@@ -35,16 +35,16 @@ from dpaudit.sampling.generators import (
 )
 
 # Limits of a digest, which bound its cost. A change beyond a limit is not noticed.
-# _ENTRIES: at most 2,000 objects inside one variable are read.
-# _DEPTH: at most 4 levels of lists, dicts and attributes inside one variable are read.
-# _BYTES: at most the first 1 MiB of an array or buffer is read.
+# _ENTRIES: largest number of objects inside one variable that are read.
+# _DEPTH: largest number of levels of lists, dicts and attributes inside one variable that are read.
+# _BYTES: number of first bytes of an array or buffer that are read, 1 MiB.
 _ENTRIES, _DEPTH, _BYTES = 2_000, 4, 1 << 20
-# The variables of at most 500 functions and objects are read.
+# Largest number of functions and objects whose variables are read.
 _FUNCTIONS = 500
 # Types of values that have no parts.
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
-# Name of a variable -> digest of its value.
+# Maps the name of a variable, such as `Mechanism.count`, to the digest of its value.
 State = dict[str, bytes]
 
 
@@ -60,7 +60,7 @@ def kept_state(*parts: Any) -> State:
     """
     state: State = {}
     home = set().union(*map(home_of, parts))
-    # `seen` keeps objects alive, so that no other object gets the id of one of them.
+    # `seen` keeps objects alive, so that no new object gets the id of an earlier one.
     queue, seen = deque(parts), dict[int, Any]()
     while queue and len(seen) < _FUNCTIONS:
         value = queue.popleft()
@@ -79,9 +79,8 @@ def kept_state(*parts: Any) -> State:
 
 
 def _compares(variable: Any) -> bool:
-    """Return whether a variable belongs to dpaudit.training.
-
-    Such a variable changes in every call, since it stores values to compare them between calls.
+    """Return whether a variable belongs to dpaudit.training. Such variables are not compared: they
+    change in every call, since they store values of the calls.
     """
     return str(type(variable).__module__).startswith("dpaudit.training.")
 
@@ -208,9 +207,8 @@ def _digested(value: Any) -> bytes:
 
 
 def _mark(value: Any) -> bytes:
-    """Return bytes that identify a value, without the objects inside it, which `_digested` adds.
-
-    For a container, the bytes are its type and length.
+    """Return bytes that identify a value by itself. The objects inside a container are not included
+    (`_digested` adds them); for a container, the bytes are its type and length.
     """
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.ravel()[: _BYTES // max(1, value.itemsize)].tobytes()
@@ -239,24 +237,25 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value.get(None)
     elif isinstance(value, GeneratorType):
         yield from () if value.gi_frame is None else list(value.gi_frame.f_locals.values())
-    # Libraries of ctypes are left out: the first use of a C function adds an attribute to its
+    # Libraries of ctypes are skipped: the first use of a C function adds an attribute to its
     # library, which changes no output.
     elif not (isinstance(value, ModuleType | CDLL) or is_generator(value) or _is_code(value)):
         yield from _attributes(value).values()
 
 
 _WRITES = os.O_WRONLY | os.O_RDWR
-# Files in this folder are devices: processes that write to a device do not disturb each other.
+# Folder of devices. Processes that write to a device do not disturb each other, so devices are not
+# collected.
 _DEVICES = "/dev/"
 
 
 class Written:
-    """Context that collects the paths of files that Python code opens for writing, in any thread.
+    """A context that collects the paths of files that Python code opens for writing, in any thread.
 
-    Left out are files that are new for certain (opened with O_EXCL, as by mode "x"), devices, and
+    Left out are files that are certainly new (opened with O_EXCL, as by mode "x"), devices, and
     files that other programs open.
 
-    files: the paths so far.
+    files: the paths collected so far.
     """
 
     _listening: Written | None = None
@@ -277,9 +276,8 @@ class Written:
 
 
 def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
-    """Add the path of a file that is opened for writing (an audit hook of Python).
-
-    This function must not raise: the exception would reach the code that opens the file.
+    """Collect the path of a file that is opened for writing. Python calls this audit hook for many
+    events. It must not raise, since the exception would reach the code that opens the file.
     """
     listening = Written._listening
     if listening is None or event != "open" or len(arguments) != 3:
@@ -289,7 +287,7 @@ def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
     if not is_named or not flags & _WRITES or flags & os.O_EXCL:
         return
     name = os.fsdecode(path)
-    # An unnamed temporary file is opened by the path of its folder, so a folder does not count.
+    # Folders are skipped: an unnamed temporary file is opened by the path of its folder.
     is_folder = os.path.isdir(name)  # noqa: PTH112  # never raises, unlike Path.is_dir
     if not is_folder and not name.startswith(_DEVICES):
         listening.files.add(name)

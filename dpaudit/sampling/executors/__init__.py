@@ -53,41 +53,43 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 
 Workers = int | Literal["auto"]
 EXECUTORS = ("serial", "processes", "dask")
-# Executors whose worker processes this process starts on this machine.
+# Values of the option `executor` for which this process, or worker processes that it starts on this
+# machine, make the draws.
 LOCAL = (None, "serial", "processes")
-# Names of worker processes begin with this, so that a worker can recognise itself as a worker.
+# Beginning of the names of worker processes, by which a worker knows that it is one.
 WORKER = "dpaudit-worker"
 _DASK_ADDRESS = "dask://host:8786"
-# Workers are started only if drawing would take at least 5 s more in this process alone: a worker
-# takes about 1 s to start.
+# Workers are started only if drawing would take at least this many more seconds in this process
+# alone: a worker takes about 1 s to start.
 WORTHWHILE = 5.0
-# Workers are started at the earliest 1 s after the first draw, since an audit may find a violation
-# before that.
+# Workers are started at the earliest this many seconds after the first draw, since an audit may
+# find a violation before that.
 _FIRST = 1.0
-# If a mechanism is compiled for each number of draws, a call costs about the same for any number of
-# draws up to this one. Its first chunks, which are smaller, show this cost and no rate of draws.
+# For a mechanism that is compiled again by JAX or a similar library for each number of draws: a
+# call for fewer draws than this costs about the same as a call for this number. So smaller chunks
+# do not show the number of draws per second.
 _COMPILED_DRAWS = 1_024
-# Number of its chunks, without those that compile, that are timed before workers are started.
+# Number of chunks of a compiled mechanism that are timed before workers are started. Chunks that
+# compile are not counted.
 _COMPILED_CHUNKS = 4
-# Test draws that each worker has to repeat before workers join.
-# _SHOWN: at most 64 test draws are made.
-# _SHOWING: fewer are made if 64 would take this process more than 0.25 s, but at least 4.
+# _SHOWN: largest number of test draws, which each worker has to repeat before workers join.
+# _SHOWING: seconds that test draws may take in this process; fewer are made if they would take
+#     longer, but at least 4.
 _SHOWN, _SHOWING = 64, 0.25
-# Key of the chunk of test draws; no chunk of an audit has this key.
+# Key of the chunk of test draws. No chunk of an audit has this key.
 _KEY = (0, 99, 0)
-# The note on why no worker processes join names at most 3 of the variables that calls of the
-# mechanism change.
+# If calls change variables of the mechanism, no workers join. The note about it names at most this
+# number of the variables.
 _NAMED = 3
 
 
 class Drawer(Protocol):
-    """Type of a function that makes the draws of chunks (requests for draws)."""
+    """A function that makes the draws of chunks (requests for draws)."""
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        """Yield the result of each chunk, in the order of the chunks.
-
-        Chunks may be taken from the iterable before the results of earlier chunks are used. Closing
-        the returned iterator discards the chunks that are being drawn.
+        """Yield the result of each chunk (request for draws), in the order of the chunks. Chunks
+        may be taken from `chunks` before the results of earlier chunks are used. Closing the
+        returned iterator discards the chunks that are being drawn.
         """
         ...
 
@@ -110,7 +112,7 @@ class WorkerPool(ABC):
 
     @abstractmethod
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        """Yield the result of each chunk, in the order of the chunks."""
+        """Yield the result of each chunk (request for draws), in the order of the chunks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,9 +133,11 @@ class Setup:
 
 
 def check_executor(executor: Executor | str | None, asked: Workers) -> None:
-    """Raise UsageError for an unknown executor, or an executor that contradicts `workers`.
+    """Raise UsageError for an unknown executor, or an executor that contradicts the number of
+    workers.
 
-    asked: the user's number of workers.
+    executor: the value of the option `executor`.
+    asked: the value of the option `workers`.
     """
     if executor is None:
         return
@@ -183,7 +187,9 @@ def threads_refused() -> UsageError:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error in one line: "type: message", or only the message of a DpauditError."""
+    """Return an error as one line of text: `type: message`, or only the message for a
+    DpauditError.
+    """
     message = " ".join(str(error).split())
     if isinstance(error, DpauditError) and message:
         return message
@@ -196,10 +202,9 @@ def is_serial(executor: Executor | str | None, workers: Workers) -> bool:
 
 
 def resolved(executor: Executor | str | None, workers: Workers) -> int:
-    """Return the number of worker processes as an integer.
-
-    "auto" becomes the number of usable cores. With the executor "serial", with an executor object
-    of the user, or with the address of a cluster, "auto" becomes 1.
+    """Return the number of worker processes as an integer. "auto" becomes the number of usable
+    cores; but it becomes 1 for the executor "serial", for an executor object of the user, and for
+    the address of a cluster.
     """
     if workers != "auto":
         return workers
@@ -219,8 +224,7 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPoo
     Raises UsageError for an executor that cannot be reached or is not installed, and for a
     mechanism that cannot be pickled.
     """
-    # Pools are imported here, since an audit needs only one of them, and most audits need no other
-    # process.
+    # Only the pool that is needed is imported: most audits need no other process.
     if is_serial(executor, setup.workers):
         here = InProcess(_unless_preparing(setup))
         with _closing(here.close):
@@ -257,10 +261,11 @@ def _closing(close: Callable[..., None]) -> Iterator[None]:
 
 
 def _unless_preparing(setup: Setup) -> Setup:
-    """Return `setup`, with `left` set to None if this process is still importing its script.
+    """Return `setup`, with `left` set to None if this process is still importing its script, so
+    that it starts no workers.
 
-    A spawned process first imports the script of its parent. A script that audits outside of
-    `if __name__ == "__main__":` then audits again, and must not start further processes. Raises
+    A spawned process first imports the script of its parent. A script that audits outside of `if
+    __name__ == "__main__":` then audits again, and must not start further processes. Raises
     SystemExit if this process is a worker of dpaudit.
     """
     process = sys.modules.get("multiprocessing.process")
@@ -275,9 +280,8 @@ def _unless_preparing(setup: Setup) -> Setup:
 
 
 class InProcess(WorkerPool):
-    """Draws each chunk in this process when its result is requested.
-
-    If `setup.left` is not None, and says that drawing will take long, worker processes join.
+    """A pool that draws each chunk in this process when its result is requested. Worker processes
+    join if `setup.left` is given and says that drawing will take long.
     """
 
     is_here, others_drew = True, False
@@ -299,7 +303,10 @@ class InProcess(WorkerPool):
         return self._drawn(iter(chunks))
 
     def close(self, *, in_order: bool) -> None:
-        """End the workers. in_order: let workers end by themselves for some seconds, then kill."""
+        """End the workers, if any have joined.
+
+        in_order: give workers some seconds to end by themselves before they are killed.
+        """
         if self._joining is not None:
             self._joining.close(in_order=in_order)
 
@@ -315,7 +322,7 @@ class InProcess(WorkerPool):
                 yield from self._joining.pool(chain([chunk], source))
                 return
             yield self._timed(chunk)
-            # Only here, after the audit has used the result, is it known how many draws are left.
+            # Here, after the audit has used the result, it is known how many draws are left.
             self._look()
 
     def _timed(self, chunk: Chunk[Any]) -> Any:
@@ -330,7 +337,8 @@ class InProcess(WorkerPool):
         self._drew += seconds
         self._busy += time.process_time() - busy
         if isinstance(chunk, FirstCalls):
-            # If a call makes many draws, the time of a call for one draw shows no rate.
+            # If a call makes many draws, the duration of a call for one draw does not show the
+            # draws per second.
             is_single = self._setup.sampler.mechanism.interleaved
             self._rate = 1 / max(drawn.seconds, 1e-9) if is_single else 0.0
         elif not isinstance(chunk, ToProbe) and len(compiled) == before:
@@ -346,18 +354,19 @@ class InProcess(WorkerPool):
         return getattr(self._setup.sampler.mechanism, "compiled", ())
 
     def _least_left(self) -> float:
-        """Return the seconds of drawing that must be left before workers are started.
-
-        Each worker compiles a compiled mechanism for itself, as long as this process did.
+        """Return the least number of seconds of drawing that must be left for workers to be
+        started; infinity while this is unknown. Each worker compiles a compiled mechanism for
+        itself, which takes it as long as it took this process.
         """
         if not self._compiled():
             return WORTHWHILE
         return max(WORTHWHILE, 2 * self._drew) if self._chunks >= _COMPILED_CHUNKS else math.inf
 
     def _look(self, *, now: bool = False) -> None:
-        """Start worker processes if that will save time; let started workers join if all are ready.
+        """Start worker processes if that will save time. If they have been started, let them join
+        once all are ready.
 
-        now: start workers also within the first `_FIRST` seconds.
+        now: start workers even within the first second (`_FIRST`).
         """
         left = self._setup.left
         if not self._may_join or left is None:
@@ -398,11 +407,13 @@ class InProcess(WorkerPool):
 
 
 class _CannotJoinError(Exception):
-    """Workers cannot join; the message gives the reason, or is empty if no note is needed."""
+    """Raised if workers cannot join. The message gives the reason; it is empty if the user needs no
+    note.
+    """
 
 
 class _DiffersError(_CannotJoinError):
-    """A worker gave different outputs for an equal seed."""
+    """Raised if a worker gave other outputs than this process for an equal seed."""
 
 
 class JoiningWorkers:
@@ -416,6 +427,7 @@ class JoiningWorkers:
     def __init__(self, setup: Setup, rate: float, used: float) -> None:
         """Start the worker processes. Raises _CannotJoinError if that is not possible.
 
+        setup: the arguments of the pool.
         rate: draws per second in this process.
         used: number of cores that drawing in this process keeps busy.
         """
@@ -440,9 +452,8 @@ class JoiningWorkers:
             raise _CannotJoinError(f"no process can be started ({error})") from None
 
     def look(self) -> None:
-        """Let the workers join if all have started and have repeated the test draws.
-
-        Raises _CannotJoinError if a worker failed to start, or made different test draws.
+        """Let the workers join if all have started and have repeated the test draws. Raise
+        _CannotJoinError if a worker failed to start, or made different test draws.
         """
         if self.are_there or not all(future.done() for future in self.pool.started):
             return
@@ -484,8 +495,8 @@ class JoiningWorkers:
             raise _CannotJoinError(why)
         if files := sorted(once.files & twice.files):
             raise _CannotJoinError(f"its calls all write to {files[0]}")
-        # If two runs from one seed differ, the seed does not determine the draws, and the draws of
-        # workers cannot be compared with draws of this process.
+        # If two runs from one seed differ in this process, the seed does not determine the draws.
+        # Test draws of workers are then not compared.
         self._shown = keys if np.array_equal(keys, again) else None
         pool = ProcessPool(recipe, self.workers, [few])
         pool.start()
@@ -497,9 +508,8 @@ def _keys(drawn: Learning) -> KeyArray:
 
 
 def _is_in_no_file() -> bool:
-    """Return whether the running program has no file, so that a new process cannot import it.
-
-    Programs from standard input are an example.
+    """Return whether the running program is not in a file, such as a program from standard input: a
+    new process cannot import it.
     """
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)

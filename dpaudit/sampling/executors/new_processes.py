@@ -37,36 +37,38 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 
     from dpaudit.sampling.executors.processes import ProcessPool
 
-# Number of new processes for each refutation: noise that a process draws once goes unnoticed with
-# probability 0.1 % (11 % with two processes; simulated, docs/method.md §11). 0: never compare.
+# Number of new processes that repeat the draws of each refutation. Noise that a process draws once
+# is then missed with probability 0.1 % (11 % with two processes; simulated, docs/method.md §11). 0
+# turns the comparison off.
 PROCESSES = 8
-# At least 2 processes draw at the same time, and an audit waits longer for the first 2: a single
-# new process would miss 28 % of the noise that a process draws once.
+# Least number of new processes that draw at the same time, and for which an audit waits up to
+# `PATIENCE` seconds. A single new process would miss 28 % of the noise that a process draws once.
 _FEWEST = 2
-# SECONDS: time for all new processes of a refutation together.
-# PATIENCE: longest time until `_FEWEST` processes have drawn, since an import may be slow.
+# SECONDS: time limit for all new processes of a refutation together.
+# PATIENCE: longest wait until `_FEWEST` processes have drawn, since an import may be slow.
 SECONDS, PATIENCE = 5.0, 60.0
-# Libraries whose import takes seconds, draws no random number and starts no thread. If this process
-# uses them, an interpreter imports them before it forks, and a single interpreter makes all forks.
-# Their import does not count for `SECONDS`.
+# Libraries whose import takes seconds, but draws no random number and starts no thread. If this
+# process uses them, a single new interpreter imports them and then makes all forks. Their import
+# does not count towards `SECONDS`.
 _LARGE = ("torch", "opacus")
-# While new processes draw, this process looks for results every 0.1 s.
+# Seconds between two looks of this process for results, while new processes draw.
 _LOOK = 0.1
-# The clock of the k-th process runs k times this many seconds ahead: hours or days, and no whole
-# number of minutes or seconds.
+# The clock of new process number k runs k times this number of seconds ahead. It is neither a whole
+# number of minutes nor of seconds, so that noise seeded by the time differs.
 _AHEAD = 7 * 3600 + 13 * 60 + 17.371
-# Forks are used on Linux only. On other systems, libraries that NumPy uses may fail after a fork.
+# Whether new processes may be forks. On systems other than Linux, libraries that NumPy uses may
+# fail after a fork.
 _MAY_FORK = sys.platform == "linux"
 _HASH_SEED = "PYTHONHASHSEED"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """Result of `NewProcesses.draw`.
+    """The result of `NewProcesses.draw`.
 
-    drawn: counts of each chunk that was drawn, in the order of the chunks.
+    drawn: counts of each chunk (request for draws) that was drawn, in the order of the chunks.
     why: reason why chunks are missing; empty if all chunks were drawn.
-    failed: whether a process could not draw; then `drawn` is empty.
+    failed: whether a process could not draw; if so, `drawn` is empty.
     """
 
     drawn: list[Counted]
@@ -75,7 +77,7 @@ class Answers:
 
 
 class _CannotDrawError(Exception):
-    """A new process cannot draw; the message gives the reason."""
+    """Raised if a new process cannot draw; the message gives the reason."""
 
 
 class NewProcesses:
@@ -87,11 +89,13 @@ class NewProcesses:
     """
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
-        """Prepare without starting a process. preload: modules to import before a fork; must draw
-        no noise."""
+        """Prepare without starting a process.
+
+        preload: names of modules to import before a fork; their import must draw no random number.
+        """
         self._preload = tuple(preload)
-        # The Python interpreters. Key: whether the interpreter has a hash seed of its own, and its
-        # number.
+        # The new Python interpreters, by (whether the interpreter has a hash seed of its own, its
+        # index).
         self._pools: dict[tuple[bool, int], ProcessPool] = {}
 
     def draw(
@@ -120,9 +124,11 @@ class NewProcesses:
         large = [name for name in _LARGE if name in sys.modules] if _MAY_FORK else []
         if large and not is_own:
             workers = 1
-        # Indices of the chunks of each interpreter: interpreter k has chunks k, k + workers, ...
+        # Interpreter k draws the chunks k, k + workers, k + 2 · workers, and so on. These lists
+        # hold the indices.
         queues = [list(range(len(chunks)))[start::workers] for start in range(workers)]
-        # Chunk under way -> its worker, its index, and the key of its interpreter in `_pools`.
+        # Maps the future of a chunk that is being drawn to (index of its worker, index of the
+        # chunk, key of its interpreter in `_pools`).
         running: dict[Future[Done], tuple[int, int, tuple[bool, int]]] = {}
         drawn: dict[int, Counted] = {}
         begun, slowest = time.monotonic(), 0.0
@@ -168,10 +174,12 @@ class NewProcesses:
         key: tuple[bool, int],
         large: Sequence[str],
     ) -> Future[Done]:
-        """Send a chunk to the new interpreter with this key, and return the future of its counts.
+        """Send a chunk (request for draws) to the new interpreter with this key. Return the future
+        of its counts. Raise _CannotDrawError if the chunk cannot be sent.
 
-        Raises _CannotDrawError if the chunk cannot be sent.
-
+        recipe: makes the sampler in the new process.
+        place: index of the chunk.
+        key: key of the interpreter in `_pools`.
         large: names of further modules to import before a fork.
         """
         try:
@@ -184,7 +192,12 @@ class NewProcesses:
             raise _CannotDrawError(in_a_line(error)) from None
 
     def _pool(self, recipe: Recipe, key: tuple[bool, int]) -> ProcessPool:
-        """Return the new Python interpreter with this key; start it if it does not run."""
+        """Return the new Python interpreter with this key. Start it if it does not run.
+
+        recipe: makes the sampler; the interpreter imports the user's script if the mechanism is
+            defined in it.
+        key: (whether the interpreter has a hash seed of its own, its index).
+        """
         from dpaudit.sampling.executors.processes import ProcessPool
 
         if key in self._pools and self._pools[key].has_ended():
@@ -193,19 +206,21 @@ class NewProcesses:
             is_own, number = key
             seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
             starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
-            # replaced=0: the pool does not replace an interpreter that ends. A thread of the pool
-            # would then enter `_starting`, which changes variables that all threads share.
+            # replaced=0: an interpreter that ends is not replaced. A replacement would be started
+            # by a thread of the pool, which would enter `_starting`; this context changes variables
+            # that all threads share.
             self._pools[key] = ProcessPool(None, 1, starting=starting, replaced=0)
         return self._pools[key]
 
 
 @contextmanager
 def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
-    """Change this process inside the context so that processes started there get these settings.
+    """Return a context that changes this process such that processes started in the context get
+    these settings.
 
-    hash_seed: PYTHONHASHSEED of the process; None: as in this process.
-    has_main: whether the process imports the program that runs here, which it must if the mechanism
-        is defined in this program.
+    hash_seed: PYTHONHASHSEED of the new process; None: as in this process.
+    has_main: whether the new process imports the program that runs here, which it must if the
+        mechanism is defined in this program.
     """
     main, seed = sys.modules["__main__"], os.environ.get(_HASH_SEED)
     if hash_seed is not None:
@@ -223,13 +238,12 @@ def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
 
 
 def _draw_here(given: bytes, place: int) -> Done:
-    """Draw chunks in this process, which imports the mechanism first; return the results.
-
-    The seconds in the result include the import. The clock is shifted before `given` is unpickled,
-    so that modules see the shifted clock when they are imported.
+    """Import the mechanism and draw chunks in this process. Return the results with the seconds
+    that both took. The clock is shifted before `given` is unpickled, so that modules see the
+    shifted clock when they are imported.
 
     given: pickle of the recipe and the chunks.
-    place: number of the process, which decides how far its clock runs ahead.
+    place: index of the process, which decides how far its clock runs ahead.
     """
     os.environ[SHIFT] = str((place + 1) * _AHEAD)
     shift_as_asked()
@@ -237,23 +251,22 @@ def _draw_here(given: bytes, place: int) -> Done:
     try:
         return Done(draw(*pickle.loads(given)).drawn, time.perf_counter() - begun)
     except BaseException as error:  # noqa: BLE001  # the mechanism may raise any exception
-        # Only text: the interpreter that forked this process would import the mechanism to read an
-        # exception of its own, and later forks would share the noise that is drawn there.
+        # The error is sent as text. To unpickle the exception itself, the interpreter that forked
+        # this process might import the mechanism, and later forks would share the noise that the
+        # import draws.
         raise UsageError(in_a_line(error)) from None
 
 
-# In an interpreter: number of a forked process -> connection to this process.
+# In a new interpreter: maps the index of a fork to the connection to the fork.
 _forked: dict[int, Connection] = {}
 
 
 def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
-    """Draw chunks in a fork of this process; make the fork first if it does not exist yet.
-
-    This function runs in a new interpreter. It returns the results, or raises UsageError with the
-    text of the fork's error.
+    """Draw chunks in a fork of this process. The fork is made at its first use. Return the results,
+    or raise UsageError with the text of the fork's error. This function runs in a new interpreter.
 
     given: pickled recipe and chunks, which only the fork reads.
-    place: number of the forked process.
+    place: index of the fork.
     preload: names of modules to import before the fork.
     """
     from dpaudit.sampling.executors.processes import ask, result_of
@@ -281,8 +294,8 @@ def _fork() -> Connection:
 
     here, there = Pipe()
     with warnings.catch_warnings():
-        # Python warns of a fork with several threads. The only other thread here waits for the end
-        # of the auditing process, and holds no lock.
+        # Python warns that a process with several threads is forked. The only other thread here
+        # waits for the end of the auditing process and holds no lock, so the warning is hidden.
         warnings.simplefilter("ignore", DeprecationWarning)
         is_fork = os.fork() == 0
     if is_fork:
@@ -298,18 +311,20 @@ def _fork() -> Connection:
 
 
 def has_fixed_hashes() -> bool:
-    """Return whether PYTHONHASHSEED is a number, so that all processes hash texts equally."""
+    """Return whether PYTHONHASHSEED is a number, so that all processes hash texts in the same
+    way.
+    """
     return os.environ.get(_HASH_SEED, "random").isdecimal()
 
 
-# The new processes of each open `compared_with` context, the innermost last. All audits of a
+# The argument of each `compared_with` context that is open, the innermost last. All audits of a
 # command or of a test run share one entry.
 _current: list[NewProcesses] = []
 
 
 @contextmanager
 def compared_with(processes: NewProcesses) -> Iterator[None]:
-    """Make all audits inside the context compare their refutations with draws of `processes`."""
+    """Return a context in which audits compare refutations with draws of `processes`."""
     _current.append(processes)
     try:
         yield
@@ -318,12 +333,14 @@ def compared_with(processes: NewProcesses) -> Iterator[None]:
 
 
 def current() -> NewProcesses | None:
-    """Return the processes of the innermost `compared_with` context; None outside any."""
+    """Return the new processes of the innermost `compared_with` context; None outside of such
+    contexts.
+    """
     return _current[-1] if _current else None
 
 
 def late(drawn: int) -> str:
-    """Return the message that new processes did not draw in time.
+    """Return the message that some or all new processes did not draw in time.
 
     drawn: number of processes that did draw in time.
     """

@@ -38,31 +38,34 @@ from dpaudit.sampling.sampler import Sampler
 from dpaudit.version import __version__
 from dpaudit.wording import install_command
 
-# Number of bundles under way for each worker: the worker draws one while the other waits.
+# Number of bundles (lists of chunks) that are sent to each worker before a result returns: it draws
+# one while the other waits.
 _AHEAD = 2
-# Seconds of drawing that a bundle should take at least, so that sending is cheap in comparison.
+# Least number of seconds of drawing that a bundle (list of chunks) should take, so that sending it
+# is cheap in comparison.
 # _BUNDLE: for processes, where sending a bundle takes about 1 ms.
 # _BUNDLE_FOR_DASK: for Dask, which spends about 10 ms of CPU time on a task.
 _BUNDLE, _BUNDLE_FOR_DASK = 0.1, 0.5
-# A bundle should also take at least 3 ms times the number of bundles under way, since the auditing
-# process handles all of them one after the other.
+# A bundle (list of chunks) should take at least this number of seconds times the number of bundles
+# under way: the auditing process handles all of them one after the other.
 _FOR_EACH = 0.003
-# A bundle has at most 256 chunks.
+# Largest number of chunks (requests for draws) in a bundle, which one worker draws as one task.
 _MOST_CHUNKS = 256
-# A worker keeps the samplers of at most 4 audits, since several programs may use a worker in turn.
+# Largest number of audits whose samplers a worker keeps. Several programs may use a worker in turn.
 _KEPT = 4
-# Random name of this process, which no process on another machine has. A fork inherits the name,
-# but has another process id.
+# Random name of this process, to identify it among processes on other machines. A fork inherits the
+# name, but has another process id.
 _PROCESS = secrets.token_hex(8)
 # _TO_CONNECT: longest wait for a Dask scheduler, in Dask's notation.
-# _COUNTED: the number of workers of a Dask cluster is asked for every 2 s.
+# _COUNTED: seconds after which the number of workers of a Dask cluster is asked for again.
 _TO_CONNECT, _COUNTED = "10 s", 2.0
-# Environment variables for the number of threads of numeric libraries: 1 in each Dask worker.
+# Environment variables with the number of threads of numeric libraries. They are 1 in each Dask
+# worker.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # Settings of a local Dask cluster. Profiling is off, since it takes a tenth of the time of a
-# mechanism in Python. The setting `_ENVIRONMENT` replaces the environment variables that Dask sets
-# in workers; variables that this process has keep their values. So it drops Dask's setting to
-# return freed memory to the operating system, which the next draws would need again.
+# mechanism in Python. `_ENVIRONMENT` names the setting with the environment variables of workers.
+# dpaudit's value replaces Dask's, which would return freed memory to the operating system, although
+# the next draws need it again.
 _LOCAL_CLUSTER = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "2s",
@@ -75,7 +78,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Instructions for a worker process to make its sampler; part of every task.
+    """Instructions from which a worker process makes its sampler; part of every task.
 
     run: random name of the audit.
     made: pickle of a function that makes a sampler.
@@ -92,9 +95,10 @@ class Recipe:
     def of(
         cls, make: Callable[[], Sampler], dumps: Callable[[object], bytes] = pickle.dumps
     ) -> Recipe:
-        """Return the recipe for an audit.
+        """Return the recipe for an audit. Raise UsageError if `make` cannot be pickled.
 
-        make: makes a sampler; is pickled by `dumps`. Raises UsageError if it cannot be pickled.
+        make: a function that makes a sampler.
+        dumps: pickles `make`.
         """
         try:
             made = dumps(make)
@@ -110,7 +114,8 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done:
-    """Results of a bundle: a list of chunks that one worker draws as one task.
+    """Results of a bundle: the list of chunks (requests for draws) that one worker draws as one
+    task.
 
     drawn: result of each chunk, in order.
     seconds: duration of drawing.
@@ -120,9 +125,10 @@ class Done:
     seconds: float
 
 
-# Held while this worker draws: all threads share the global random generators.
+# Held while this worker draws, since all threads share the global random generators.
 _lock = threading.Lock()
-# Name of an audit (`Recipe.run`) -> sampler of this worker for the audit, the last used at the end.
+# Maps the name of an audit (`Recipe.run`) to this worker's sampler for the audit. The most recently
+# used sampler is last.
 _samplers: OrderedDict[str, Sampler] = OrderedDict()
 
 
@@ -144,7 +150,7 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
 
 
 def forget(run: str) -> None:
-    """Close the sampler of an audit that has ended, unless this worker is drawing.
+    """Close the sampler of an audit that has ended. Do nothing if this worker is drawing.
 
     run: name of the audit.
     """
@@ -184,14 +190,14 @@ class OrderedPool(WorkerPool):
     Subclasses implement `submit`.
     """
 
-    # Seconds of drawing that a bundle should take at least.
+    # Least number of seconds of drawing that a bundle (list of chunks) should take.
     bundle_seconds = _BUNDLE
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def ahead(self) -> int:
-        """Return the number of bundles of chunks that should be sent before results come back."""
+        """Return the number of bundles (lists of chunks) to send before their results come back."""
         return _AHEAD * self.workers
 
     @abstractmethod
@@ -232,9 +238,8 @@ class OrderedPool(WorkerPool):
                 future.cancel()
 
     def _next_size(self, done: Done) -> int:
-        """Return the number of chunks that the next worker task should have.
-
-        The number doubles at most from task to task.
+        """Return the number of chunks (requests for draws) for the next task of a worker; at most
+        twice the number of the last task.
 
         done: results of the last task, which show how long a chunk takes.
         """
@@ -261,9 +266,8 @@ def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
 
 
 class ExecutorPool(OrderedPool):
-    """Draws on an executor of the user, by its method `submit`; the executor is not closed.
-
-    Each task contains the recipe, so that any worker can draw any task.
+    """A pool that draws on an executor of the user, by its method `submit`. It does not close the
+    executor. Each task contains the recipe, so that any worker can draw any task.
 
     lost: message that the executor has lost its workers; {} stands for the reason.
     """
@@ -294,7 +298,8 @@ class ExecutorPool(OrderedPool):
                 code="module-not-found",
             ) from error
         except Exception as error:
-            # Classes of Dask are compared by name, since Dask may not be installed.
+            # Exceptions of Dask are recognised by the name of their class, since Dask may not be
+            # installed.
             kind = type(error).__name__
             if kind == "KilledWorker":
                 killed: Any = error
@@ -318,9 +323,9 @@ class ExecutorPool(OrderedPool):
 
 
 class _DaskPool(ExecutorPool):
-    """Draws on a Dask cluster, whose number of workers may change during the audit.
+    """A pool that draws on a Dask cluster, whose number of workers may change during the audit.
 
-    Tasks go through `client.submit`. Futures of `client.get_executor` do not keep the reason why
+    Tasks are sent by `client.submit`. Futures of `client.get_executor` do not keep the reason why
     Dask cancelled them, and log an error for each task that finishes while it is cancelled.
     """
 
@@ -328,14 +333,14 @@ class _DaskPool(ExecutorPool):
     lost = "the connection to the Dask scheduler is lost ({}); start it again"
 
     def __init__(self, client: Any, recipe: Recipe) -> None:
-        # The recipe is sent as the result of a task. Dask repeats the task if the worker that holds
-        # the result dies; scattered data would be lost.
+        # The recipe is sent to the cluster as the result of a task: if the worker that holds the
+        # result dies, Dask repeats the task. Data sent by `scatter` would be lost.
         there = client.submit(_same, recipe, pure=False)
         super().__init__(client, there)
         self._client, self._asked = client, -_COUNTED
 
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
-        # A future of Dask has all methods of `Future` that this module uses.
+        # The cast is safe: a future of Dask has all methods of `Future` that this module uses.
         future: Future[Done] = self._client.submit(draw, self._recipe, list(chunks), pure=False)
         return future
 
@@ -379,7 +384,9 @@ def dask_pool(setup: Setup, address: str) -> Iterator[WorkerPool]:
 
 
 async def _forget(run: str) -> None:
-    """Call `forget` on a Dask worker. `Client.run` can start a coroutine without waiting for it."""
+    """Call `forget` on a Dask worker. This is a coroutine since `Client.run` can start a coroutine
+    without waiting for it.
+    """
     forget(run)
 
 
@@ -428,7 +435,9 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
 
 @contextmanager
 def _restored(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Give environment variables these values when the context ends; None: remove the variable."""
+    """Return a context that sets environment variables to these values when it ends; None removes a
+    variable.
+    """
     try:
         yield
     finally:

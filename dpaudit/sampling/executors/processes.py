@@ -39,24 +39,25 @@ from dpaudit.sampling.executors import WORKER
 from dpaudit.sampling.executors.pools import Done, OrderedPool, Recipe, draw
 from dpaudit.watching import Watch
 
-# A process that ends by one of these signals was killed from outside: by a system short of memory,
-# a job scheduler or a person. Any other end is caused by the mechanism.
+# Signals that end a process from outside: sent by a system short of memory, a job scheduler or a
+# person. If a worker ends in any other way, the mechanism has caused it.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# A process is replaced at most 3 times while it repeats one task. Each task has a count of its own.
+# Largest number of times that a killed process is replaced while it repeats one task. Each task has
+# a count of its own.
 _REPLACED = 3
-# Workers have 2 s to end by themselves after the last task; then they are killed.
+# Seconds that workers have to end by themselves after the last task, before they are killed.
 _GRACE = 2.0
-# Signals that a terminal or a scheduler sends to a whole group of processes. Workers block these
-# signals while they start: only the auditing process acts on a signal, and ends its workers. A
-# worker that the signal ended directly would look like a crash.
+# Signals that a terminal or a scheduler sends to a whole group of processes. Workers block them
+# while they start: only the auditing process should act on such a signal, and then end its workers.
+# A worker that the signal ended directly would look like a crash.
 _FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
-# _LENGTH: a message begins with its length in bytes, as an unsigned 64-bit integer.
-# _READ: at most 1 MiB is read in one step.
-# _WRITTEN: at most 16 KiB are written in one step, so that a connection that is ready does not
-# block.
+# _LENGTH: format of the length that begins each message, in bytes: an unsigned 64-bit integer.
+# _READ: most bytes that are read in one step, 1 MiB.
+# _WRITTEN: most bytes that are written in one step, 16 KiB, so that a connection that is ready does
+#     not block.
 _LENGTH, _READ, _WRITTEN = struct.Struct("!Q"), 1 << 20, 1 << 14
-# Held while a process is started, since `starting` may change, for that time, global variables that
-# the process inherits.
+# Held while a process is started: `starting` may change global variables for that time, which the
+# process inherits.
 _start_lock = threading.Lock()
 
 
@@ -69,13 +70,14 @@ class _Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """Settings that all processes of a pool share: the queue of tasks, start and replacement.
+    """Settings that all processes of a pool share.
 
     tasks: queue of the tasks; None in the queue ends a process.
-    keep: pickle of the task with which each process begins; None for no such task.
+    keep: pickle of the task with which each process begins; None: no such task.
     starting: returns the context in which a process is started.
-    arguments: arguments of `_work`, which each process runs, after the first one (the connection).
-    replaced: number of times that a process is replaced during one task, at most.
+    arguments: arguments of `_work`, which each process runs, without the first one (the
+        connection).
+    replaced: largest number of times that a process is replaced during one task.
     """
 
     tasks: SimpleQueue[_Task | None]
@@ -102,19 +104,20 @@ class ProcessPool(OrderedPool):
         starting: Callable[[], AbstractContextManager[None]] = nullcontext,
         replaced: int = _REPLACED,
     ) -> None:
-        """Make the pool without processes; each of the first `workers` tasks starts a process.
+        """Make the pool without processes. Each of the first `workers` tasks starts a process.
 
         recipe: makes the sampler of each process; None if only `call` is used.
         workers: number of processes.
         first: chunks that every process draws first, with `recipe`; `started` has the results.
         starting: returns the context in which a process is started.
-        replaced: number of times that a process is replaced during one task, at most. With 0, only
+        replaced: largest number of times that a process is replaced during one task. With 0, only
             the thread that calls this pool starts processes.
         """
         super().__init__(workers)
         context = multiprocessing.get_context("spawn")
         show = warnings.showwarning
-        # If the command line has replaced `warnings.showwarning`, workers replace it, too.
+        # The command line may have replaced `warnings.showwarning`. Workers then get its function,
+        # too.
         is_ours = getattr(show, "__module__", "").startswith("dpaudit.")
         arguments = (context.Lock(), show if is_ours else None)
         keep = None if recipe is None else pickle.dumps((_keep, (recipe,)))
@@ -122,8 +125,8 @@ class ProcessPool(OrderedPool):
         self._first, self._is_settled = first, False
         self.started: list[Future[Done]] = []
         self._workers: list[_Worker] = []
-        # At exit, Python waits for its child processes. So kill the processes of a pool that was
-        # not closed.
+        # At exit, Python waits for its child processes. So the processes of a pool that was not
+        # closed are killed.
         util.Finalize(self, _kill, args=(self._workers,), exitpriority=10)
 
     def start(self) -> None:
@@ -154,7 +157,7 @@ class ProcessPool(OrderedPool):
         return task.future
 
     def has_ended(self) -> bool:
-        """Return whether a process has ended, though the pool was not closed."""
+        """Return whether some process has ended although the pool is still open."""
         return not all(worker._process.is_alive() for worker in self._workers)
 
     def settle(self, seconds: float) -> None:
@@ -328,7 +331,7 @@ class _Process(SpawnProcess):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# In a worker: the recipe of its pool.
+# In a worker: the recipe from which it makes its sampler; None before it has arrived.
 _recipe: Recipe | None = None
 
 
@@ -344,18 +347,21 @@ def _draw(chunks: Sequence[Chunk[Any]]) -> Done:
 
 
 def _work(here: Connection, told: Lock, show: Callable[..., None] | None) -> None:
-    """Run in a worker process: serve tasks until the auditing process closes the connection.
+    """Serve tasks until the auditing process closes the connection. This function is the main
+    function of a worker process.
 
+    here: connection to the auditing process.
     told: lock that is never released. The worker that acquires it logs warnings about slow calls,
         which all workers would log otherwise.
-    show: replaces `warnings.showwarning`, unless None.
+    show: function that replaces `warnings.showwarning`; None: do not replace it.
     """
     Watch.may_warn = staticmethod(partial(told.acquire, False))
     Watch.warns_of_steps = False
     if show is not None:
         warnings.showwarning = show
     os.setpgid(0, 0)  # one group, to kill all processes that the mechanism starts
-    # Signals that arrived while they were blocked are ignored. Ctrl-C (SIGINT) stays ignored.
+    # Signals that arrived while they were blocked are dropped: they are ignored while they are
+    # unblocked. SIGINT (Ctrl-C) stays ignored.
     usual = {number: signal.signal(number, signal.SIG_IGN) for number in (*_FOR_ALL, signal.SIGINT)}
     signal.pthread_sigmask(signal.SIG_UNBLOCK, usual)
     for number in _FOR_ALL:
@@ -431,7 +437,7 @@ def _read(there: Connection, length: int, is_alive: Callable[[], bool] | None) -
 
 
 def result_of(reply: Done | BaseException) -> Done:
-    """Return a reply, or raise the reply if it is an exception."""
+    """Return a reply of another process, or raise it if it is an exception."""
     if isinstance(reply, BaseException):
         raise reply
     return reply
@@ -451,7 +457,9 @@ def _pickled(error: BaseException) -> bytes:
 
 
 def _end_with_parent() -> None:
-    """Wait for the end of the auditing process; then kill this process and all that it started."""
+    """Wait for the end of the auditing process. Then kill this worker and all processes that it
+    started.
+    """
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
