@@ -21,16 +21,16 @@ from dpaudit.errors import ClaimError, Name
 
 # A function from an output to a guess of the input: 1 for d1, 2 for d2, None for no guess.
 Adversary = Callable[[Any], int | None]
-# The notation in which a user may write the value of a parameter.
+# The form in which a user may write the value of a parameter.
 # "number": a number.
 # "text": a text.
 # "path": the import path of a function. The claim keeps the path as a text.
-# "function": the import path of a function. The function is imported before the claim is made, and
-# the path becomes the value of the parameter `name`.
+# "function": the import path of a function, such as `package.module:f`. The function is imported
+# before the claim is made, and the path becomes the value of the parameter `name`.
 # "table": a list of pairs of numbers.
 Form = Literal["number", "text", "path", "function", "table"]
-# A check of a parameter. It is called with the name of the parameter (for messages) and a value,
-# and returns the value to keep. It raises ClaimError for an impossible value.
+# A check of a parameter: a function from the name of the parameter (for messages) and a value to
+# the value to keep. It raises ClaimError for an impossible value.
 Check = Callable[[str, Any], Any]
 
 
@@ -43,11 +43,11 @@ def invalid(*parts: str) -> ClaimError:
 
 
 def checked_number(name: str, value: Any) -> float:
-    """Return a number of Python or NumPy as a float; raise ClaimError for any other value.
-
-    Booleans are not accepted.
+    """Return a number of Python or NumPy as a float. Raise ClaimError for any other value, also for
+    Booleans.
 
     name: name of the parameter in messages.
+    value: the number.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise invalid(Name(name), f"={value!r} must be a number")
@@ -59,7 +59,8 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any], float]:
-    """Return the check that a parameter is a number for which a condition holds.
+    """Return a check of a parameter: a function that returns its value as a float if it is a number
+    for which a condition holds, and raises ClaimError otherwise.
 
     must: text of the condition for messages, such as "lie in [0, 1)".
     holds: the condition, which must be false for NaN.
@@ -75,7 +76,9 @@ def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any
 
 
 def positive_up_to(most: float) -> Callable[[str, Any], float]:
-    """Return the check that a parameter lies in (0, most]."""
+    """Return a check of a parameter: a function that returns its value as a float if it lies in (0,
+    most], and raises ClaimError otherwise.
+    """
     return number_that(f"lie in (0, {most:g}]", lambda number: 0 < number <= most)
 
 
@@ -86,10 +89,11 @@ checked_positive = number_that("be a finite number above 0", lambda x: 0 < x < m
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """A substitute: a number that a user may give in place of a parameter, such as σ for μ.
+    """A substitute: a number that a user may give instead of a parameter, such as σ instead of μ.
 
+    name, help: name of the substitute, and its text in the command-line help.
     same: the equation between parameter and substitute, such as "mu = 1/sigma", for messages.
-    convert: called with the value of the substitute, returns the value of the parameter; raises
+    convert: a function from the value of the substitute to the value of the parameter; raises
         ClaimError for an impossible value.
     """
 
@@ -347,7 +351,9 @@ class PointClaim(PrivacyClaim):
 
 @lru_cache
 def described(kind: type[PrivacyClaim]) -> dict[str, Parameter]:
-    """Return the annotations of a definition's parameters by name, in constructor order."""
+    """Return the `Parameter` annotations of a definition, by name of the parameter, in the order of
+    the constructor.
+    """
     hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name].__metadata__[0] for one in fields(kind)}
 
@@ -361,9 +367,8 @@ def implied_delta(point: ProfilePoint, epsilon: float) -> float:
 
 
 def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:
-    """Return the points of a claim's profile at the given ε, in nats.
-
-    Points with δ ≥ 1 are left out, since every mechanism satisfies them.
+    """Return the points (ε, δ(ε)) of a claim's privacy profile at the given ε, in nats. Points with
+    δ ≥ 1 are left out, since every mechanism satisfies them.
     """
     points = (ProfilePoint(epsilon, claim.profile(epsilon)) for epsilon in epsilons)
     return tuple(point for point in points if point.delta < 1)
@@ -375,8 +380,9 @@ def total(claims: Sequence[Any], name: str) -> float:
 
 
 def below_one(delta: float, what: str) -> float:
-    """Return δ, or raise ClaimError if δ ≥ 1, since every mechanism satisfies such a claim.
+    """Return δ. Raise ClaimError if δ ≥ 1, since every mechanism satisfies such a claim.
 
+    delta: δ.
     what: origin of δ, such as "group of 3", for the message.
     """
     if delta >= 1:

@@ -1,11 +1,12 @@
-"""The list of all privacy definitions: a line here registers a definition everywhere.
+"""The list of all privacy definitions. To register a definition everywhere, add one import to this
+module.
 
 Help texts and documentation list the definitions in this order. If a user gives parameters without
 naming a definition, and the parameters fit several definitions equally well, dpaudit takes the
 first of these definitions.
 """
 
-# ruff: noqa: I001  # imports keep the order described above
+# ruff: noqa: I001 # ruff must not sort the imports: their order is the order of the definitions
 from dpaudit.claims.point_claims import PureDP as PureDP
 from dpaudit.claims.point_claims import ApproximateDP as ApproximateDP
 from dpaudit.claims.point_claims import ProbabilisticDP as ProbabilisticDP

@@ -26,8 +26,10 @@ DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClaimParameter:
-    """A parameter that one or more definitions take, or that a user may give in place of another.
+    """A parameter that one or more definitions take, or a substitute that a user may give instead
+    of it.
 
+    name: name of the parameter or the substitute.
     definitions: keys, such as "pure", of the definitions that take the parameter.
     help, forms, has_flag, has_curve: as in `claims.base.Parameter`.
     """
@@ -46,7 +48,8 @@ class ClaimParameter:
 
 
 def described(definition: str) -> dict[str, Parameter]:
-    """Return the annotations of a definition's parameters by name, in constructor order.
+    """Return the `Parameter` annotations of a definition, by name of the parameter, in the order of
+    the constructor.
 
     definition: key of the definition, such as "pure".
     """
@@ -168,10 +171,12 @@ def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _form(name: str, definition: str) -> list[str]:
-    """Return parts of a message that lists the required parameters of a definition.
+    """Return parts of a message that lists the required parameters of a definition, such as
+    "epsilon and delta (approximate)".
 
-    name: parameter that the user gave. If it is a substitute, the message lists the substitute in
-        place of the parameter.
+    name: parameter that the user gave. If it is a substitute, such as sigma, the message lists the
+        substitute instead of the parameter.
+    definition: key of the definition.
     """
     parts: list[str] = []
     for needed in required_parameters(definition):
@@ -196,11 +201,12 @@ def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
 
 
 def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -> str:
-    """Return the sentence of an error message that says which parameters to leave out.
-
-    Return "" if `wrong` is not a parameter of any definition.
+    """Return a sentence for an error message that says which parameters to leave out; "" if no
+    definition takes the parameter `wrong`.
 
     wrong: name that the user gave, and that is not a parameter of `definition`.
+    given: all given values by name of the parameter.
+    definition: key of the definition.
     """
     if all(wrong not in _names(one) for one in DEFINITIONS):
         return ""
@@ -229,7 +235,12 @@ def _spellings(name: str, about: Parameter) -> tuple[str, ...]:
 
 
 def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
-    """Return the parameters by name, with every substitute converted, such as sigma to mu."""
+    """Return the parameters by name. A substitute is converted to the parameter that it stands for,
+    such as sigma to mu.
+
+    given: values by name, as the user gave them.
+    definition: key of the definition.
+    """
     converted = dict(given)
     for name, about in _DESCRIBED[definition].items():
         other = about.instead

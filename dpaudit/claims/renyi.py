@@ -32,15 +32,16 @@ from dpaudit.claims.base import (
 from dpaudit.claims.solving import crossing, largest_parameter, peak
 from dpaudit.errors import ClaimError
 
-# Largest order of a Rényi claim.
+# Largest order that a Rényi claim may have.
 _LARGEST_ORDER = 1e4
-# Largest divergence of a Rényi claim, in nats, and largest ρ of a zCDP claim.
+# Largest divergence that a Rényi claim may have, in nats, and largest ρ that a zCDP claim may have.
 _LARGEST = 100.0
-# An audit may test a claim at each ε where the usual conversion to (ε, δ)-DP gives one of these δ.
+# Values of δ that choose the points to test: for each, the ε at which the usual conversion of a
+# claim to (ε, δ)-DP gives this δ.
 _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
-# Orders a for which an audit of a zCDP claim may test D_a itself.
+# Orders a of the divergences D_a that an audit of a zCDP claim may test directly.
 _ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
-# Largest error of log q in the search for the q at which p - e^ε q is largest.
+# Largest error of log q in the search for the q that maximises p - e^ε q.
 _LOG_Q_ERROR = 1e-7
 # Largest ε at which a profile is computed, in nats; at a larger ε, e^-ε nearly underflows.
 _LARGEST_EPSILON = 650.0
@@ -112,8 +113,10 @@ class RenyiDP(PrivacyClaim):
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return (name, value): the name "D_a" with the order as a, and the largest divergence D_a
-        that implies at most δ = `delta_lower` at ε."""
+        """Return a lower bound for D_a as (name, value), where a is the order of the claim: ("D_2",
+        0.3), for example. The value is the largest divergence for which the privacy profile at ε is
+        at most `delta_lower`.
+        """
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
         return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST, near)
@@ -205,7 +208,7 @@ def _renyi_delta(
     enough: if the result would be at least `enough`, any number of at least `enough` may be
         returned, which saves time.
     """
-    # A smaller ε gives a larger δ, since the profile falls with ε.
+    # A smaller ε is safe: the profile falls with ε, so δ becomes larger.
     epsilon = min(epsilon, _LARGEST_EPSILON)
     factor = math.exp(epsilon)
 
@@ -222,11 +225,14 @@ def _renyi_delta(
 
 
 def _least_divergence(order: float, epsilon: float, delta: float) -> float:
-    """Return the smallest Rényi divergence of the given order, in nats, with p - e^ε q = δ.
+    """Return the smallest Rényi divergence, in nats, for which some p and q satisfy p - e^ε q = δ,
+    where p and q are the probabilities of 1 of two Bernoulli distributions. Return inf if δ ≥ 1
+    and, since then every divergence allows δ, also if δ ≤ 0.
 
-    p and q are the probabilities of 1 of two Bernoulli distributions. The result inverts
-    `_renyi_delta` for its argument `divergence`, up to the error of a numerical minimum. Return inf
-    if δ ≥ 1, and also if δ ≤ 0, where every divergence allows δ.
+    The result inverts `_renyi_delta` for its argument `divergence`, up to the error of a numerical
+    minimum.
+
+    order: order of the divergence.
     """
     factor, room = math.exp(min(epsilon, _LARGEST_EPSILON)), 1 - delta
     if not 0 < delta < 1:
@@ -244,10 +250,9 @@ def _least_divergence(order: float, epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _concentrated_delta(rho: float, epsilon: float) -> float:
-    """Return the privacy profile of ρ-zCDP at ε, rounded up.
-
-    ρ-zCDP implies (a, ρa)-Rényi DP for every order a. So the profile of each order is an upper
-    bound; the least bound over `_orders` is returned.
+    """Return the privacy profile of ρ-zCDP at ε, rounded up. ρ-zCDP implies (a, ρa)-Rényi DP for
+    every order a, and the profile of each order is an upper bound. The least of these bounds, over
+    the orders of `_orders`, is returned.
     """
     orders, log_delta = _orders(rho, epsilon)
     least = math.exp(min(0.0, log_delta)) * (1 + 1e-12)
@@ -274,15 +279,14 @@ def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
 
 
 def _least_concentration(epsilon: float, delta: float) -> float:
-    """Return about the smallest ρ that allows two coins p and q with p - e^ε q = δ.
-
-    Return inf if δ is not in (0, 1). The function is about the inverse of `_concentrated_delta` in
-    its first argument.
+    """Return approximately the smallest ρ for which ρ-zCDP allows two coins with probabilities p
+    and q such that p - e^ε q = δ. Return inf if δ is not in (0, 1). The result approximately
+    inverts `_concentrated_delta` in its first argument.
     """
     if not 0 < delta < 1:
         return math.inf
     orders: tuple[float, ...] = (1.001, 1.05, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
-    # A few rounds are needed, since the best orders depend a little on ρ.
+    # The best orders depend a little on ρ, so a few rounds are made.
     for _ in range(3):
         rho = max(_least_divergence(a, epsilon, delta) / a for a in orders)
         orders, _ = _orders(min(rho, _LARGEST), epsilon)
@@ -315,7 +319,7 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
     most = _larger_divergence(q, order)
 
     def excess(log_p: float) -> float:
-        # Values are capped, since the large values near p = 1 slow the search down.
+        # The values are cut at a maximum: large values near p = 1 would slow the search down.
         return min(most(math.exp(log_p)) - divergence, divergence + 1e-3)
 
     if excess(0.0) <= 0:
@@ -324,10 +328,12 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
 
 
 def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
-    """Return the function p → max(D_a(p ‖ q), D_a(q ‖ p)) of two coins, for a fixed q.
+    """Return a function of p: the larger of D_a(p ‖ q) and D_a(q ‖ p) of two coins with
+    probabilities p and q, for a fixed q. Logarithms of q are computed in advance, since a privacy
+    profile calls the function thousands of times.
 
-    Logarithms of q are computed in advance, since a privacy profile evaluates the function
-    thousands of times.
+    q: probability of the second coin.
+    order: the order a.
     """
     if not 0 < q < 1:
         return lambda p: max(_binary_divergence(p, q, order), _binary_divergence(q, p, order))

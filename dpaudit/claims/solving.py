@@ -56,9 +56,10 @@ def peak(
     best = second = third = low + (1 - _GOLDEN) * (high - low)
     at_best = at_second = at_third = function(best)
     step = before = 0.0
-    # `not >=` instead of `<`, so that NaN does not end the search.
+    # `not >=` is used instead of `<`, so that NaN does not end the search.
     while not at_best >= enough and abs(best - (low + high) / 2) + (high - low) / 2 > 2 * least:
-        # Step to the top of the parabola, or a golden section of the larger part of the interval.
+        # The next step goes to the top of the parabola or, if that fails, to a golden section of
+        # the larger part of the interval.
         to_second = (best - second) * (at_best - at_third)
         to_third = (best - third) * (at_best - at_second)
         bend = 2 * (to_second - to_third)

@@ -29,20 +29,23 @@ from dpaudit.claims.point_claims import ApproximateDP
 from dpaudit.claims.solving import crossing, largest_parameter
 from dpaudit.errors import ClaimError
 
-# A trade-off function f, from [0, 1] to [0, 1].
+# A trade-off function f, from [0, 1] to [0, 1]: it maps the probability of a false alarm to the
+# least probability of a miss.
 TradeOff = Callable[[float], float]
-# A point (α, f(α)) of the graph of f.
+# A point (α, f(α)) of the graph of a trade-off function f.
 Knot = tuple[float, float]
-# Corners of a polygon, in rising order of α.
+# The corners of a polygon below a trade-off function, in rising order of α.
 Knots = tuple[Knot, ...]
 
-# f is evaluated at α from ½ down to ½ · 10⁻⁶: number of points per factor of 10 in α, and number of
-# factors of 10. It is evaluated at the same values of 1 - α, too.
+# A trade-off function f is evaluated at α from ½ down to ½ · 10⁻⁶, and at the same values of 1 - α.
+# _PER_DECADE: number of points for each factor of 10 in α.
+# _DECADES: number of factors of 10.
 _PER_DECADE, _DECADES = 40, 6
-# The slope of f at each of these α gives a point of the privacy profile that an audit may test. The
-# first α gives the point that represents the claim.
+# Values of α that choose the points to test: the slope of the trade-off function f at each α gives
+# a point of the privacy profile. The first α gives the point that represents the claim.
 _ALPHAS = (0.2, 0.4, 0.3, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3, 1e-4, 1e-5)
-# Largest rounding error for which f still counts as convex, and as at most 1 - α.
+# A trade-off function f may fail to be convex, or may exceed 1 - α, by at most this number, as by
+# rounding.
 _ROUNDING = 1e-9
 
 
@@ -144,10 +147,11 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
 
 
 def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
-    """Return the point, between two chords of f, where the lines through the chords intersect.
+    """Return the point at which the lines through two chords of f (a trade-off function) intersect,
+    between the chords.
 
-    before, after: left and right end of each chord. `before` lies to the left of `after`, and f is
-    not evaluated between the chords.
+    before, after: (left end, right end) of each chord. `before` lies to the left of `after`, and f
+        is not evaluated between them.
     """
     steep, flat = _slope(*before), _slope(*after)
     (left, high), (right, low) = before[1], after[0]
@@ -208,13 +212,17 @@ def _check_shape(points: Knots, name: str) -> None:
 
 
 def _log_slopes(knots: Knots, alpha: float) -> list[float]:
-    """Return log |slope| of each line of the polygon that contains α and has |slope| ≥ 1."""
+    """Return log |slope| of the lines of the polygon that contain α, without lines for which
+    |slope| < 1: one or two numbers at most.
+
+    knots: corners of the polygon, in rising order of α.
+    """
     around = [pair for pair in pairwise(knots) if pair[0][0] <= alpha <= pair[1][0]]
     steep = [-_slope(*pair) for pair in around if pair[1][0] > pair[0][0]]
     return [math.log(slope) for slope in steep if slope >= 1]
 
 
-# Largest μ of a claim.
+# Largest μ that a claim of Gaussian DP may have.
 _LARGEST_MU = 10.0
 _SIGMA = Instead(
     "sigma",
@@ -326,7 +334,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """
     ahead, behind = _normal_tail(epsilon / mu - mu / 2), _normal_tail(epsilon / mu + mu / 2)
     scaled = math.exp(epsilon) * behind if behind else 0.0
-    # `ahead` and `scaled` may nearly cancel; 1e-13 · ahead is more than their rounding errors.
+    # 1e-13 · ahead is added to round up: it is larger than the rounding errors if `ahead` and
+    # `scaled` nearly cancel.
     return min(1.0, max(0.0, ahead - scaled) + 1e-13 * ahead)
 
 
@@ -354,7 +363,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
-    # δ(ε) ≤ Φ(-ε/μ + μ/2), which is below 1e-300 at the upper end.
+    # At the upper end of the search, δ(ε) ≤ Φ(-ε/μ + μ/2) is below 1e-300.
     return crossing(lambda eps: delta - gaussian_delta(mu, eps), 0.0, mu * (mu / 2 + 38), 1e-9)[0]
 
 
@@ -367,10 +376,10 @@ def _normal_tail(x: float) -> float:
 def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
     """Return the points of the privacy profile of μ-Gaussian DP that an audit may test.
 
-    The first point has the ε at which the (1.1 μ)-Gaussian mechanism exceeds the claimed δ by the
-    largest multiple of the standard deviation of a draw. The other points have ε = 0 or
-    ε = m + t · μ ≥ 0 for t from 0 to 3, where m = μ²/2 is the mean and μ the standard deviation of
-    log P/Q under P.
+    The first point is best to detect a mechanism with 1.1 μ: at its ε, the δ of this mechanism
+    exceeds the claimed δ by the largest multiple of the standard deviation of a draw. The other
+    points have ε = 0 or ε = m + t · μ ≥ 0 for t from 0 to 3, where m = μ²/2 is the mean and μ the
+    standard deviation of log P/Q under P.
     """
     larger = 1.1 * mu
 
@@ -388,8 +397,10 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
     return tuple(ProfilePoint(epsilon, gaussian_delta(mu, epsilon)) for epsilon in epsilons)
 
 
-# Number of steps and largest value, in nats, of the grid of ε at which `tradeoff` evaluates the
-# privacy profile. Each ε gives two straight lines below the trade-off function.
+# The grid of ε at which `tradeoff` evaluates the privacy profile; each ε gives two straight lines
+# below the trade-off function.
+# _STEPS: number of steps of the grid.
+# _LARGEST_EPSILON: largest ε of the grid, in nats.
 _STEPS, _LARGEST_EPSILON = 200, 12.0
 
 
@@ -524,13 +535,15 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
     return max(0.0, *map(max, lines))
 
 
-# Relative amount by which `smallest_probability` is rounded down. It exceeds the rounding error.
+# `smallest_probability` is rounded down by this relative amount, which exceeds the rounding error.
 _ROUNDED_DOWN = 1e-13
 
 
 @lru_cache(maxsize=32)
 def _points(claim: PrivacyClaim) -> tuple[tuple[float, float], ...]:
-    """Return pairs of e^ε and δ(ε) for the ε of a grid and of the claim's points."""
+    """Return pairs (e^ε, δ(ε)) of a claim's privacy profile, for the ε of a grid and for the ε of
+    the claim's points.
+    """
     own = [min(point.epsilon, 700.0) for point in claim.points()]
     grid = [_LARGEST_EPSILON * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]
     return tuple((math.exp(epsilon), claim.profile(epsilon)) for epsilon in {*own, *grid})

@@ -20,25 +20,26 @@ import numpy as np
 
 from dpaudit.stats.binomial import FloatArray, IntArray
 
-# For δ = 0, a rule (a fixed guess of the input for each bin of the outputs) has one bettor per
-# number. The bettor believes that the log-odds of a right guess exceed the claimed ε by this
-# number, in nats.
+# For δ = 0, each rule (a fixed guess of the input for each bin of the outputs) has one bettor for
+# each of these numbers. This bettor believes that the log-odds of a right guess exceed the claimed
+# ε by this number, in nats.
 EXCESSES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
-# For δ > 0, a rule has one bettor per fraction. The bettor stakes this fraction of the largest
-# stake that cannot make its wealth negative.
+# For δ > 0, each rule (a fixed guess of the input for each bin of the outputs) has one bettor for
+# each of these fractions. This bettor stakes this fraction of the largest stake that cannot make
+# its wealth negative.
 FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
-# With at least 5 rules and δ > 0, the last 2 rules guess only at rare outputs that only one input
-# seems to give, and get half of the initial wealth. With fewer rules, as in results of older
-# versions, all rules get equal shares.
+# With δ > 0 and at least 5 rules (`_RULES_WITH_RARE`), the last 2 rules (`_RARE_RULES`) guess only
+# at rare outputs that only one input seems to give. They get half of the initial wealth. With fewer
+# rules, as in results of older versions, all rules get equal shares.
 _RULES_WITH_RARE, _RARE_RULES = 5, 2
-# How a rule for rare outputs divides its wealth among the seven stakes of FRACTIONS. Its guesses
-# are rarely wrong, so that the largest stake gains most and gets two thirds.
+# Shares of the wealth of a rule for rare outputs that go to its seven bettors, one for each stake
+# of FRACTIONS. Its guesses are rarely wrong, so the largest stake gains most and gets two thirds.
 _BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
-# In a run that bets from its first draws, the bettors with a posterior together get this share of
-# the initial wealth. A posterior needs fewer draws to be learned than a rule.
+# Share of the initial wealth of all bettors with a posterior together, in a run that bets from its
+# first draws. They get most of it, since a posterior needs fewer draws to be learned than a rule.
 _EARLY_POSTERIORS = 0.75
-# For δ > 0 a bettor with a posterior pays a price at every draw. It does not bet in a round in
-# which a single draw could cost it more than this share of its wealth.
+# For δ > 0, a bettor with a posterior pays a price at every draw. If a single draw of a round could
+# cost it more than this share of its wealth, it does not bet in this round.
 _MOST_LOST = 0.95
 
 
@@ -243,10 +244,11 @@ def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -
 
 
 def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
-    """Return the log factors (4.2) of bettors on a rule, (..., rules · excesses, levels, 2).
+    """Return the log factors (4.2) on the wealth of bettors on a rule: (..., rules · excesses,
+    levels, 2).
 
-    A correct guess multiplies the wealth by θ/θ₀ and a wrong guess by (1-θ)/(1-θ₀), where
-    logit θ₀ = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability ≤ θ₀.
+    A correct guess multiplies the wealth by θ/θ₀ and a wrong guess by (1-θ)/(1-θ₀), where logit θ₀
+    = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability at most θ₀.
     """
     excess = np.array(EXCESSES)
     claimed, believed = _log_shares(epsilon[..., None]), _log_shares(epsilon[..., None] + excess)
@@ -265,8 +267,8 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
     for rule in rules:
         h = 1.0 if (rule > 0).any() and (rule < 0).any() else 0.5
         stake = np.array(FRACTIONS) * (odds / (1 + h * delta * odds))
-        # So a wrong guess loses the share `fraction` of the wealth, at any ε and δ. A rule that
-        # never guesses stakes nothing.
+        # With this stake, a wrong guess loses the share `fraction` of the wealth, whatever ε and δ
+        # are. A rule that never guesses stakes nothing.
         spared = stake * (h * delta if rule.any() else 0.0)
         correct, wrong = np.log1p(stake - spared), np.log1p(-np.array(FRACTIONS))
         tables.append(_by_guess(rule[None, :], correct, wrong, np.log1p(-spared)))
@@ -276,13 +278,15 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
 def _by_guess(
     rules: IntArray, correct: FloatArray, wrong: FloatArray, abstained: FloatArray
 ) -> FloatArray:
-    """Return the log of the factor on the wealth for every rule and stake: (..., rules · stakes,
-    levels, 2).
+    """Return the log of the factor on the wealth of every bettor on a rule: (..., rules · stakes,
+    levels, 2). The last axis is the input of the draw.
 
-    correct, wrong, abstained: this log by stake after a correct guess, a wrong guess and no guess,
-        each (..., stakes).
+    rules: (rules, levels), the guesses: 1 for d1, -1 for d2, 0 for none.
+    correct, wrong, abstained: the log of the factor after a correct guess, a wrong guess and no
+        guess, each (..., stakes).
     """
-    # Indices on the last axis: 0 for no guess, 1 for a correct guess, -1 for a wrong guess.
+    # Index on the last axis: 0 for no guess, 1 for a correct guess, -1 (the last entry) for a wrong
+    # guess.
     gains = np.stack(np.broadcast_arrays(abstained, correct, wrong), axis=-1)
     before, excesses = gains.shape[:-2], gains.shape[-2]
     spread = np.empty((*before, len(rules), excesses, rules.shape[1], 2))
@@ -293,10 +297,14 @@ def _by_guess(
 
 
 def _odds_against(epsilon: FloatArray) -> FloatArray:
-    """Return e^-ε, computed by `math.exp`, since `np.exp` may round differently by array size."""
+    """Return e^-ε for each entry. `math.exp` is used, since the rounding of `np.exp` may depend on
+    the size of the array.
+    """
     return np.reshape([math.exp(-value) for value in epsilon.ravel()], epsilon.shape)
 
 
 def _log_shares(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log θ and log(1 - θ) for θ = e^x / (1 + e^x), without cancellation."""
+    """Return log θ and log(1 - θ) for θ = e^x / (1 + e^x), where x is `log_odds`, without loss of
+    digits.
+    """
     return -np.log1p(np.exp(-log_odds)), -log_odds - np.log1p(np.exp(-log_odds))

@@ -20,12 +20,12 @@ from dpaudit.stats.p_values import smallest_alpha
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Distance in log-odds by which a Clopper-Pearson bound is moved outward, to cover the error of
+# A Clopper-Pearson bound is moved outward by this distance in log-odds, to cover the error of
 # SciPy's inverse of the incomplete beta function. Measured errors: 2e-9 for 10 trials, 5e-9 for 10⁸
 # trials.
 _OUTWARD = 1e-8
-# Number that is added to an upper Clopper-Pearson bound, in addition to the move by `_OUTWARD`,
-# since neighbouring floats near 1 are far apart in log-odds.
+# Added to an upper Clopper-Pearson bound after the move by `_OUTWARD`, since neighbouring floats
+# near 1 are far apart in log-odds.
 _ULPS = 4 * 2.0**-53
 
 
@@ -89,7 +89,7 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
     if successes == 0:
         return 0.0
     bound = float(betaincinv(successes, trials - successes + 1, alpha))
-    # SciPy returns NaN below about alpha = 1e-100.
+    # For an alpha below about 1e-100, SciPy returns NaN; the bound is then 0.
     return 0.0 if math.isnan(bound) else bound * (1 - _OUTWARD * (1 - bound))
 
 
@@ -227,15 +227,20 @@ def pair_delta_lower(
     The bound is at most the true δ at ε with probability at least 1 - alpha (docs/method.md (2.4)).
     """
     lower, upper = _pair_bounds(count, draws, other, other_draws, alpha)
-    # e^epsilon may not fit in a float; e^700 times any upper bound is above 1 already.
+    # e^epsilon may be too large for a float, so epsilon is cut at 700. This changes nothing: e^700
+    # times any positive upper bound here is above 1.
     return max(0.0, lower - math.exp(min(epsilon, 700.0)) * upper)
 
 
 def _pair_bounds(
     count: int, draws: int, other: int, other_draws: int, alpha: float
 ) -> tuple[float, float]:
-    """Return a lower bound of the event's probability under the first input, and an upper bound of
-    its probability under the other input: Clopper-Pearson bounds, each at alpha / 2.
+    """Return (lower, upper): a lower bound of the event's probability under the first input, and an
+    upper bound of its probability under the other input. Both are Clopper-Pearson bounds at alpha /
+    2.
+
+    count, draws: draws in the event, and all draws, of the first input.
+    other, other_draws: the same for the other input.
     """
     lower = clopper_pearson_lower(count, draws, alpha / 2)
     return lower, clopper_pearson_upper(other, other_draws, alpha / 2)
@@ -273,10 +278,10 @@ def _check(successes: int, trials: int, alpha: float) -> None:
         raise ValueError(f"alpha={alpha!r} must lie in (0, 1)")
 
 
-# Samples of fixed sizes are thinned, as if a fair coin had picked the input of every draw. If the
-# coins ask for more draws of an input than were recorded, all coins are tossed again. This number
-# is the largest allowed probability of that case. A test has to run at (1 - TOSSED_AGAIN) times its
-# level to account for it.
+# Samples of fixed sizes are thinned as if a fair coin had picked the input of every draw. If the
+# coins ask for more draws of an input than were recorded, all coins are tossed again. This is the
+# largest allowed probability of tossing again; to account for it, a test runs at (1 - TOSSED_AGAIN)
+# times its level.
 TOSSED_AGAIN = 1e-3
 
 
@@ -344,7 +349,8 @@ def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[f
     inf
     """
     share = alpha / (2 * len(counts))
-    # For each output: a lower bound of log P/Q, and a lower bound of log Q/P = -log P/Q.
+    # For each output, first a lower bound of log P/Q, then a lower bound of log Q/P. Since log Q/P
+    # = -log P/Q, the second gives an upper bound of log P/Q.
     below = [_log_odds_lower(count, d1 + d2, share) for d1, d2 in counts for count in (d1, d2)]
     return max(0.0, *below), -min(below)
 

@@ -18,20 +18,22 @@ from dpaudit.stats.binomial import FloatArray, IntArray, upper_tail
 
 Keys = NDArray[np.generic]
 
-# A series counts as constant if its range (largest minus smallest entry) is at most this share of
-# its largest absolute entry, since rounding alone may cause such a range.
+# A series counts as constant if the difference of its largest and smallest entry is at most this
+# share of its largest absolute entry: rounding alone may cause such a difference.
 _ROUNDING = 1e-12
-# Maximum number of pairs of equal entries in a sequence. A sequence with more pairs is shortened,
+# Largest number of pairs of equal entries in a sequence of draws. Longer sequences are shortened,
 # to limit the time and memory of `repetition_p_value`.
 _MOST_PAIRS = 100_000
-# Number of entries from which the share of equal pairs is first estimated.
+# Number of first entries from which the number of equal pairs is estimated, before all entries are
+# counted.
 _FIRST_ENTRIES = 2_000
-# Number of standard errors that `collision_bound` adds to its estimate.
+# `collision_bound` adds this many standard errors to its estimate, to give a safe upper bound.
 _ERRORS = 6.0
-# Number of pairs that `collision_bound` adds to the observed number of equal pairs, so that a small
-# number gives a safe bound.
+# `collision_bound` also adds this number of pairs to the observed number of equal pairs, so that
+# the bound is safe if few pairs were observed.
 _PAIRS = 10.0
-# Minimum number of pairs of equal keys at a lag that `repetition_p_value` tests.
+# `repetition_p_value` tests a lag (distance of two draws) only if at least this number of pairs at
+# this lag have equal keys.
 _FEWEST_REPEATS = 4
 
 
@@ -70,16 +72,17 @@ def looks_like_fair_coins(first: int, second: int, changes: int, level: float) -
 
 
 def _product(left: FloatArray, right: FloatArray) -> float:
-    # A matrix product would start threads on every core for a microsecond of work.
+    # `einsum` is used, since a matrix product would start threads on every core for a microsecond
+    # of work.
     return float(np.einsum("i,i", left, right))
 
 
 def collision_bound(keys: Keys) -> float:
-    """Return an upper bound for the probability that two independent draws are equal.
+    """Return an upper bound for the probability that two independent draws are equal. This
+    probability is Σ p² over the outputs, where p is the probability of an output.
 
-    This probability is Σ p², where p is the probability of each output. The bound is the share of
-    equal pairs among all pairs of draws, plus six standard errors and ten pairs. It is 1 for fewer
-    than two draws.
+    The bound is the share of equal pairs among all pairs of draws, plus six standard errors and ten
+    pairs. It is 1 for fewer than two draws.
 
     keys: codes of the draws; equal outputs have equal keys.
     """
@@ -97,15 +100,16 @@ def collision_bound(keys: Keys) -> float:
 
 
 def repetition_p_value(keys: Keys) -> tuple[float, int]:
-    """Test whether draws repeat earlier draws at a fixed distance; return the p-value and the lag.
+    """Test whether draws repeat earlier draws at a fixed distance (lag). Return (p, lag): a p-value
+    of the hypothesis that the draws are independent, and the lag at which the number of pairs of
+    equal draws is least plausible.
 
-    The hypothesis is that the draws are independent. The lag is the distance at which the number of
-    pairs of equal draws is least plausible; the p-value is corrected for the number of lags. Return
-    (1, 0) if no lag has `_FEWEST_REPEATS` equal pairs.
+    The p-value is corrected for the number of lags. (1, 0) is returned if no lag has
+    `_FEWEST_REPEATS` equal pairs.
 
     keys: codes of the draws, in order; equal outputs have equal keys.
 
-    The pairs (k, k + lag) are split in two groups by the parity of k // lag. No draw is in two
+    The pairs (k, k + lag) are split into two groups by the parity of k // lag. No draw is in two
     pairs of a group, so that the number of equal pairs of a group is binomial.
     """
     keys = _shortened(keys)
@@ -123,7 +127,7 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return a prefix of the keys with about `_MOST_PAIRS` pairs of equal keys at most."""
+    """Return the first keys, as many as have at most about `_MOST_PAIRS` pairs of equal keys."""
     pairs = _pairs(keys[:_FIRST_ENTRIES])
     if pairs > _MOST_PAIRS:  # sequences of few distinct keys have too many equal pairs
         return keys[: int(_FIRST_ENTRIES * math.sqrt(_MOST_PAIRS / pairs))]
@@ -138,8 +142,11 @@ def _pairs(keys: Keys) -> float:
 
 
 def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
-    """Return, for each pair of equal keys, the index of the first key and the distance of both."""
-    # A stable sort would take five times as long. `lexsort` below orders the repeated keys only.
+    """Return (first, distance), with one entry for each pair of equal keys: the index of the first
+    key, and the distance to the second key.
+    """
+    # An unstable sort is five times as fast as a stable one. `lexsort` below restores the order
+    # among repeated keys only.
     order = np.argsort(keys)
     is_new = np.ones(len(keys) + 1, dtype=bool)
     is_new[1:-1] = keys[order[1:]] != keys[order[:-1]]
@@ -147,9 +154,10 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     places, group = order[is_paired], np.cumsum(is_new[:-1])[is_paired]
     places = places[np.lexsort((places, group))]
     sizes = np.bincount(group)
-    # For each key in sorted order, the number of equal keys after it.
+    # For each repeated key in sorted order: the number of equal keys that come after it.
     later = np.repeat(np.cumsum(sizes), sizes) - np.arange(1, len(places) + 1)
-    # A key forms pairs with the `later` keys after it: sorted position plus 1, 2, ..., later.
+    # Each key at position i of the sorted order forms a pair with each of the positions i + 1, …, i
+    # + `later`.
     first = np.repeat(np.arange(len(places)), later)
     second = np.arange(1, len(first) + 1) + np.repeat(
         np.arange(len(places)) - np.cumsum(later) + later, later
@@ -157,12 +165,12 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     return places[first], places[second] - places[first]
 
 
-# Prior weights w of the alternatives of `log_e_value`, in draws. Under an alternative, the
-# probability of the event in each group has a Beta distribution of weight w around the share of the
-# event in all groups.
+# Prior weights w, in draws, of the alternative hypotheses of `log_e_value`. Under an alternative,
+# the event has another probability in each group; it has a Beta distribution whose mean is the
+# event's share in all groups, and which is narrower for a larger w.
 _WEIGHTS = 8.0 ** np.arange(8)
-# Up to this number of groups, each group is evaluated by itself. With more groups, groups of equal
-# counts are evaluated once, which is then faster.
+# With more groups of draws than this, it is faster to evaluate each distinct pair of counts only
+# once.
 _FEW_GROUPS = 32
 
 
@@ -195,21 +203,22 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
         x, n = inside[:-1].astype(np.float64), sizes[:-1].astype(np.float64)
         alike = betaln(x + a, n - x + b) - betaln(a, b)
     else:
-        # With many groups, few pairs (count, size) are distinct: call the slow `betaln` once for
-        # each.
+        # With many groups, few pairs (count, size) are distinct. The slow function `betaln` is
+        # called once for each of these pairs.
         codes, place = np.unique(inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True)
         x, n = (part.astype(np.float64) for part in np.divmod(codes, sizes.max() + 1))
         alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(place, axis=1)
-    # The binomial coefficients of all groups but the last are in the numerator and in the
-    # denominator of E, and cancel.
+    # The binomial coefficients of all groups but the last are left out: they are factors of both
+    # the numerator and the denominator of E.
     log_null = _log_choose(sizes[-1], inside[-1]) - _log_choose(draws, total)
     return _log_sum(alike.sum(axis=1)) - math.log(len(_WEIGHTS)) - log_null
 
 
 def log_mean_e_value(evidence: Iterable[float]) -> float:
-    """Return the log of the mean of several e-values; 0 for none.
+    """Return the log of the mean of several e-values; 0 if there are none. The mean is an e-value,
+    too, however the e-values depend on each other.
 
-    evidence: logs of the e-values. The mean of e-values is an e-value under any dependence.
+    evidence: logs of the e-values.
     """
     logs = np.fromiter(evidence, dtype=np.float64)
     return _log_sum(logs) - math.log(len(logs)) if len(logs) else 0.0
@@ -222,7 +231,8 @@ def _log_sum(logs: FloatArray) -> float:
         return float(logsumexp(logs))
     is_largest = logs == largest
     many = float(np.count_nonzero(is_largest))
-    # The largest terms are added by `log1p`, so that no digits of the other terms are lost.
+    # Like `logsumexp`, this adds the largest terms by `log1p`, so that no digits of the other terms
+    # are lost.
     rest = np.exp(np.where(is_largest, -np.inf, logs) - largest).sum() / many
     return float(np.log1p(rest) + np.log(many) + largest)
 

@@ -30,6 +30,7 @@ class Event:
     """A set of outcomes, and its probability under both laws.
 
     guess: the input, d1 or d2, under which the set is more likely.
+    outcomes: the outcomes in the set.
     ahead: probability of the set under the input `guess`.
     behind: probability of the set under the other input.
     """
@@ -61,8 +62,7 @@ def epsilon(p: Law, q: Law, delta: float = 0.0) -> Extreme:
 
 
 def delta(p: Law, q: Law, epsilon: float) -> float:
-    """Return δ(ε), the largest P(E) - e^ε Q(E) or Q(E) - e^ε P(E) over all events E.
-
+    """Return δ(ε), the largest value of P(E) - e^ε Q(E) and Q(E) - e^ε P(E) over all events E.
     Outcomes with P(s) = e^ε Q(s), up to the tolerance, add exactly 0.
 
     >>> delta({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, 0.0)
@@ -91,12 +91,14 @@ def violating(p: Law, q: Law, epsilon: float) -> Event:
 
 
 def exceeds_point(p: Law, q: Law, epsilon: float, claimed: float) -> bool:
-    """Return whether δ(ε) of the two laws is above the claimed δ by more than the tolerance.
+    """Return whether the laws P and Q violate the claim (ε, δ): whether their δ(ε) is above the
+    claimed δ by more than the tolerance.
 
+    p, q: the laws of the output on d1 and on d2.
     epsilon, claimed: the claimed ε and the claimed δ.
 
-    δ is computed at ε + TOLERANCE, since otherwise rounding decides the result where P(E) and
-    e^ε Q(E) nearly cancel.
+    δ is computed at ε + TOLERANCE, since otherwise rounding would decide the result if P(E) and e^ε
+    Q(E) nearly cancel.
     """
     return exceeds(delta(p, q, epsilon + TOLERANCE), claimed)
 
@@ -126,17 +128,19 @@ def _event(guess: Guess, atoms: Sequence[Atom]) -> Event:
 
 
 def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
-    """Return the largest log((P(E) - δ) / Q(E)) over all events E, at least 0, and its event.
+    """Return the largest log((P(E) - δ) / Q(E)) over all events E, at least 0, with an event that
+    attains it. The best event is always a set of the outcomes with the largest P(s)/Q(s).
 
-    atoms: triples (s, P(s), Q(s)). guess: the input whose law is P. The best event is always a set
-    of the outcomes with the largest P(s)/Q(s).
+    atoms: triples (s, P(s), Q(s)).
+    guess: the input whose law is P.
+    delta: δ.
     """
     ordered = sorted(atoms, key=_log_ratio, reverse=True)
     ahead = accumulate(atom[1] for atom in ordered)
     behind = accumulate(atom[2] for atom in ordered)
     values = [_log_excess(*sums, delta) for sums in zip(ahead, behind, strict=True)]
     best = max(values, default=0.0)
-    # Take the largest of equally good sets. The event then contains all outcomes of equal ratio.
+    # Of equally good sets the largest one is taken: it contains all outcomes of equal ratio.
     last = max((i for i, value in enumerate(values) if value >= best - TOLERANCE), default=0)
     return Extreme(max(0.0, best), _event(guess, ordered[: last + 1]))
 

@@ -22,27 +22,27 @@ from scipy.special import ndtri
 from dpaudit.stats.binomial import clopper_pearson_lower, right_share, upper_tail
 from dpaudit.stats.trinomial import TERMS, ScoreTest
 
-# Share of alpha that is spent on the interval for w = Pr[wrong guess], a nuisance parameter (Berger
-# & Boos 1994).
+# Share of alpha that is spent on an interval for w = Pr[wrong guess]. The value of w is needed by
+# the test, but not of interest by itself: a nuisance parameter (Berger & Boos 1994).
 _NUISANCE_SHARE = 0.01
-# A bound on ε or δ is found by a scan: p-values are computed at rising ε or δ until a p-value
-# exceeds alpha. (Bisection fails, since p is not monotone.) A first, quick scan uses sums of at
-# most this many terms. Such sums give a p that is at least the exact p.
+# Number of terms of the sums in a first, quick scan for a bound on ε or δ. Such sums give a p-value
+# that is at least the exact one. (A scan computes p-values at rising ε or δ until one exceeds
+# alpha; bisection fails, since the p-value is not monotone.)
 _QUICK_TERMS = 128
 # Smallest step of a scan for a bound, in standard deviations of the bound.
 _STEP = 1 / 64
-# Distance below the expected bound at which a scan starts, in standard deviations of the bound.
+# A scan for a bound starts this many standard deviations of the bound below the expected bound.
 _HEADSTART = 3.0
-# Maximum number of draws for which evaluations are cheap; the smallest step is then _STEP / 4.
+# Up to this number of draws, p-values are cheap, and the smallest step of a scan is _STEP / 4.
 _COSTLY_DRAWS = 20_000
-# A long step of a scan ends _CAUTION / √draws standard deviations before the expected bound, since
-# the p-value jumps: by up to half of its value with tens of draws, by little with thousands of
-# draws.
+# A long step of a scan ends _CAUTION / √draws standard deviations before the expected bound. The
+# reason: the p-value jumps, with tens of draws by up to half of its value, with thousands of draws
+# by little.
 _CAUTION = 15.0
 # Lower bounds for ε are at most this, in nats.
 _LARGEST_EPSILON = 50.0
 
-# Type of a function that maps a number x to a claim (ε, hδ); a scan for a bound moves along x.
+# A function from a number x to a claim (ε, hδ). A scan for a bound on ε or δ raises x.
 _Point = Callable[[float], tuple[float, float]]
 
 
@@ -149,7 +149,8 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
         return 0.0
     if delta == 0 or not game.abstains:
         share, spared = clopper_pearson_lower(game.correct, guesses, alpha), game.h * delta
-        # The ε at which a guess is right with probability `share`: docs/method.md (2.2) and (2.3).
+        # The ε at which a guess would be right with probability `share`: docs/method.md (2.2) and
+        # (2.3).
         return max(0.0, math.log((share - spared) / (1 - share))) if share > spared else 0.0
     return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST_EPSILON, alpha)
 
@@ -183,8 +184,8 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
     if not game.abstains:
         share = clopper_pearson_lower(game.correct, game.draws, alpha)
         odds = math.exp(-epsilon)
-        # (e^ε + hδ) / (1 + e^ε) ≥ share, solved for hδ. Both sides are divided by e^ε, which may
-        # not fit in a float.
+        # Solves (e^ε + hδ) / (1 + e^ε) ≥ share for hδ. Both sides are divided by e^ε, which may be
+        # too large for a float.
         excess = share * (1 + odds) - 1
         return min(1.0, excess / odds / game.h) if excess > 0 else 0.0
     if delta == 0 or epsilon > _LARGEST_EPSILON:
@@ -193,11 +194,12 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
 
 
 def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
-    """Return a lower bound for δ that is a little smaller than the bound of the exact test.
+    """Return a lower bound for δ, in closed form. It is slightly smaller than the bound of the
+    exact test.
 
     Let k be the smallest number for which the same counts, with k fewer correct guesses, do not
-    refute ε at alpha / 2. Then δ must excuse at least k draws, and a Clopper-Pearson bound at
-    alpha / 2 turns k into a bound for δ (docs/method.md §2).
+    refute ε at alpha / 2. Then δ must excuse at least k draws, and a Clopper-Pearson bound at alpha
+    / 2 turns k into a bound for δ (docs/method.md §2).
     """
 
     def stands(spared: int) -> bool:
@@ -214,9 +216,13 @@ def _score_test(game: Game, alpha: float, terms: int = TERMS) -> ScoreTest:
 
 
 def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
-    """Scan for a bound: return inf{x ≥ 0 : p(x) > alpha}, at most `end`, rounded down to a step.
+    """Return the lower bound inf{x ≥ 0 : p(x) > alpha}, at most `end`, rounded down to a step of
+    the scan.
 
-    point: maps x to the claim (ε, hδ) whose p-value is p(x).
+    game: the counts.
+    point: a function from x to the claim (ε, hδ) whose p-value is p(x).
+    end: largest possible bound.
+    alpha: the error probability.
     """
     quick = _score_test(game, alpha, _QUICK_TERMS)
     anchor, spread = _normal_bound(quick, point, end, alpha)
@@ -238,12 +244,15 @@ def _climb(
     end: float,
     alpha: float,
 ) -> float:
-    """Scan upwards from a start; return the last x reached before a step meets p(x) > alpha.
+    """Raise x in steps. Return the last x with p(x) ≤ alpha before a smallest step meets p(x) >
+    alpha.
 
-    point: maps x to the claim (ε, hδ).
-    begin: (x, p(x)) at the start of the scan; if this p is above alpha, this x is returned.
+    test: computes p-values.
+    point: a function from x to the claim (ε, hδ) whose p-value is p(x).
+    begin: (x, p(x)) at the start; if this p is above alpha, its x is returned.
     spread: standard deviation of the bound, which is the unit of the steps.
     end: upper end of the scan; p counts as 1 for every x ≥ end.
+    alpha: the error probability.
     """
     caution = _CAUTION / math.sqrt(test.draws)
     step, finest = _STEP, _STEP if test.draws > _COSTLY_DRAWS else _STEP / 4
@@ -251,9 +260,9 @@ def _climb(
     if p > alpha:
         return start
     while step >= finest:
-        # After a stride to a point with p > alpha, `reach` limits later strides to half of its
-        # length. `gap` is the distance of p from alpha in standard deviations; a p below 10⁻⁹
-        # counts as 10⁻⁹.
+        # `gap` is the distance of p from alpha in standard deviations, where a p below 10⁻⁹ counts
+        # as 10⁻⁹. After a stride to a point with p > alpha, `reach` limits later strides to half of
+        # that stride.
         gap = float(ndtri(alpha - test.gamma) - ndtri(max(p - test.gamma, 1e-9)))
         stride = max(step, min(gap - caution, reach))
         candidate = start + stride * spread
@@ -268,12 +277,12 @@ def _climb(
 
 
 def _normal_bound(test: ScoreTest, point: _Point, end: float, alpha: float) -> tuple[float, float]:
-    """Return an approximate bound x, and its standard deviation.
+    """Return (x, standard deviation of x): an approximate bound, by a normal approximation of the
+    score. At x the score of the claim `point(x)` equals the upper alpha quantile of a standard
+    normal. The standard deviation is 1 over the slope of the score at x.
 
-    At x the score of the claim `point(x)` equals the upper alpha quantile of a standard normal. The
-    standard deviation is 1 over the slope of the score at x.
-
-    point: maps x to a claim (ε, hδ).  end: largest possible x.
+    point: a function from x to a claim (ε, hδ).
+    end: largest possible x.
     """
     quantile, low, high = -float(ndtri(alpha)), 0.0, end
     while high - low > 1e-9 * max(high, 1e-3):

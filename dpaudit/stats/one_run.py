@@ -29,8 +29,8 @@ from dpaudit.stats.power import detectable_epsilon
 
 # Lower bounds for ε are at most this, in nats.
 _LARGEST_EPSILON = 50.0
-# Maximum number of guesses, since `_slope` makes an array of up to one float per guess; and maximum
-# number of canaries, below 2^53, so that the number is exact as a float.
+# Largest numbers of guesses and of canaries. `_slope` makes an array of up to one float per guess;
+# the number of canaries stays below 2^53, so that it is exact as a float.
 MOST_GUESSES, MOST_CANARIES = 10_000_000, 10**15
 
 
@@ -195,7 +195,8 @@ def smallest_detectable(seen: Guesses, needed: int, epsilon: float) -> float:
     """
     if needed > seen.guesses:
         return math.inf
-    # The level at which the test for δ = 0 needs exactly `needed` right guesses.
+    # The level (error probability) at which the test for δ = 0 needs exactly `needed` right
+    # guesses.
     level = _tail(Guesses(seen.canaries, seen.guesses, needed), epsilon)
     return detectable_epsilon(seen.guesses, epsilon, level * (1 + 1e-9))
 
@@ -206,9 +207,9 @@ def _tail(seen: Guesses, epsilon: float) -> float:
 
 
 def _slope(seen: Guesses, epsilon: float) -> float:
-    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in docs/method.md (12.1), by logarithms.
-
-    n, r and v are the counts `seen`, W ~ Binomial(r, e^ε / (1 + e^ε)), and β = Pr[W ≥ v].
+    """Return the factor of δ in docs/method.md (12.1), computed by logarithms: n β (1 - β) / (v
+    Pr[W = v]). Here n, r and v are the numbers of canaries, guesses and right guesses in `seen`, W
+    ~ Binomial(r, e^ε / (1 + e^ε)), and β = Pr[W ≥ v].
     """
     right, guesses = seen.correct, seen.guesses
     below = float(upper_tail(guesses - right + 1, guesses, right_share(-epsilon)))

@@ -31,14 +31,14 @@ from dpaudit.stats.binomial import (
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.p_values import bisect_interval, smallest_alpha
 
-# Type of the function g of a claim: maps the probability of an event for one input to the least
+# The function g of a claim. It maps the probability of an event for one input to the least
 # probability that the claim allows for a neighbouring input.
 Smallest = Callable[[float], float]
 
 # Lower bounds for μ are at most this.
 _LARGEST_MU = 40.0
-# Relative amount by which each step of the recursion is rounded down. It exceeds the rounding error
-# of a step.
+# Each step of the recursion in `refutes` is rounded down by this relative amount, which exceeds the
+# rounding error of a step.
 _ROUNDED_DOWN = 1e-15
 
 
@@ -221,8 +221,11 @@ def independent_bounds(
 
 
 def _shares(seen: Guesses, alpha: float) -> tuple[float, float]:
-    """Return a lower bound of the rate at which included canaries are above the threshold, and an
-    upper bound of this rate for canaries that were left out: Clopper-Pearson bounds at alpha / 2.
+    """Return (lower, upper): a lower bound of the rate at which included canaries are above the
+    threshold, and an upper bound of this rate for canaries that were left out. Both are
+    Clopper-Pearson bounds at alpha / 2.
+
+    seen: the counts of guesses; all guesses say "in" and are about canaries above the threshold.
     """
     wrong = seen.guesses - seen.correct
     lower = clopper_pearson_lower(seen.correct, seen.canaries, alpha / 2)

@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-# Number of entries from which the method of `stable_order` is faster than NumPy's stable sort.
+# From this number of entries on, the method of `stable_order` is faster than NumPy's stable sort.
 _MANY = 5_000
-# Number of first entries that show whether an array has few distinct values; and maximum number of
-# distinct values among these entries. With more values, sorting is faster than counting each value.
+# _FIRST: number of first entries that show whether an array has few distinct values.
+# _FEW: largest number of distinct values among them that is few. With more values, sorting is
+#     faster than counting each value.
 _FIRST, _FEW = 100, 8
 
 
 def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
-    """Return `np.argsort(numbers, kind="stable")`, for long arrays in about half of NumPy's time.
-
-    A long array is first sorted by an unstable sort; then equal numbers are put in the order of
-    their positions.
+    """Return `np.argsort(numbers, kind="stable")`. Long arrays take about half of NumPy's time: an
+    unstable sort comes first, and then equal numbers are put in the order of their positions.
     """
     size = len(numbers)
     if size < _MANY:
@@ -34,7 +33,7 @@ def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
     is_new = _is_new(ordered)
     if is_new.all():
         return order
-    # Sort by the key rank · size + position, which has no ties.
+    # The key rank · size + position has no ties and orders equal numbers by position.
     smaller = (np.cumsum(is_new) - 1) * size
     order += smaller
     order.sort()
@@ -66,19 +65,18 @@ def _is_new(ordered: FloatArray) -> NDArray[np.bool_]:
 
 
 def in_order(numbers: FloatArray) -> FloatArray:
-    """Return the numbers in rising order, five times as fast as `np.sort` for few distinct values.
-
-    The result equals `np.sort(numbers)`, except that 0.0 and -0.0 may be swapped.
+    """Return the numbers in rising order. If there are few distinct values, this is five times as
+    fast as `np.sort`. The result equals `np.sort(numbers)`, except that 0.0 and -0.0 may be
+    swapped.
     """
     few = few_values(numbers)
     return np.sort(numbers) if few is None else np.repeat(*few)
 
 
 def few_values(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
-    """Return the distinct values of an array, in rising order, and the count of each value.
-
-    Return None if the first `_FIRST` entries have more than `_FEW` distinct values, or if a later
-    entry is not among these values. An array that contains NaN gives None, too.
+    """Return (values, counts): the distinct values of an array, in rising order, and how often each
+    occurs. Return None if the first `_FIRST` entries have more than `_FEW` distinct values, if a
+    later entry is not among these values, or if the array contains NaN.
     """
     values = np.unique(numbers[:_FIRST])
     if len(values) > _FEW:

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 def bisect_interval(
     holds: Callable[[float], bool], low: float, high: float, times: int = 60
 ) -> tuple[float, float]:
-    """Return an interval (low, high) in which a condition becomes true, narrowed by bisection.
-
-    The condition is false at the returned `low` and true at the returned `high`.
+    """Return an interval (low, high) in which a condition changes from false to true, found by
+    bisection. The condition is false at the returned `low` and true at the returned `high`.
 
     holds: the condition, called with a number. It must be false at the given `low` and true at the
         given `high`; neither is checked.
-    times: number of bisections.
+    low, high: the interval to start from.
+    times: number of bisections, each of which halves the interval.
     """
     for _ in range(times):
         middle = (low + high) / 2
@@ -31,12 +31,11 @@ def bisect_interval(
 
 
 def smallest_alpha(refuted: Callable[[float], bool]) -> float:
-    """Return the p-value of a test: the smallest alpha at which it refutes, rounded up.
+    """Return the p-value of a test: the smallest alpha at which the test refutes, rounded up. The
+    result lies between e^-700 and 1; it is 1 if the test refutes at no alpha.
 
-    refuted: called with an alpha in (0, 1), returns whether the test refutes at this alpha. If it
-    refutes at some alpha, it must refute at every larger alpha.
-
-    The result lies between e^-700 and 1; it is 1 if the test refutes at no alpha.
+    refuted: a function from an alpha in (0, 1) to whether the test refutes at this alpha. If the
+        test refutes at some alpha, it must refute at every larger alpha.
     """
     if not refuted(math.exp(-1e-9)):
         return 1.0

@@ -15,10 +15,11 @@ from dpaudit.stats.binomial import pair_epsilon_lower, right_share, upper_tail
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.p_values import bisect_interval
 
-# Probability of a refutation at the smallest detectable ε.
+# Probability with which an audit refutes a claim if the true ε is the smallest detectable ε.
 POWER = 0.9
-# The rare rule (docs/method.md §5) guesses the input of outputs that only one input seems to give.
-# Such an output is equal to at least this many learning draws of one input, and none of the other.
+# The rare rule (docs/method.md §5) guesses at outputs that only one input seems to give. It guesses
+# at an output only if at least this number of learning draws of one input, and none of the other
+# input, are equal to it.
 LEAST_SEEN = 2
 
 
@@ -125,7 +126,8 @@ def detectable_rare(
         return math.inf
 
     def is_caught(p: float) -> bool:
-        # A fair coin picks the input of every draw.
+        # p / 2, since a fair coin picks the input of every draw, and only one input gives the
+        # output.
         seen = _at_least(LEAST_SEEN, learning, p / 2)
         return seen * _at_least(needed, certifying, p / 2) >= power
 
@@ -138,14 +140,17 @@ def detectable_rare(
 
 def _at_least(successes: int, trials: int, p: float) -> float:
     """Return Pr[Bin(trials, p) ≥ successes] for successes ≥ 1."""
-    # `betainc`, since SciPy's `bdtrc` accepts at most 2³¹ trials.
+    # `betainc` is used, since SciPy's `bdtrc` accepts at most 2³¹ trials.
     return float(betainc(successes, trials - successes + 1, p)) if successes <= trials else 0.0
 
 
 def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> int:
-    """Return the smallest number of guesses that refutes a claim if all guesses are right.
+    """Return the smallest number of guesses that refutes a claim if all guesses are right and name
+    the same input. Return draws + 1 if even `draws` right guesses do not refute it.
 
-    All guesses name the same input. Return draws + 1 if even `draws` guesses do not refute.
+    draws: number of all draws.
+    epsilon, delta: the claim.
+    alpha: error probability of the test.
     """
     if delta == 0:
         needed = draws_to_refute(epsilon, 0.0, alpha)
@@ -232,11 +237,12 @@ def detectable_epsilon_pair(
 def _unlucky_counts(
     ahead: float, draws: int, behind: float, other_draws: int, power: float
 ) -> tuple[int, int]:
-    """Return unlucky counts of the event under the first and under the other input.
-
-    With these counts the estimated log(P(E) / Q(E)) is at its (1 - power) quantile.
+    """Return unlucky counts of an event under the first input (too small) and under the other input
+    (too large). With these counts the estimate of log(P(E) / Q(E)) is at its (1 - power) quantile.
 
     ahead, behind: probabilities of the event under the first and under the other input.
+    draws, other_draws: numbers of draws of the two inputs.
+    power: probability that the estimate is larger.
     """
     spread = (1 - ahead) / (draws * ahead), (1 - behind) / (other_draws * behind)
     step = float(ndtri(power)) / math.sqrt(max(sum(spread), 1e-300))

@@ -15,9 +15,9 @@ from dpaudit.stats import power
 from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, right_share, upper_tail
 from dpaudit.stats.p_values import bisect_interval, holm, smallest_alpha
 
-# Share of alpha that is spent on certifying P(s) > e^ε Q(s) for each atom s; the rest is spent on
-# the lower bound of the atoms' probability. Certifying gets more, since it compares two
-# probabilities, while the probability of the atoms is often far above δ.
+# Share of alpha that is spent on certifying P(s) > e^ε Q(s) for each atom (single output) s. The
+# rest is spent on the lower bound of the atoms' total probability. Certifying gets more, since it
+# compares two probabilities, while the total probability is often far above δ.
 ATOM_SHARE = 0.8
 
 
@@ -57,12 +57,12 @@ def violating_mass(
 
 
 def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:
-    """Return the p-value of P(V) ≤ δ, where V = {s : P(s) > e^ε Q(s)}, rounded up.
-
-    The p-value is the smallest alpha at which the lower bound of `violating_mass` exceeds δ, or 1
-    without candidate atoms.
+    """Return the p-value of the claim P(V) ≤ δ, where V = {s : P(s) > e^ε Q(s)}, rounded up. It is
+    the smallest alpha at which the lower bound of `violating_mass` exceeds δ, or 1 without
+    candidate atoms (single outputs).
 
     counts, others, draws: as in `violating_mass`.
+    epsilon, delta: the claim.
     """
     if len(counts) == 0:
         return 1.0
@@ -73,12 +73,13 @@ def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delt
 def epsilon_lower(
     counts: IntArray, others: IntArray, draws: int, delta: float, alpha: float
 ) -> float:
-    """Return the largest ε at which P(V) ≤ δ, V = {s : P(s) > e^ε Q(s)}, is refuted, or 0.
+    """Return the largest ε at which the claim P(V) ≤ δ, with V = {s : P(s) > e^ε Q(s)}, is refuted;
+    0 if it is refuted at none. The result lies in [0, 50] nats. It is found by bisection, since a
+    larger ε certifies fewer atoms (single outputs), and is rounded down by at most 10⁻⁶.
 
-    The result lies in [0, 50] nats. It is found by bisection, since a larger ε certifies fewer
-    atoms, and rounded down by at most 10⁻⁶.
-
-    counts, others, draws: as in `violating_mass`.  alpha: level of the test.
+    counts, others, draws: as in `violating_mass`.
+    delta: δ of the claim.
+    alpha: level of the test.
     """
 
     def stands(epsilon: float) -> bool:

@@ -26,64 +26,67 @@ from scipy.special import betainc, gammaln
 
 from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interval, upper_tail
 
-# Number of evenly spaced values of w = Pr[wrong guess] at which Pr[z ≥ observed z] is computed
-# first.
+# Number of evenly spaced values of w = Pr[wrong guess] at which the probability Pr[z ≥ observed z]
+# is computed first.
 _POINTS = 65
-# Number of finer values of w = Pr[wrong guess] between the two neighbours of a local maximum;
-# neighbours included.
+# Around a local maximum of Pr[z ≥ observed z], the interval between its two neighbours is divided
+# by this number of evenly spaced values of w = Pr[wrong guess], the neighbours included.
 _REFINED = 17
-# Maximum number of local maxima around which finer values of w = Pr[wrong guess] are added, to
-# limit the time of a test.
+# Largest number of local maxima around which more values of w = Pr[wrong guess] are tried, to limit
+# the time of a test.
 _PEAKS = 8
-# Maximum number of values of w = Pr[wrong guess] that are evaluated together, to limit memory.
+# Largest number of values of w = Pr[wrong guess] that are evaluated in one array, to limit memory.
 _AT_ONCE = 128
-# Pr[z ≥ observed z] as a function of w may jump like the teeth of a saw (`_points_between`). The
-# jumps are smoothed only if the number of abstentions has at least this standard deviation.
+# As a function of w = Pr[wrong guess], Pr[z ≥ observed z] may jump like the teeth of a saw
+# (`_points_between`). The jumps are smooth enough to be ignored only if the number of abstentions
+# has at least this standard deviation.
 _SMOOTH = 5.0
-# Neighbouring values of w = Pr[wrong guess] must be close enough that no jump of Pr[z ≥ observed z]
-# between them is missed: at most 0.4 standard deviations of the numbers of right and wrong guesses
-# apart, or at most 1 standard deviation and a quarter of the distance between two jumps.
+# Two neighbouring values of w = Pr[wrong guess] must be so close that no jump of Pr[z ≥ observed z]
+# between them is missed: at most 0.4 (`_NEAR`) standard deviations of the numbers of right and
+# wrong guesses apart; or at most 1 (`_FAR`) standard deviation, if that is also at most a quarter
+# (`_PART`) of the distance between two jumps.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
-# The computed supremum of Pr[z ≥ observed z] over w = Pr[wrong guess] is multiplied by 1 plus this
-# number, since Pr[z ≥ observed z] may be larger between the values of w that were tried. (Measured
+# The supremum of Pr[z ≥ observed z] over w = Pr[wrong guess] is computed from finitely many w. It
+# is multiplied by 1 plus this number, since the probability may be larger between them. (Measured
 # on 1,880 random counts of 20 to 10⁷ draws: the computed supremum is smaller than the largest value
 # at 4,001 w by a relative 0.00098 at most, and by less than 0.00012 in 99 % of the counts.)
 _MISSED = 1e-3
-# Sums over W, the number of wrong guesses, leave out the smallest and the largest values of W, each
-# side with at most this probability in total.
+# Sums over W, the number of wrong guesses, leave out the smallest and the largest values of W. On
+# each side, the values left out have at most this probability in total.
 _TRUNCATED = 1e-13
-# Maximum number of terms of a sum over W, the number of wrong guesses. If W has more values, each
-# term is an upper bound for a group of values.
+# Largest number of terms of a sum over W, the number of wrong guesses. If W has more values, they
+# are grouped, and each term is an upper bound for a group.
 TERMS = 512
-# Terms of a sum over W, the number of wrong guesses, are left out if their weight is smaller; all
-# of them together weigh less than `_TRUNCATED`.
+# A term of a sum over W, the number of wrong guesses, is left out if its weight is smaller than
+# this. All terms left out weigh less than `_TRUNCATED` together.
 _NEGLIGIBLE = 1e-17
-# Computing one incomplete beta function takes as long as this many binomial probabilities
-# (measured: 10 for few draws, 40 for many). `_Path` replaces the former by the latter.
+# One incomplete beta function takes as long as this many binomial probabilities (measured: 10 for
+# few draws, 40 for many). `_Path` is used if it replaces incomplete beta functions by fewer
+# binomial probabilities.
 _COST_OF_BETA = 30
-# For groups of at most this many numbers of wrong guesses, adding up the probabilities of all
-# numbers is faster than subtracting two binomial tails.
+# If a group has at most this many values of W, the number of wrong guesses, adding up the
+# probabilities of the values is faster than subtracting two binomial tails.
 _SMALL_GROUP = 40
-# Binomial probabilities are computed from log-factorials for at most this many draws; for more
-# draws, differences of log-factorials lose too many digits.
+# Largest number of draws for which binomial probabilities are computed from log-factorials. For
+# more draws, differences of log-factorials lose too many digits.
 _DRAWS_BY_LOGS = 10**9
-# Number of fixed-point steps that approximate the smallest number of right guesses whose score z is
-# at least the observed z, before the exact search. Two suffice, since the standard deviation
-# changes little.
+# Number of fixed-point steps that approximate C*, the smallest number of right guesses with z ≥
+# observed z, before the exact search. Two suffice, since the standard deviation changes little.
 _ROUNDS = 2
 # Lower limit for divisors and for arguments of logarithms, which must not be 0.
 _LEAST = 1e-300
-# Every eighth value of w = Pr[wrong guess] is evaluated first: if the p-value is large there, the
-# rest is not needed.
+# Of the first values of w = Pr[wrong guess], every eighth is evaluated first: if the p-value is
+# large there, the other values are not needed.
 _GLANCE = 8
 # Claims with a larger ε, in nats, get p-value 1 without a test, since e^(2ε) must fit in a float.
 _LARGEST_EPSILON = 300.0
-# Number of `_Grid` tables to cache, for tests of the same counts against another ε. (The largest
-# table, of 65 points and 512 groups, takes a quarter of a megabyte.)
+# Number of `_Grid` tables in a cache. A table is used again for tests of the same counts against
+# another ε. (The largest table, of 65 points and 512 groups, takes a quarter of a megabyte.)
 _CACHED = 16
 
 
-# eq=False: grids are keys of caches, and comparing by content would compare whole tables.
+# eq=False: grids are keys of caches, and are compared by identity; a comparison of whole tables
+# would be slow.
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grid:
     """A table of Pr[W in group] for several values of w, where W ~ Bin(draws, w).
@@ -206,7 +209,9 @@ class ScoreTest:
         return 1.0 if math.isnan(p) else min(1.0, p)
 
     def _tail(self, epsilon: float, spared: float) -> _Tail | None:
-        """Return Pr[z ≥ observed z] as a function of w; None if (ε, s) is too large for a test."""
+        """Return Pr[z ≥ observed z] as a function of w = Pr[wrong guess]; None if ε or s = `spared`
+        is too large for a test.
+        """
         if epsilon > _LARGEST_EPSILON or spared >= 1:
             return None
         ratio = math.exp(epsilon)
@@ -247,13 +252,13 @@ class _Path:
 
     @classmethod
     def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _Path | None:
-        """Return the differences for all groups in which C* ≤ N - W is possible.
-
-        Return None if there is no such group, if there are more than `_DRAWS_BY_LOGS` draws, or if
-        computing the tail of every group by itself is faster.
+        """Return the differences for all groups in which C* ≤ N - W is possible. Return None if
+        there is no such group, if there are more than `_DRAWS_BY_LOGS` draws, or if it is faster to
+        compute the tail of every group by itself.
 
         critical: C* of the first W of each group, (groups,).
         edges: smallest W of each group, then the end of the last group, (groups + 1,).
+        draws: number N of draws.
         """
         if draws > _DRAWS_BY_LOGS:
             return None
@@ -281,8 +286,8 @@ class _Path:
         mass: probability of each group of W for each value of w, (points, groups).
         """
         terms = np.exp(_log_masses(self.hits, self.sizes, share, rest, self.falls))
-        # A term is in the tails of all groups of W before it, so that its weight is a running sum
-        # of their probabilities.
+        # A term belongs to the tails of all groups of W before it. So its weight is the running sum
+        # of the probabilities of these groups.
         before = np.cumsum(mass[:, : len(self.starts) + 1], axis=1)
         steps = np.add.reduceat(terms, self.starts, axis=1)
         sums = np.einsum("ij,ij->i", steps, before[:, :-1])
@@ -336,8 +341,8 @@ class _Tail:
         yield float(max(np.max(values), np.max(self._at(finer))))
 
     def _resolved(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return values of w between which no jump is missed, in rising order, and Pr[z ≥ observed
-        z] at each of them.
+        """Return (points, values): values of w = Pr[wrong guess] in rising order, so close that no
+        jump is missed between them, and Pr[z ≥ observed z] at each.
 
         values: these probabilities at the points of the grid, which are not computed again.
         """
@@ -410,7 +415,7 @@ def _peaks(values: FloatArray) -> IntArray:
     around = np.pad(values, 1, mode="edge")
     bend = 2 * values - around[:-2] - around[2:]
     reach = values + bend / 4
-    # Comparisons with NaN are false, so a NaN counts as a peak and makes the supremum NaN.
+    # Comparisons with NaN are false, so a NaN counts as a peak, and the supremum becomes NaN.
     below = (values < around[:-2]) | (values < around[2:]) | (reach < np.max(values))
     peaks = np.flatnonzero(~below)
     return np.asarray(peaks[np.argsort(-reach[peaks])][:_PEAKS], dtype=np.int64)
@@ -438,21 +443,22 @@ def _points_between(
 def _coarse(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> NDArray[np.bool_]:
-    """Return, for each pair of neighbouring values of w = Pr[wrong guess], whether a jump of Pr[z ≥
-    observed z] between them may be missed.
+    """Return a mask of the pairs of neighbouring values of w = Pr[wrong guess] between which a jump
+    of Pr[z ≥ observed z] may be missed.
 
-    points, ratio, spared, step: as in `_points_between`.
+    points, draws, ratio, spared, step: as in `_points_between`.
     """
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
-    # If the number of abstentions has a standard deviation of at least half the distance between
-    # two jumps of Pr[z ≥ observed z], all jumps are smoothed, except the first jump, from W = 0 to
-    # W = 1 wrong guesses.
+    # Jumps of Pr[z ≥ observed z] are smooth if the number of abstentions has a standard deviation
+    # of at least half the distance between two jumps. The first jump, from W = 0 to W = 1 wrong
+    # guesses, is an exception.
     smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
     if smooth.all():
         return ~smooth
-    # 2 √N times the distance between the square roots of the probabilities (c, w, rest) of two
-    # trinomial laws is about their distance in standard deviations.
+    # Distance of the laws of (right, wrong, no guess) at two neighbouring w, in standard
+    # deviations: 2 √N times the distance between the square roots of their probabilities (c, w,
+    # rest).
     roots = np.sqrt([ratio * points + spared, points, rest])
     distance = 2 * math.sqrt(draws) * np.linalg.norm(np.diff(roots), axis=0)
     teeth = draws * np.diff(points) / step
@@ -503,7 +509,7 @@ def _spread(
 ) -> FloatArray:
     w = _constrained_wrong(correct, wrong, draws, ratio, spared)
     variance = ratio * w + spared + ratio**2 * w - spared**2
-    # If w = 0 and s = 0, the variance is 0, and `_LEAST` avoids a division by 0.
+    # `_LEAST` replaces a variance of 0 (at w = 0 and s = 0), which would be a divisor.
     return np.asarray(np.sqrt(np.maximum(draws * variance, _LEAST)), dtype=float)
 
 
@@ -546,14 +552,17 @@ def _critical_correct(
     while np.any(high - low > 1):
         narrow((low + high) // 2)
     high = np.where(high > draws - wrong, draws + 1, high)
-    # C* rises with W, and the groups rely on this. Undo rounding errors that break the order.
+    # C* must rise with W, since the groups rely on it. This undoes rounding errors that break the
+    # order.
     return np.asarray(np.minimum.accumulate(high[::-1])[::-1], dtype=np.int64)
 
 
 def _near_critical(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return an approximation of `_critical_correct`, from which its exact search starts."""
+    """Return an approximation of the result of `_critical_correct`, as the start of its exact
+    search.
+    """
     even = ratio * wrong + spared * draws
     correct = np.clip(even, 0, draws - wrong)
     for _ in range(_ROUNDS):  # the spread changes little with C

@@ -30,31 +30,32 @@ FloatArray = NDArray[np.float64]
 Counts = NDArray[np.integer] | FloatArray
 
 # `log_wealth` searches for the smallest product of two wealths on a grid of intervals, and splits
-# the intervals that may contain the minimum. In this order: number of intervals at the start;
-# number of parts into which an interval is split; error of the log of the minimum at which the
-# search stops; maximum number of rounds.
+# the intervals that may contain the minimum. _CELLS: number of intervals at the start. _PARTS:
+# number of parts that an interval is split into. _ERROR: error of the log of the minimum at which
+# the search stops. _ROUNDS: largest number of rounds.
 _CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
-# Largest share of its wealth that a bettor loses in one draw with the stakes of `best_stakes`,
-# approximately.
+# With the stakes of `best_stakes`, a bettor loses at most about this share of its wealth in one
+# draw.
 _MOST_STAKED = 0.5
 # Number of fixed-point steps in `best_stakes`.
 _TURNS = 4
-# Logs of the shares of the initial wealth that each bettor stakes (0.9) and keeps aside (0.1). For
-# pairs of means far from the truth, one bettor loses nearly all staked wealth. Without the part
-# kept aside, this loss would cancel the gain of the other bettor.
+# Logs of two shares of each bettor's initial wealth: 0.9 is staked, 0.1 is kept aside. For pairs of
+# means far from the truth, one bettor loses nearly all staked wealth; without the part kept aside,
+# this loss would cancel the gain of the other bettor.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
 # Upper limit of the relative rounding error of sums of logarithms, of e^{(a-1) g} and e^{a g}, and
 # of their means.
 _ROUNDING = 1e-12
-# Log wealths are at most this, so that p-values are at least e^-700.
+# Largest log wealth that is returned, so that p-values are at least e^-700.
 _LARGEST_LOG_WEALTH = 700.0
-# Bisection in `divergence_lower`: maximum number of steps, and relative width of the interval at
-# which the bisection stops.
+# _STEPS: largest number of bisections in `divergence_lower`.
+# _WIDTH: relative width of the interval at which the bisection stops.
 _STEPS, _WIDTH = 50, 1e-4
-# Caps on |log P/Q| of a level (bin of the output) that `most_telling_witness` tries: without a cap,
-# the mean of e^{a g} at order a would depend on a few draws.
+# Largest values of |log P/Q| at a level (bin of the output) that `most_telling_witness` tries;
+# larger log-ratios are cut off. Without a limit, the mean of e^{a g} at order a would depend on a
+# few draws.
 _CAPS = np.geomspace(0.1, 8.0, 20)
-# Lower limit for the estimated probability of a level (bin of the output), so that ratios are
+# Least estimated probability of a level (bin of the output), so that ratios of probabilities are
 # finite.
 _TINY = 1e-9
 
@@ -146,7 +147,7 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     """
     needed = -math.log(alpha)
     x, y = witness.raised
-    # `high` is an upper limit of the lower bound of the divergence, for any counts.
+    # `high` is larger than any divergence that a witness with these values can certify.
     power = witness.order / (witness.order - 1)
     low, high = 0.0, float(power * math.log(x.max()) - math.log(y.min())) + 1e-9
     if log_wealth(witness, counts, low, needed) < needed:
@@ -197,8 +198,8 @@ def log_wealth(
     table = np.asarray(counts, dtype=np.float64)
     own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
     power, (stake, against) = witness.order / (witness.order - 1), witness.stakes
-    # A larger claim covers the rounding errors of X = e^{(a-1) g}, of Y = e^{a g} and of their
-    # means.
+    # The claimed divergence is raised slightly, to cover the rounding errors of X = e^{(a-1) g}, of
+    # Y = e^{a g} and of their means.
     divergence += (power + 1) * _ROUNDING
 
     def first(log_mean: FloatArray) -> FloatArray:
@@ -234,7 +235,7 @@ def log_wealth(
         lower = min(closed, float(least[is_open].min(initial=math.inf)))
         if not is_open.any() or (needed is not None and not lower < needed <= best):
             return lower
-        # Split the intervals that may contain the minimum in equal parts.
+        # Intervals that may contain the minimum are split into equal parts.
         finer = np.linspace(edges[0, is_open], edges[1, is_open], _PARTS + 1)
         edges = np.stack([finer[:-1].ravel(), finer[1:].ravel()])
     return lower
@@ -288,9 +289,11 @@ def best_stakes(
 
 
 def _total(profit: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return Σ over levels of counts · log(1 + profit), rounded down, for each row of `profit`.
+    """Return the log of a wealth, Σ over levels of counts · log(1 + profit), rounded down, for each
+    row of `profit`.
 
-    profit: relative gain of wealth at each level, (rows, levels). counts: draws, (levels,).
+    profit: relative gain of the wealth at a draw of each level (bin), (rows, levels).
+    counts: draws by level, (levels,).
     """
     logs = np.log1p(profit)
     return np.asarray(logs @ counts - _ROUNDING * (np.abs(logs) @ counts), dtype=float)
@@ -321,8 +324,8 @@ def most_telling_witness(
     laws = laws / laws.sum(axis=0)
     candidates = sorted(_promising(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
     best, most = None, 0.0
-    # The predictions assume small stakes. So the best stakes of the three largest predictions are
-    # computed, and their bounds compared.
+    # The predictions assume small stakes, so they are not exact. For the three largest predictions,
+    # bounds are computed with the best stakes and compared.
     for _, order, sign, values, stakes in candidates[:3]:
         witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
         lower = divergence_lower(witness, laws * coming / 2, alpha)
@@ -334,17 +337,19 @@ def most_telling_witness(
 def _promising(
     laws: FloatArray, limits: Mapping[float, float], each: float, alpha: float
 ) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
-    """Yield one tuple for each witness that is predicted to certify a positive divergence:
-    predicted ratio of certified to allowed divergence, order, direction (1 or -1), values by level,
-    and stakes.
+    """Yield (ratio, order, direction, values, stakes) for each witness that is predicted to certify
+    a positive divergence. The ratio is that of certified to allowed divergence; the direction is 1
+    or -1; the values are one for each level (bin of the output).
 
     laws: (levels, 2), probability of each level on d1 and on d2.
+    limits: maps each order to the largest divergence that the claim allows, in nats.
     each: number of draws of each input to certify with.
+    alpha: error probability of the certified bound.
     """
     log_ratio = np.log(laws[:, 0] / laws[:, 1])
     for order, allowed in limits.items():
         for sign, both in ((1, laws), (-1, laws[:, ::-1])):
-            # Leave out caps for which e^(order · cap) could overflow.
+            # Larger caps are left out, since e^(order · cap) could overflow.
             for cap in _CAPS[order * _CAPS < 200.0]:
                 values = np.clip(sign * log_ratio, -cap, cap)
                 stakes, predicted = best_stakes(order, values, both, each, alpha)
