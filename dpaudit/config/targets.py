@@ -171,8 +171,8 @@ def _python(name: str, base: Folder, path: Path) -> str:
 
 
 def _program(name: str, base: Folder, key: str) -> str:
-    """Return a program as a path, or as a name that is found on PATH. Raises ConfigurationError if
-    there is no such program.
+    """Return the path of a program, or `name` itself if it is found on PATH. Raises
+    ConfigurationError if there is no such program.
 
     name: path of the program if it contains `/`, else its name on PATH.
     key: key of the setting, for messages.

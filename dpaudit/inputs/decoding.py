@@ -1,8 +1,9 @@
 """Convert texts of users, in JSON or YAML, to values; find texts that users probably meant as other
 values.
 
-YAML reads everything that it does not recognize as a string, for example `None`, `(1, 2)` or
-`1,000`. `check_read` and `refused` find such strings, and explain how to write the value.
+If YAML does not recognize a text as a value of another type, it reads the text as a string, for
+example `None`, `(1, 2)` or `1,000`. `check_read` and `refused` find such strings, and explain how
+to write the value.
 """
 
 from __future__ import annotations

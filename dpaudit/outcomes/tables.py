@@ -50,7 +50,8 @@ WIDEST = 4096
 # entries, such as `a string`, are a further column.
 _MANY = 64
 # Hashes of several columns are computed in one array if there are at least this number of columns
-# and at most `_FEW_ENTRIES` entries: then the overhead of NumPy calls takes most of the time.
+# and at most `_FEW_ENTRIES` entries. With few entries, the overhead of separate NumPy calls would
+# take most of the time.
 _SEVERAL = 4
 # Largest number of entries whose hashes are computed in one array.
 _FEW_ENTRIES = 1 << 14
@@ -385,7 +386,8 @@ def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 def form_differs(outcomes: Outcomes, path: Path) -> bool:
     """Return whether a property that == does not compare, such as the type, differs between entries
-    that are equal by == or, for types, of the same kind.
+    that are otherwise alike. For types, these are entries of one kind, such as numbers. For orders
+    of keys, they are dicts with the same keys. For other properties, they are all entries.
 
     path: path of the property, such as `type of output[0]`.
     """

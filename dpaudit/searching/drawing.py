@@ -91,8 +91,8 @@ def look_at_random(
     """Call `look` with random values. Hypothesis guides the values towards large scores.
 
     After a score exceeds a limit, Hypothesis shrinks the value: it calls `look` with simpler and
-    simpler values. Return a note for the report if values were left out, such as that Hypothesis is
-    not installed; else "".
+    simpler values. If random values could not be made, for example because Hypothesis is not
+    installed, return a note for the report that says so; else "".
 
     strategy: function that returns the strategy of the values. Values that are None are skipped.
     look: function that returns the score of a value, a finite number. It may raise Ended or

@@ -38,8 +38,9 @@ from dpaudit.tracing.trace import Scorer, can_score
 
 # The search for proposals ends after this number of proposals in a row that give no new pair.
 _PATIENCE = 1_000
-# Before the first new pair, the search for proposals ends after this smaller number of proposals
-# without a new pair: perhaps no input can be converted to the data type that the mechanism takes.
+# If there is no new pair yet, the search for proposals ends after this number of proposals, which
+# is less than `_PATIENCE`: perhaps no input can be converted to the data type that the mechanism
+# takes.
 _AT_FIRST = 100
 # Share of a search's time after which no more proposals are made.
 _GATHERING = 1 / 3
@@ -87,8 +88,11 @@ Score = Callable[[Any, Any], float]
 
 
 class Gathering:
-    """Makes a `Contender` (a pair to try) of each proposed pair that is new. note: reason why some
-    kinds of proposals are missing; "" if none are missing."""
+    """Makes a `Contender` (a pair to try) of each proposed pair that was not proposed before.
+
+    note: reason why some kinds of proposals are missing, such as that Hypothesis is not installed;
+    "" if none are missing.
+    """
 
     def __init__(
         self, settings: SearchSettings, spec: AuditSpec, inputs: Inputs, budget: Budget

@@ -100,7 +100,7 @@ def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Prop
 
 
 class _Unseen:
-    """Makes a `Proposal` of each pair of neighbours that is new."""
+    """Makes a `Proposal` of each pair of neighbours that was not proposed before."""
 
     def __init__(self, relation: Relation, inside_only: bool) -> None:
         self.relation, self._inside_only = relation, inside_only
@@ -125,8 +125,8 @@ class _Unseen:
         return Proposal(d1, d2, why, origin, inside)
 
     def of(self, pairs: Callable[[], Pairs], origin: Origin) -> Iterator[Proposal]:
-        """Yield a `Proposal` for each of the given pairs that is new and whose inputs are
-        neighbours.
+        """Yield a `Proposal` for each of the given pairs that was not proposed before and whose
+        inputs are neighbours.
 
         pairs: function that returns an iterator of (d1, d2, description).
         origin: method that made the pairs, which the proposals record.

@@ -33,7 +33,8 @@ from dpaudit.targets.target import CallableTarget, ImportedTarget
 # Each stage of an audit has a number, from which its random streams are derived. This is the number
 # for the draws that a search makes in batches.
 SEARCHING = 100
-# Number for the draws that a search makes one by one (see `SEARCHING`).
+# Number from which the random streams are derived for draws that a search makes one by one (see
+# `SEARCHING`).
 ALONE = 101
 
 # Share of an audit's draws, or of its time, that the search for pairs may take.
@@ -127,7 +128,8 @@ class Budget:
 class Input:
     """A dataset that a search tries as an input, with the draws for it.
 
-    number: number of the dataset. The key of a pair consists of the numbers of its two inputs.
+    number: index of the dataset among all datasets that the search tries. It identifies the
+    dataset.
     is_alone: whether the mechanism is called once for each draw, although it can make a batch of
     draws in one call.
     """
