@@ -32,7 +32,7 @@ _MOST_VALUES = 12
 # `_steps` replaces a number by numbers above and below it, at this number of distances. The first
 # distance is the range of the known numbers. Each further distance is half of the one before.
 _HALVINGS = 24
-# Largest number of records in the lists that `of_every_size` makes; it makes lists of every length.
+# `of_every_size` makes lists of every length up to this number of records.
 _MOST_SIZE = 40
 # Largest number of neighbours that `of_every_size` yields for each list that it makes. A few
 # suffice, since most functions treat all records alike.

@@ -89,8 +89,8 @@ def final_pairs(
 
 
 def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender | None:
-    """Return the clearly leaking pair with the fewest records that leaks again in new draws; None
-    if no pair does.
+    """Of the clearly leaking pairs that leak again in new draws, return the pair with the fewest
+    records; None if no pair leaks again.
 
     The best pair shows the largest bound anyway, so here a pair with fewer records is worth more
     than a larger bound. Pairs that only show a rejected type of values are used if no other pair

@@ -31,7 +31,8 @@ _MOST_LAST = 64_000
 # The simplest of this number of best pairs is put first, if its bound is almost as large as the
 # best bound (`_ABOUT_AS_MUCH`).
 _LAST_TWO = 2
-# A bound counts as almost as large as the best bound from this fraction of it.
+# A bound counts as almost as large as the best bound if it is at least this fraction of the best
+# bound.
 _ABOUT_AS_MUCH = 0.95
 # Origins of proposed pairs that are tried first if the budget is too small for all pairs.
 _FIRST = ("trace", "extreme", "pattern")

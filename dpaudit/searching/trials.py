@@ -87,7 +87,7 @@ class Budget:
         return self._began.elapsed()
 
     def places(self, share: float) -> int:
-        """Return the number of pairs that a share of the search's draws is enough to try."""
+        """Return the number of pairs that can be tried with a share of the search's draws."""
         if not self._is_planned:
             return WIDTH
         budget = self.draws_for(share)
@@ -95,8 +95,8 @@ class Budget:
         return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / BARELY)), 1)
 
     def draws_for(self, share: float) -> float:
-        """Return the number of draws that a first round of trials may make for one input of each
-        pair, summed over all pairs, so that all rounds together spend a share of the search's
+        """Return the number of draws that the first round of trials may make for one input of each
+        pair, added up over all pairs, so that all rounds together spend a share of the search's
         draws.
 
         Each round costs half of the round before it, and the draws of an input serve several pairs.

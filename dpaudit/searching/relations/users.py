@@ -133,8 +133,8 @@ class OneUser(Relation):
         yield of_others[:1], [*of_others[:1], *many], "a user with many records, and one with one"
 
     def extreme_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for pairs in which one user has no records in d1, and in d2
-        one record in every group, such as every city.
+        """Yield (d1, d2, description) for pairs in which d1 has no records of a user, and d2 has
+        one record of this user in every group, such as every city.
 
         These records differ in all columns together, then in one column at a time. Their number is
         limited by the space (the set of possible tables) and by the relation.
