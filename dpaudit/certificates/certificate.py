@@ -44,18 +44,21 @@ class Drawn:
     draws, budget : int
         Number of draws made, and number of draws allowed, of both inputs together.
     failures : mapping of str to pair of int
-        Draws of d1 and of d2 that were exceptions, by kind of exception.
+        Number of draws of d1 and of d2 in which the mechanism raised an exception, by the type of
+        the exception.
     reproducible : bool
-        Whether equal seeds gave equal outcomes. If not, a note or a warning says so.
+        Whether two runs with the same seed gave the same outputs. If not, a note or a warning says
+        so.
     blocks : tuple of Block
-        Tallies of all draws, in order.
+        Counts of all draws by level (bin of outputs) and input, in the order of the draws.
     recording : Recording or None
-        Origin of recorded outputs. These have no betting: `alpha_betting` is 0 and `wealth` 1.
+        Origin of recorded outputs; None if dpaudit made the draws. For recorded outputs nothing is
+        bet: `alpha_betting` is 0 and `wealth` is 1.
     schedule : Schedule or None
         Settings that determine the sizes of the blocks; None for recorded outputs, and in files of
         older versions.
     first_failures : mapping of str to FirstFailure
-        The first exception of each kind.
+        The first exception of each type, by type.
     """
 
     draws: int
@@ -75,23 +78,24 @@ class Betting:
     Attributes
     ----------
     refuted_after : int or None
-        Number of draws when betting refuted the claim; None if it did not.
+        Number of draws after which betting refuted the claim; None if it did not.
     alpha_betting : float
-        The part of `Certificate.alpha` that betting spends.
+        Error probability of betting, a part of `Certificate.alpha`.
     wealth : float
-        Betting refutes the claim if this wealth is at least 1 / alpha_betting. It is the smallest,
-        over the claimed ε and all smaller values of a grid, of the largest wealth at the end of any
-        block.
+        Betting refutes the claim if this number is at least 1 / alpha_betting. For the claimed ε
+        and for each smaller ε of a grid, take the largest wealth at the end of a block of draws;
+        this is the smallest of these numbers.
     epsilon_betting : float
-        Lower bound for ε by betting. All bounds during the run are valid together with probability
-        at least 1 - alpha_betting.
+        Lower bound for ε from the bets. With probability at least 1 - alpha_betting, the bounds at
+        all times of the run are valid.
     rounds : tuple of Round
-        Beliefs of the bettors, one entry for each time of learning.
+        Beliefs of the bettors. Each time that they learned from draws adds one entry.
     bet_against : ProfilePoint or None
-        The point that was bet against; None if it is `Certificate.point`.
+        The point (ε, δ) of the claim that the bets were made against; None if it is
+        `Certificate.point`.
     divergence_bets : DivergenceBets or None
-        The bets against the divergence, for Rényi and zero-concentrated DP. None for other claims,
-        and in files of older versions.
+        The bets against a bound of a Rényi divergence, for Rényi and zero-concentrated DP. None for
+        other claims, and in files of older versions.
     """
 
     refuted_after: int | None
@@ -110,27 +114,30 @@ class ExactTests:
     Attributes
     ----------
     fixed : FixedTest
-        The exact test of the rule that is shown: the rule with the best bound.
+        The exact test that reports show, usually the one with the largest lower bound for ε.
     others : tuple of FixedTest
         The exact tests of the other rules.
     attacks : tuple of Tried
-        The attacks that were considered for the exact test, with their predicted bounds.
+        The attacks that were considered, each with the lower bound for ε that it predicted.
     scores : ScoreDistributions or None
-        Distributions of the score of the rule of `fixed` on learning draws, if it uses a score.
+        Distributions of the score that the rule of `fixed` uses, on the draws to learn from; None
+        if this rule uses no score.
     divergence : DivergenceTest or None
-        The test of a divergence, for Rényi and zero-concentrated DP, if it was predicted to show
-        something.
+        The test of a Rényi divergence, for Rényi and zero-concentrated DP. None for other claims,
+        and if the draws to learn from predicted that it would show nothing.
     interval : EpsilonInterval or None
-        Interval for ε, if all possible outputs were declared and the run reached its planned end.
+        Confidence interval for ε; None unless all possible outputs were declared and the run
+        reached its planned end.
     unseen : Unseen or None
-        Counts of outputs that rules could not learn of, if the run reached its planned end. None
-        also for outputs of more than 256 columns, and in files of older versions.
-    detectable_rare : float or None
-        Smallest probability of an output that only one input gives at which this run would have
-        refuted the claim with probability 0.9 (docs/method.md §8); inf if there is none. The output
-        is a value, a label, a key, a length or an exception that repeats. None after a
-        confirmation, for the methods `probabilistic` and `clopper-pearson`, and in files of older
+        Counts of test draws whose outputs resemble no draw to learn from. None if the run stopped
+        before its planned end, for outputs of more than 256 columns, and in files of older
         versions.
+    detectable_rare : float or None
+        If only one input gave a certain output with at least this probability, this run would have
+        refuted the claim with probability 0.9 (docs/method.md §8); inf if no probability is large
+        enough. The output may be a value, a label, a key, a length or an exception that repeats.
+        None after a confirmation, for the methods `probabilistic` and `clopper-pearson`, and in
+        files of older versions.
     """
 
     fixed: FixedTest
@@ -152,21 +159,21 @@ class ExactTests:
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """What a reader should know about a pair and its draws.
+    """Warnings and notes about a pair of inputs and its draws.
 
     Attributes
     ----------
     warnings : tuple of str
         Reasons to doubt the result.
     notes : tuple of str
-        Remarks on the pair and its draws that are no reason for doubt.
+        Other facts, which are no reason for doubt.
     ignored : tuple of str
-        Properties of the outputs that no attack looked at, each with the remedy.
+        Properties of the outputs that no attack examined, each with what the user can do.
     adjacency : str or None
         The stated relation between the inputs, or `not stated`; None for recorded outputs.
     redrawn : Redrawn or None
-        The comparison with new processes after a refutation; None without a refutation, and for
-        callables that a Python program audits (docs/guides/mechanism.md).
+        Comparison of a refutation with draws of new processes. None without a refutation, and if a
+        Python program passed the mechanism as a function (docs/guides/mechanism.md).
     """
 
     warnings: tuple[str, ...] = ()
@@ -199,19 +206,19 @@ class Certificate:
     Attributes
     ----------
     pair : str
-        The pair in words.
+        Description of the two inputs.
     point : ProfilePoint
-        The point of the claim that `fixed`, the test shown in reports, tests.
+        The point (ε, δ) of the claim at which `fixed`, the test that reports show, was made.
     refuted : bool
-        Whether the claim was refuted on this pair.
+        Whether the draws of this pair refute the claim.
     alpha : float
         Error probability of this pair.
     epsilon_lower, delta_lower : float
         Lower bounds for ε at the δ of the point, and for δ at the ε of the point; each valid with
-        probability at least 1 - alpha. The bound for ε is the best of `epsilon_betting` and the
-        bounds of all rules.
+        probability at least 1 - alpha. The bound for ε is the largest of `epsilon_betting` and the
+        bounds of all exact tests at the point.
     p_value : float
-        p-value of the claim, by betting and the exact test together.
+        p-value of the claim from betting and the exact tests together.
     drawn : Drawn
         The draws and their counts.
     betting : Betting
@@ -223,8 +230,8 @@ class Certificate:
 
     Notes
     -----
-    Bounds and p-value follow from the recorded counts; `dpaudit report` recomputes them
-    (docs/method.md §2 to §4).
+    Bounds and p-value can be computed from the recorded counts; `dpaudit report` does this and
+    compares (docs/method.md §2 to §4).
     """
 
     pair: str
@@ -293,11 +300,11 @@ class ExactEvent:
     Attributes
     ----------
     words : str
-        The event.
+        Description of the event E.
     guess : {'d1', 'd2'}
         The input under which the event is more likely.
     probability_d1, probability_d2 : float
-        P(E) and Q(E).
+        Probability of the event under d1 and under d2.
     """
 
     words: str
@@ -308,33 +315,34 @@ class ExactEvent:
 
 @dataclass(frozen=True, slots=True)
 class ExactCertificate:
-    """The exact privacy parameters of one pair, from laws that the mechanism states.
+    """The exact privacy parameters of one pair, from distributions that the mechanism states.
 
     Attributes
     ----------
     pair : str
-        The pair in words.
+        Description of the two inputs.
     point : ProfilePoint
-        The point of the claim that is violated most, or comes nearest to being violated.
+        The point (ε, δ) of the claim that the pair violates most, or is nearest to violating.
     refuted : bool
-        Whether the claim fails on this pair, by more than rounding (`stats.exact.TOLERANCE`).
+        Whether the pair violates the claim by more than rounding (`stats.exact.TOLERANCE`).
     epsilon : float
-        Smallest ε that holds for the pair at δ = 0; may be inf.
+        Smallest ε for which the pair satisfies ε-DP; may be inf.
     epsilon_lower, delta_lower : float
-        Smallest ε at the δ of the point, and smallest δ at the ε of the point.
+        Smallest ε that holds at the δ of the point, and smallest δ that holds at its ε.
     probabilistic_delta : float
-        Smallest δ of probabilistic DP at the ε of the point.
+        Smallest δ for which the pair satisfies probabilistic DP at the ε of the point.
     event : ExactEvent or None
-        An event that decides whether the claim holds; None if both laws are equal.
+        An event whose two probabilities decide whether the claim holds; None if both distributions
+        are equal.
     law : tuple of tuples
-        Each outcome in words, its probability under d1, and its probability under d2.
+        For each outcome: its description, its probability under d1, and its probability under d2.
     warnings, adjacency, notes : tuple of str, str or None, tuple of str
         As in `Certificate`.
 
     Notes
     -----
-    The result is true of this pair if the mechanism draws from the laws that it states
-    (docs/method.md §10).
+    The result is valid for this pair if the mechanism's code draws from the distributions that it
+    states (docs/method.md §10).
     """
 
     pair: str

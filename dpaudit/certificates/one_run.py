@@ -15,23 +15,25 @@ Sides = Literal["both", "in"]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The true-positive rate at a given false-positive rate.
+    """The true-positive rate of an attack by scores at a given false-positive rate.
+
+    The attack says that a canary was included if its score is above a threshold.
 
     Attributes
     ----------
     false_positives : float
         The false-positive rate, in (0, 1).
     above : int
-        Number of included canaries above the threshold that this share of the other canaries
-        exceeds.
+        Number of included canaries whose score is above the threshold. The share `false_positives`
+        of the other canaries is also above it.
     fewest, most : int
-        Numbers of included canaries above two other thresholds, between which the threshold with
-        this false-positive rate lies with probability at least 1 - alpha / 2, where alpha is 1
-        minus the confidence of the audit.
+        Numbers of included canaries above an upper and above a lower threshold. The threshold whose
+        true false-positive rate is `false_positives` lies between the two with probability at least
+        1 - alpha / 2, where alpha is 1 minus the confidence of the audit.
     lower, upper : float
-        Interval of the true-positive rate, at the confidence of the audit: Clopper-Pearson bounds
-        from `fewest` and `most`, each at alpha / 4. It is valid only if the scores of the canaries
-        are independent.
+        Confidence interval for the true-positive rate, at the confidence of the audit. It is valid
+        only if the scores of the canaries are independent. The ends are Clopper-Pearson bounds,
+        from `fewest` and from `most`, each with error probability alpha / 4.
     """
 
     false_positives: float
@@ -44,30 +46,31 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class CanaryScores:
-    """The scores of all canaries of a run, in summary. No bound follows from them.
+    """A summary of the scores of all canaries of a run. No bound follows from it.
 
     Attributes
     ----------
     digest : str
-        SHA-256 of the coins, as `Canaries.digest` gives it.
+        SHA-256 of the coins (which canaries were included), as in `Canaries.digest`.
     included, excluded : int
-        Number of canaries that were in and out.
+        Number of canaries that the run included, and number that it left out.
     sides : {'both', 'in'}
-        Whether half of the guesses say "in" and half "out", or all "in".
+        'both': half of the guesses say that a canary was included, and half that it was not. 'in':
+        all guesses say that a canary was included.
     chosen_on : int
-        Number of canaries on which the number of guesses was chosen; the certificate contains only
-        the others. 0 if the number was given.
+        Number of canaries whose scores were used to choose the number of guesses. The certificate
+        is about the other canaries only. 0 if the user gave the number of guesses.
     auroc : float
-        Share of pairs of an included and another canary in which the included one has the larger
-        score; equal scores count half.
+        Area under the ROC curve: of all pairs of an included and another canary, the share in which
+        the included one has the larger score. A pair with equal scores counts half.
     rates : tuple of Rate
         True-positive rates at false-positive rates of 0.1, 1 and 10 %.
     roc : tuple of pairs of float
-        False-positive and true-positive rate, ascending.
+        Points of the ROC curve: (false-positive rate, true-positive rate), in ascending order.
     edges : tuple of float
-        Ends of the bins of the histogram.
+        Ends of the bins of the histogram of scores.
     histogram : tuple of pairs of int
-        Number of included and of other canaries by bin.
+        For each bin, the number of included canaries and the number of other canaries.
     """
 
     digest: str
@@ -84,18 +87,21 @@ class CanaryScores:
 
 @dataclass(frozen=True, slots=True)
 class OneRunCertificate:
-    """The result of one run with many canaries: records that fair coins include or leave out.
+    """The result of one training run with many canaries.
+
+    A canary is a record that the toss of a fair coin includes in the run or leaves out.
 
     Attributes
     ----------
     pair : str
-        The two inputs in words.
+        Description of the two inputs.
     point : ProfilePoint
-        The point of the claim that was tested.
+        The point (ε, δ) of the claim that was tested.
     refuted : bool
         Whether the claim was refuted.
     canaries, guesses, correct : int
-        Number of canaries, of guesses whether a canary was included, and of right guesses.
+        Number of canaries; number of guesses, each of which says whether a canary was included; and
+        number of right guesses.
     alpha : float
         Error probability.
     epsilon_lower, delta_lower : float
@@ -104,18 +110,19 @@ class OneRunCertificate:
     p_value : float
         p-value of the claim.
     detectable_epsilon : float
-        Smallest ε that would have been refuted with probability 0.9, if every guess were right with
-        probability e^ε / (1 + e^ε); inf if there is none.
+        If the true ε were at least this number and each guess were right with probability
+        e^ε / (1 + e^ε), the claim would have been refuted with probability 0.9; inf if no ε is
+        large enough.
     warnings : tuple of str
         Reasons to doubt the result.
     method : {'point', 'tradeoff', 'independent'}
-        Test of the claim: at one point (ε, δ), by (12.1) of docs/method.md; by its whole trade-off
-        function, by (12.2); or with independent canaries, an assumption without which the result is
-        invalid. The number of canaries, the number of guesses and the claim decide between the
-        first two.
+        How the claim was tested. 'point': at one point (ε, δ), with (12.1) of docs/method.md.
+        'tradeoff': with the claim's whole trade-off function, with (12.2). 'independent': with the
+        assumption that canaries are independent; if this is false, the result is invalid. The
+        numbers of canaries and guesses, and the claim, decide between the first two.
     mu_lower : float or None
-        Lower bound for μ of Gaussian DP, valid with probability at least 1 - alpha; it does not
-        depend on the claim. None for claims with only one point, and in files of older versions.
+        Lower bound for μ of Gaussian DP, valid with probability at least 1 - alpha, whatever the
+        claim is. None if the claim has only one point (ε, δ), and in files of older versions.
     scores : CanaryScores or None
         The scores from which the guesses were made; None if the guesses were given.
 

@@ -29,16 +29,16 @@ class EventCount:
     Attributes
     ----------
     words : str
-        The event, such as `output ≤ 0.13`.
+        Description of the event, such as `output ≤ 0.13`.
     guess : {'d1', 'd2'}
-        The input under which the event is expected more often.
+        The input that is expected to give the event more often.
     count_d1, count_d2 : int
-        Number of draws in the event, by input.
+        Number of draws of d1, and of d2, that are in the event.
     draws_d1, draws_d2 : int
-        Number of all draws, by input.
+        Number of all draws of d1, and of d2.
     interval_d1, interval_d2 : tuple of float
-        Two-sided Clopper-Pearson intervals of P(E) and of Q(E), each at the confidence of the
-        audit.
+        Two-sided Clopper-Pearson intervals for the event's probability under d1 and under d2, each
+        at the confidence of the audit.
     """
 
     words: str
@@ -53,15 +53,15 @@ class EventCount:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of consecutive draws; wealth is computed at the end of each block.
+    """A block of consecutive draws. The bettors' wealth is computed at its end.
 
     Attributes
     ----------
     stage : {'learning', 'certification', 'confirmation', 'recorded'}
         Purpose of the draws.
     round : int or None
-        Index into `Certificate.rounds` of the beliefs that were bet on this block; None without a
-        bet, as before the first learning and after the end of betting.
+        Index into `Certificate.rounds` of the beliefs with which the bettors bet on this block.
+        None if nothing was bet: before the bettors first learned, and after the end of betting.
     draws : int
         Number of draws.
     tally : tuple of pairs of int
@@ -76,17 +76,18 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Beliefs of the bettors between two times of learning.
+    """The bettors' beliefs, from one time that they learn from draws to the next.
 
     Attributes
     ----------
     posteriors : tuple of tuples of float
-        Estimated probability that a draw is of d1, by bettor and level (bin of the outputs).
+        For each bettor and each level (bin of outputs), the estimated probability that a draw at
+        this level has the input d1.
     rules : tuple of tuples of int
-        Guess of each rule at each level.
+        For each rule and each level, the guess: d1 (1), d2 (-1) or none (0).
     early : bool
-        Whether the run bets from its first draws, with other shares of the initial wealth
-        (docs/method.md §4).
+        Whether the run bets from its first draws on. The initial wealth is then divided differently
+        among the bettors (docs/method.md §4).
     """
 
     posteriors: tuple[tuple[float, ...], ...]
@@ -96,24 +97,25 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Settings that, with the budget and the tallies, determine the sizes of the blocks.
+    """Settings from which, with the budget and the counts, the sizes of all blocks follow.
 
     Attributes
     ----------
     learned, block : int
-        Largest number of draws to keep and learn from; number of draws whose outcomes a worker
-        holds.
+        Largest number of draws that are kept to learn from, and number of draws that a worker
+        process makes before it counts them.
     by_clock : bool
-        Whether the budget was planned by the clock while learning.
+        Whether a time limit determined the budget, from the speed of the draws to learn from.
     full : bool
-        Whether the run was to continue to its planned end after a refutation.
+        Whether the user asked the run to continue to its planned end after a refutation.
     counted : int
-        Number of draws that were counted to learn from, in addition to those that are kept; 0 in
-        files of older versions.
+        Number of draws from which the audit learned only by counting them, in addition to the draws
+        that are kept; 0 in files of older versions.
     confirming : int
-        Smallest number of draws of a confirmation, within the budget; 1,000 in files without it.
+        Smallest number of draws of a confirmation, unless the budget has fewer left; 1,000 in files
+        without this field.
     bets : bool
-        Whether bets alone end the run, without a confirmation (docs/method.md §4).
+        Whether a refutation by bets ends the run without a confirmation (docs/method.md §4).
     """
 
     learned: int
@@ -132,43 +134,49 @@ class FixedTest:
     Attributes
     ----------
     stage : {'certification', 'confirmation', 'recorded', 'betting'}
-        The draws of the test: all draws kept for it, up to the planned end; a fresh block after an
-        early refutation; or a random part of recorded outputs. 'betting': no test was carried out,
-        since bets ended the run; the counts illustrate an event on the draws made after the event
-        was chosen.
+        The draws of the test. 'certification': all draws reserved for it, up to the planned end.
+        'confirmation': a new block of draws after an early refutation by bets. 'recorded': a random
+        part of recorded outputs. 'betting': no test was made, since bets ended the run; the counts
+        only illustrate an event, on draws made after the event was chosen.
     method : {'game', 'clopper-pearson', 'probabilistic'}
         Method that turns counts into a bound (docs/method.md §2 and §7).
     alpha : float
-        Error probability that this test spends.
+        Error probability of this test.
     draws, correct, wrong : int
-        Number of draws of both inputs, of right guesses and of wrong guesses.
+        Number of draws of both inputs, number of right guesses, and number of wrong guesses.
     two_guesses : bool
-        Whether the rule can guess both inputs (h = 1) or only one (h = ½).
+        Whether the rule guesses d1 for some outputs and d2 for others (h = 1 in docs/method.md), or
+        only one of the two (h = ½).
     events : tuple of EventCount
-        One or two events; for the probabilistic definition, the certified outputs.
+        One or two events: the outputs for which the rule guesses d1, and those for which it guesses
+        d2. For the probabilistic definition, one event for each certified output.
     epsilon_lower, delta_lower : float
         Lower bounds for ε at the claimed δ, and for δ at the claimed ε; each valid with probability
         at least 1 - alpha.
     p_value : float
         p-value of the claim by this test alone.
     detectable_epsilon : float
-        Smallest true ε that this test would have refuted with probability 0.9, if the leak were
-        visible to its event; inf if there is none (docs/method.md §8).
+        If the true ε were at least this number and the leak showed in the event, the test would
+        have refuted the claim with probability 0.9; inf if no ε is large enough (docs/method.md
+        §8).
     accused : tuple of tuples
-        For the probabilistic definition, each single output that was tested: its words, the input
-        that is expected to give it more often, and its draws of d1 and of d2.
+        For the probabilistic definition, one entry for each single output that was tested: its
+        description, the input that is expected to give it more often, and its numbers of draws of
+        d1 and of d2. Empty for other definitions.
     kind : {'main', 'rare', 'other'}
-        Kind of the rule: the rule with the largest predicted bound; a rule on outputs that only one
-        input gave while learning; or the best rule of another kind (docs/method.md §4).
+        Kind of the rule. 'main': the rule with the largest predicted bound. 'rare': a rule about
+        outputs that only one input gave in the draws to learn from. 'other': the best rule of
+        another kind of attack (docs/method.md §4).
     share : float
-        Share of the exact test's error probability that the rule got when the rules were fixed, in
-        (0, 1]. The shares of all rules add up to 1.
+        The rule's share of the error probability that all exact tests have together, in (0, 1]. It
+        was fixed before the draws. The shares of all rules add up to 1.
     attack : str
         Attack that found the rule.
     guesses : tuple of int
-        Guess at each level: d1 (1), d2 (-1) or none (0).
+        Guess at each level (bin of outputs): d1 (1), d2 (-1) or none (0).
     point : ProfilePoint or None
-        Point of the claim that the rule tests; None for the point that was bet against.
+        Point (ε, δ) of the claim that the rule tests; None for the point that the bets were made
+        against.
     """
 
     stage: FixedStage
@@ -203,19 +211,20 @@ class DivergenceTest:
     Attributes
     ----------
     witness : Witness
-        The function of the level from which the bound is computed, fixed before these draws.
+        A function that gives each level (bin of outputs) a number. The bound is computed from its
+        means under d1 and d2. It was fixed before these draws.
     alpha : float
-        Error probability that this test spends.
+        Error probability of this test.
     allowed : float
         Largest divergence that the claim allows, in nats.
     lower : float
-        Lower bound of the divergence, in nats; valid with probability at least 1 - alpha.
+        Lower bound for the divergence, in nats; valid with probability at least 1 - alpha.
     p_value : float
         p-value of the claim by this test alone.
 
     Notes
     -----
-    docs/method.md §6.
+    The test is described in docs/method.md §6.
     """
 
     witness: Witness
@@ -232,11 +241,13 @@ class DivergenceBet:
     Attributes
     ----------
     witness : Witness
-        The function of the level, with its stakes, fixed before the draws that it bets on.
+        A function that gives each level (bin of outputs) a number, and the stakes of its bets. Both
+        were fixed before the draws that it bets on.
     share : float
-        Share of the initial stake. The shares of all witnesses add up to at most 1.
+        Share of the initial wealth that this witness bets. The shares of all witnesses add up to at
+        most 1.
     counts : tuple of pairs of int
-        Draws of d1 and of d2 at each level, from the first to the last bet of the witness.
+        Number of draws of d1 and of d2 at each level, from the first bet of the witness to its last.
     """
 
     witness: Witness
@@ -251,7 +262,7 @@ class DivergenceBets:
     Attributes
     ----------
     alpha : float
-        Error probability that these bets spend, equal to `Betting.alpha_betting`.
+        Error probability of these bets, equal to `Betting.alpha_betting`.
     wealth : float
         The bets refute the claim if this wealth, at the end of betting, is at least 1 / alpha.
     bets : tuple of DivergenceBet
@@ -265,21 +276,23 @@ class DivergenceBets:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Counts of draws of the exact test with new outputs, from which no rule could learn.
+    """Counts of draws of the exact test whose outputs are new: no rule could learn about them.
 
-    An output is new if it has a value, a label, or an entry at a place without entries, that no
-    learning draw had. Where numbers almost never repeat, a number is new if it lies beyond all
-    numbers of the learning draws.
+    An output is new if it has a value or a label that no draw to learn from had, or an entry at a
+    place (such as an index of a list) where no draw to learn from had one. In a column of numbers
+    that almost never repeat, a number is new only if it is smaller or larger than all numbers of
+    the draws to learn from.
 
     Attributes
     ----------
     count_d1, count_d2 : int
-        Number of such draws, by input.
+        Number of draws of d1, and of d2, with new outputs.
     delta : float
-        Largest δ that such outputs can hide: the larger Clopper-Pearson upper bound of their
-        probability under either input, valid with probability at least 1 - `Certificate.alpha`.
+        Largest δ of a leak that new outputs can hide. It is the larger of the Clopper-Pearson upper
+        bounds for the probability of a new output under d1 and under d2, valid with probability at
+        least 1 - `Certificate.alpha`.
     ranges : bool
-        Whether numbers almost never repeat in some column of the outputs.
+        Whether the outputs have a column of numbers that almost never repeat.
     """
 
     count_d1: int
@@ -295,10 +308,11 @@ class EpsilonInterval:
     Attributes
     ----------
     lower, upper : float
-        Ends of the interval, together valid with probability at least 1 - `Certificate.alpha`
-        (docs/method.md §10); `upper` may be inf.
+        Ends of the interval. Both are valid with probability at least 1 - `Certificate.alpha`
+        (docs/method.md §10). `upper` may be inf.
     atoms : tuple of tuples
-        Each declared output in words, and its certification draws of d1 and of d2.
+        For each declared output: its description, and its numbers of certification draws of d1 and
+        of d2.
     """
 
     lower: float
@@ -308,13 +322,13 @@ class EpsilonInterval:
 
 @dataclass(frozen=True, slots=True)
 class FirstFailure:
-    """The first exception of a kind that the mechanism raised.
+    """The first exception of one type that the mechanism raised.
 
     Attributes
     ----------
     message, where : str
-        Message of the exception; file and line that raised it, such as `mine.py:12`, or "" if
-        unknown (a crash, or a program in another language).
+        Message of the exception, and the file and line that raised it, such as `mine.py:12`.
+        `where` is "" if the line is unknown: after a crash, or for a program in another language.
     """
 
     message: str
@@ -323,14 +337,15 @@ class FirstFailure:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Recorded outputs, which were drawn outside of dpaudit.
+    """Facts about recorded outputs, which were not drawn by dpaudit.
 
     Attributes
     ----------
     draws_d1, draws_d2 : int
-        Number of recorded draws, by input.
+        Number of recorded outputs for d1, and for d2.
     coin_flipped : bool
-        Whether fair coins picked the input of every draw. If not, these numbers were fixed.
+        Whether the toss of a fair coin chose the input of each draw. If not, the two numbers count
+        as fixed beforehand.
     """
 
     draws_d1: int
@@ -340,14 +355,14 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Redrawn:
-    """A comparison of a refutation with draws of new processes.
+    """A comparison of the draws that refute a claim with draws made by new processes.
 
     Attributes
     ----------
     processes, draws : int
-        Number of new processes that were compared, and of their draws together.
+        Number of new processes, and number of draws that they made together.
     note : str
-        Why fewer than eight processes were compared; "" if eight were.
+        Reason why there were fewer than eight processes; "" if there were eight.
     """
 
     processes: int

@@ -26,11 +26,11 @@ class Verdict(Enum):
     Attributes
     ----------
     VIOLATION : Verdict
-        The claim is refuted on at least one pair of inputs.
+        The draws of at least one pair of inputs refute the claim.
     NO_VIOLATION_FOUND : Verdict
-        The draws do not refute the claim. Rarer events, other inputs or more draws still may.
+        The draws do not refute the claim. Rarer events, other inputs or more draws may refute it.
     ERROR : Verdict
-        The audit could not be carried out, or its draws mean nothing; `AuditResult.error` says why.
+        The audit could not be run, or its draws cannot be used. `AuditResult.error` has the reason.
 
     Notes
     -----
@@ -45,7 +45,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A repetition: every output consists of several independent runs on the same input.
+    """An audit in which each output consists of several independent runs on the same input.
 
     Attributes
     ----------
@@ -61,14 +61,15 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """A group: the inputs differ in several records.
+    """An audit of a claim for a group: the two inputs may differ in several records.
 
     Attributes
     ----------
     size : int
         Largest number of records in which the inputs differ.
     claim : PrivacyClaim
-        The claim for one record and one run; `AuditResult.claim` follows from it.
+        The claim for one record and one run. `AuditResult.claim` is the claim for the group, which
+        follows from it.
     """
 
     size: int
@@ -92,10 +93,12 @@ class Family:
     size : int
         Number of audits, at most 100,000; exact audits, which draw nothing, do not count.
     confidence : float
-        1 minus the probability that any audit of the family is a false alarm, in (0, 1).
+        1 minus the probability that at least one audit of the family gives a false alarm, in
+        (0, 1).
     level : float
-        Largest p-value at which the claim of this audit is refuted. While the family runs, this is
-        an equal share, 1 - `AuditResult.confidence`; at the end it is larger if other claims were
+        The claim of this audit is refuted if its p-value is at most this number. Until all audits
+        of the family have ended, it is an equal share of the error probability,
+        1 - `AuditResult.confidence`. Then Holm's procedure makes it larger if other claims were
         refuted.
     """
 
@@ -147,37 +150,39 @@ class Searched:
     Attributes
     ----------
     space : str
-        Description of all possible inputs.
+        Description of the space of inputs that the user gave.
     adjacency : str
         The relation between neighbouring inputs.
     pairs : int
-        Number of pairs that were tried, at least 1. Pairs outside of the space are not counted if
-        they do not count for the verdict.
+        Number of pairs that were tried, at least 1. It includes pairs outside the space only if
+        such pairs count for the verdict.
     refused : int
-        Number of pairs without an estimate: both inputs only raise exceptions, or an error.
+        Number of pairs for which no estimate was possible: every call raised an exception for both
+        inputs, or there was another error.
     refusal : str
-        The reason for the first of these; "" if there are none.
+        The reason for the first pair in `refused`; "" if there is no such pair.
     draws : int
         Number of draws made by the search. They certify nothing.
     leaders : tuple of Leader
         The most promising pairs, best first.
     found : tuple of pairs
-        The pairs (d1, d2) that were then audited, with equal shares of the error probability; as
-        plain values, not as arrays or data frames.
+        The pairs (d1, d2) that were audited after the search. They have equal shares of the error
+        probability. Inputs are plain values, even if the mechanism gets arrays or data frames.
     outside : tuple of bool
-        For each pair of `found`, whether an input lies outside of the space.
+        For each pair of `found`, whether an input is outside the space.
     shrunk : bool
         Whether the last pair of `found` is a simpler form of the first.
     one_by_one : bool
-        Whether the audit calls the mechanism once for each draw, because some draws raise.
+        Whether the audit made one draw with each call of the mechanism, because calls for several
+        draws raised exceptions.
     kept : tuple of str
-        Variables of the mechanism that calls of the search have changed, and on which the draws
-        that certify may therefore depend.
+        Variables of the mechanism that calls during the search have changed. The draws that certify
+        may depend on these variables, and so on the search.
     note : str
-        What the search lacked, and the remedy; "" if nothing.
+        What limited the search, and what the user can do; "" if nothing did.
     beyond : Leader or None
-        A pair outside of the space that seems to leak, if such pairs do not count for the verdict.
-        It was not audited.
+        A pair outside the space that seems to leak. It was not audited, and does not count for the
+        verdict. None if there is no such pair, or if pairs outside the space do count.
     """
 
     space: str
@@ -330,7 +335,7 @@ class AuditResult:
     claim : PrivacyClaim
         The tested claim.
     target : str
-        The mechanism in words.
+        Description of the mechanism.
     confidence : float
         1 minus the probability of a false alarm, in (0, 1).
     seed : int
@@ -343,50 +348,53 @@ class AuditResult:
         Versions of dpaudit, numpy, scipy and Python, and of scikit-learn if it may have been used.
         Also the value of PYTHONHASHSEED, if the user has set another than the usual one.
     expect : {'violation', 'pass'} or None
-        The expected verdict, if any.
+        The verdict that the user expects; None if the user stated none.
     warnings : tuple of str
         Reasons to doubt the whole run.
     repeated : Repeated or None
-        The repetition, if an output consists of several runs; `claim` is then for all runs.
+        Set if each output consists of several independent runs. `claim` is then for all runs
+        together.
     grouped : Grouped or None
-        The group, if the inputs differ in several records; `claim` is then for the group.
+        Set if the inputs may differ in several records. `claim` is then for the group.
     request : mapping of str to Any, or None
-        The settings of the audit, and the folder of relative paths, with which it can be run again;
-        None if they are not plain values.
+        The settings with which the audit can be run again, and the folder to which relative paths
+        refer. None if a setting is not a plain value, such as a Python function.
     underpowered : str or None
         The reason why the audit could not have refuted its claim, whatever the mechanism does, and
-        the remedy. None if it could, and if the user allows such an audit.
+        what the user can do. None if the audit had enough power, or if the user allowed this.
     resumed : int
-        Number of earlier runs with the same journal.
+        Number of earlier runs whose draws were taken from the audit's journal.
     source : str or None
-        File and line of the mechanism's code, such as `mine.py:12`, if known.
+        File and line of the mechanism's code, such as `mine.py:12`; None if unknown.
     command : str or None
-        The command line that repeats the audit, if it came from a command line.
+        The command line that repeats the audit; None if a Python program started it.
     workers : int or None
-        Largest number of processes that drew at the same time; None if nothing was drawn.
+        Largest number of processes that made draws at the same time; None if nothing was drawn.
     notes : tuple of str
-        Remarks on the run that are no reason for doubt.
+        Facts about the run that are no reason for doubt.
     family : Family or None
-        The family of audits with which this audit shares an error probability. `confidence` then
-        belongs to an equal share of it, at which all bounds of the family hold together.
+        The family of audits with which this audit shares an error probability; None if it shares
+        none. `confidence` is then 1 minus an equal share of this error probability, so that the
+        bounds of all audits of the family hold together.
     searched : Searched or None
-        The search that found the pairs, if any.
+        The search that found the pairs of inputs; None if the user gave them.
     trace : Trace or None
-        The lines where coupled runs on the refuted pair differ; None if nothing was refuted, or not
-        traced.
+        The lines of code where runs with the same noise differ between the two inputs of a refuted
+        pair. None if no pair was refuted, or if no trace was made.
     first_version : int or None
-        Version of the result file to which the audit was first written, if older than 6. Such an
-        audit has no test of rare outputs.
+        Version of the file of results to which the audit was first written, if it is older than 6;
+        else None. Such an audit has no test of rare outputs.
     strict : bool
-        Whether a warning fails the audit; `failing_warnings` lists the warnings that do.
+        Whether a warning makes the audit fail. `failing_warnings` lists such warnings.
     claimed_by : ClaimSource or None
-        The library that made the claim, if the user asked for that.
+        The library that stated the claim; None if the user stated it.
 
     Notes
     -----
     If the mechanism satisfies the claim on all pairs, the verdict is VIOLATION with probability at
-    most 1 - confidence (docs/method.md §4). In a family, any verdict is a false VIOLATION with
-    probability at most 1 - family.confidence. Audits with equal seeds are not independent (§9).
+    most 1 - confidence (docs/method.md §4). In a family, at least one verdict is a false VIOLATION
+    with probability at most 1 - family.confidence. Audits with equal seeds are not independent
+    (§9).
     """
 
     name: str
@@ -560,27 +568,28 @@ class AuditResult:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a running audit, for a progress display.
+    """The state of a running audit at one moment, for a display of its progress.
 
     Attributes
     ----------
     name, pair : str
-        Name of the audit in reports; the pair of inputs in words.
+        Name of the audit, and description of the pair of inputs.
     draws : int
         Number of draws of both inputs so far.
     budget : int
-        Number of draws allowed for the pair; 0 until it is planned by the clock (`time`).
+        Number of draws allowed for the pair. With a time limit (`time`), 0 until the speed of the
+        mechanism is known.
     rate : float
         Draws per second.
     wealth, epsilon_lower : float
-        Present wealth of the bettors, and present lower bound for ε by betting, which is valid at
-        every moment (docs/method.md §4).
+        Present wealth of the bettors, and present lower bound for ε from the bets. The lower bounds
+        at all moments are valid together (docs/method.md §4).
     remaining : float
-        Seconds left at this rate.
+        Estimated seconds left at the present rate.
     waiting : str
-        What the audit waits for; "" for the next block of draws.
+        What the audit waits for, as text; "" if it waits for the next block of draws.
     needed : float or None
-        Wealth that refutes the claim; None before the first draw.
+        Wealth at which the claim is refuted; None before the first draw.
     """
 
     name: str

@@ -60,33 +60,35 @@ class Site:
     Attributes
     ----------
     line, added : SourceLine
-        The line that draws, and the line that adds the noise to a value, or compares it with one;
-        often the same line.
+        The line that draws the noise, and the line that adds the noise to a value or compares the
+        two. Often both are the same line.
     primitive : str
-        The function that draws, such as `rng.laplace`; `coin` for a uniform number that is compared
-        with a probability.
+        The function that draws, such as `rng.laplace`. `coin` stands for a uniform random number
+        that is compared with a probability.
     law : str
-        Law of the noise, such as `laplace`; `unknown` if it is not understood.
+        Distribution of the noise, such as `laplace`; `unknown` if the trace cannot determine it.
     scales : tuple of (float, float), or None
-        Scale of the noise for d1 and for d2, equal unless it depends on the data; for several
-        noise values, the scales of the costliest value. None if unknown.
+        Scale of the noise for d1 and for d2. They differ if the scale depends on the data. If the
+        line draws several noise values, these are the scales of the value with the largest cost.
+        None if unknown.
     operands : tuple of (str, str)
-        The values that the noise hides, for d1 and for d2, shortened.
+        The values that the noise hides, for d1 and for d2, as shortened text.
     shift : float
-        Distance between the two values; for several noise values, the largest distance.
+        Distance between the two values; if there are several noise values, the largest distance.
     entries : int
-        Number of noise values, over all turns of a loop.
+        Number of noise values that the line draws in one run.
     cost, total : float or None
-        Cost of the costliest noise value, and cost of all together, in `unit`; may be infinite.
-        The total is an upper estimate if not all noise values are released. None if unknown.
+        Largest cost of a single noise value, and cost of all noise values together, in `unit`. Both
+        may be infinite; None if unknown. The total is an upper estimate if the mechanism does not
+        release all of these values.
     unit : {'ε', 'μ'}
         Unit of the costs: ε in nats, or the μ of Gaussian DP.
     released : bool
-        Whether the output shows all values with this noise.
+        Whether the output contains all values to which this noise was added.
     varies : bool
-        Whether the shift depends on the noise.
+        Whether `shift` differs from one noise sequence to another.
     callers : tuple of SourceLine
-        The lines that led to the call, the innermost first.
+        The lines of the call stack that led to the draw, the innermost first.
     """
 
     line: SourceLine
@@ -114,18 +116,18 @@ class Finding:
     kind : str
         One of `FindingKind`.
     is_cause : bool
-        Whether this alone makes the mechanism leak more than the claim allows. If not, it is a
-        note.
+        Whether the problem by itself makes the mechanism leak more than the claim allows. If not,
+        the finding is only a hint.
     line : SourceLine
-        The line to look at.
+        The line with the problem.
     words : str
-        The problem, as a sentence without full stop.
+        The problem, as a sentence without a full stop.
     remedy : str
         The change to make; "" if there is no general advice.
     others : tuple of SourceLine
-        Further lines that are involved.
+        Further lines that contribute to the problem.
     cost : float or None
-        The ε or μ that the words name, at least 0; inf for a value that no noise hides; None if
+        The ε or μ that `words` states, at least 0. inf for a value that no noise hides; None if
         unknown.
     """
 
@@ -156,7 +158,7 @@ class Excerpt:
     lines : tuple of str
         The lines, without line ends.
     marked : tuple of (int, str)
-        Numbers of lines, each with a few words on the noise or the finding there.
+        Pairs of the number of a line, and a few words about the noise or the finding there.
     """
 
     file: str
@@ -167,28 +169,31 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The result of coupled runs of a mechanism on two inputs; printing it shows the report.
+    """The result of a trace: runs of a mechanism on two inputs with the same noise (coupled runs).
+
+    Printing it shows the report.
 
     Attributes
     ----------
     target, pair : str
-        The mechanism, and the two inputs, in words.
+        Descriptions of the mechanism and of the two inputs.
     claim : str or None
-        The claim with which the costs were compared, in words; None without a claim.
+        Description of the claim with which the costs were compared; None without a claim.
     findings : tuple of Finding
         The findings, causes first.
     sites : tuple of Site
-        The lines that draw noise, the costliest first.
+        The lines that draw noise, those with the largest cost first.
     total : str or None
-        Cost of all sites together in words, an upper estimate; None if a cost is unknown.
+        Upper estimate of the cost of all sites together, as text; None if a cost is unknown.
     exceeds : bool
         Whether the total is more than the claim allows.
     not_understood : tuple of (SourceLine, str)
-        Lines that draw or use noise in a way that the trace does not understand, with the reason.
+        Lines that draw or use noise in a manner that the trace cannot analyse, each with the
+        reason.
     excerpts : tuple of Excerpt
-        Source code around all of these lines.
+        Source code around the lines of findings, of sites and of `not_understood`.
     runs : int
-        Number of coupled pairs of runs.
+        Number of coupled runs. Each consists of a run for d1 and a run for d2.
     notes : tuple of str
         Remarks, such as the reason why there are no findings.
     """

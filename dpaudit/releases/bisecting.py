@@ -91,20 +91,22 @@ class ReleaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """The answers of all releases about one event.
+    """The answers for all releases, on each of which the same event was tested.
 
     Attributes
     ----------
     package, found_in : str
         The package, and the release on which the event was found.
     target, pair, claim : str
-        The mechanism, the pair of inputs and the claim, in words.
+        Descriptions of the mechanism, the pair of inputs and the claim.
     event : str
-        The event in words.
+        Description of the event.
     confidence : float
-        1 minus the probability that any release is wrongly refuted, if the claim holds there.
+        1 minus the probability that the claim is refuted on at least one release on which it is
+        true.
     level : float
-        Largest p-value that refutes the claim for one release: (1 - confidence) / releases.
+        The claim is refuted for a release if the p-value is at most this number: (1 - confidence)
+        divided by the number of releases.
     seed : int
         Seed of all draws.
     tested : tuple of ReleaseResult
