@@ -247,7 +247,8 @@ class DivergenceBet:
         Share of the initial wealth that this witness bets. The shares of all witnesses add up to at
         most 1.
     counts : tuple of pairs of int
-        Number of draws of d1 and of d2 at each level, from the first bet of the witness to its last.
+        Number of draws of d1 and of d2 at each level, from the first to the last bet of this
+        witness.
     """
 
     witness: Witness
