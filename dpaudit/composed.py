@@ -75,9 +75,13 @@ def value_of(record: Any, name: str) -> Any:
 
 
 def composed(kind: type[Record], /, **values: Any) -> Record:
-    """Return a record of class `kind`. values: its fields by name, with the names that
-    `flat_fields` returns. The value of a whole part may be given in place of its fields. Raises
-    TypeError for unknown and missing names, and the errors of the constructors."""
+    """Return a record of class `kind`.
+
+    values: its fields by name, with the names that `flat_fields` returns. The value of a whole part
+        may be given in place of its fields.
+
+    Raises TypeError for unknown and missing names, and the errors of the constructors.
+    """
     made = {name: values.pop(name) for name in parts(kind) if name in values}
     for name, part in parts(kind).items():
         if name not in made:

@@ -31,7 +31,8 @@ LevelArray = NDArray[np.intp]
 class SelectionDraws:
     """Draws to learn from. They cannot certify.
 
-    outcomes: the outputs. is_d1: for each output, whether its input was d1, (size,).
+    outcomes: the outputs.
+    is_d1: for each output, whether its input was d1, (size,).
     """
 
     outcomes: Outcomes
@@ -57,7 +58,8 @@ def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
 class FreshDraws:
     """Draws that have not been used. The toss of a fair coin chose the input of each draw.
 
-    _outcomes: the outputs. _is_d1: for each output, whether its input was d1, (size,).
+    _outcomes: the outputs.
+    _is_d1: for each output, whether its input was d1, (size,).
     """
 
     _outcomes: Outcomes = field(repr=False)
@@ -99,8 +101,9 @@ class Tally:
     """A table that counts draws by level (bin of outputs) and input.
 
     counts: numbers of draws of d1 and of d2 at each level, (levels, 2). Tallies with the same
-    number of levels can be added. The constructor raises ValueError for counts of another shape or
-    type.
+        number of levels can be added.
+
+    The constructor raises ValueError for counts of another shape or type.
     """
 
     counts: IntArray
@@ -133,8 +136,10 @@ class Tally:
 
     def game(self, guesses: NDArray[np.int64]) -> Game:
         """Return the numbers of right and wrong guesses that a rule makes about the inputs of these
-        draws. guesses: the rule's guess at each level: 1 for d1, -1 for d2, 0 for no guess,
-        (levels,)."""
+        draws.
+
+        guesses: the rule's guess at each level: 1 for d1, -1 for d2, 0 for no guess, (levels,).
+        """
         # Imported inside the method: `game` imports SciPy, which takes as long as all other imports
         # together and which worker processes do not need.
         from dpaudit.stats.game import Game
@@ -155,9 +160,10 @@ class Tally:
 class AtomTally:
     """Counts of draws that equal one of several single outputs ("atoms"), by atom and input.
 
-    counts: numbers of draws of d1 and of d2 that equal each atom, (atoms, 2). arms: number of all
-    draws of d1, and of all draws of d2, whether or not they equal an atom. The constructor raises
-    ValueError for counts of another shape or type.
+    counts: numbers of draws of d1 and of d2 that equal each atom, (atoms, 2).
+    arms: number of all draws of d1, and of all draws of d2, whether or not they equal an atom.
+
+    The constructor raises ValueError for counts of another shape or type.
     """
 
     counts: IntArray
@@ -175,8 +181,8 @@ class AtomTally:
 class RangeTally:
     """Counts of draws of a mechanism for which the user has declared all possible outputs.
 
-    atoms: counts of the draws that equal each declared output. undeclared: description of the first
-    draw that equals no declared output; None if there is none.
+    atoms: counts of the draws that equal each declared output.
+    undeclared: description of the first draw that equals no declared output; None if there is none.
     """
 
     atoms: AtomTally
@@ -188,8 +194,11 @@ class RangeTally:
 
 def by_arm(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
     """Return the numbers of draws of d1 and of d2 in each bin (or equal to each single output),
-    (places, 2). place: index of each draw's bin or single output, from 0 to places - 1, (draws,).
-    is_d1: whether the input of each draw was d1, (draws,)."""
+    (places, 2).
+
+    place: index of each draw's bin or single output, from 0 to places - 1, (draws,).
+    is_d1: whether the input of each draw was d1, (draws,).
+    """
     cell = place.astype(np.intp, copy=False) * 2 + ~is_d1
     return np.bincount(cell, minlength=2 * places).reshape(-1, 2)
 

@@ -56,8 +56,9 @@ def resolve(path: str) -> Any:
     """Return the object that an import path names, after importing its module.
 
     path: `package.module:attr` or `path/to/file.py:attr`; `attr` may contain dots. Modules in the
-    working directory can be imported, as with `python -m`. Raises TargetError if the path is wrong
-    or the import fails; the message lists existing names.
+        working directory can be imported, as with `python -m`.
+
+    Raises TargetError if the path is wrong or the import fails; the message lists existing names.
     """
     module_name, attribute = split(path)
     make_importable(os.getcwd())
@@ -111,7 +112,9 @@ def located(path: str, base: Path | None) -> str:
     """Return an import path whose file exists in the working directory or in the folder `base`.
 
     If the file exists only in `base`, the result is the path with `base` put before it. Any other
-    path is returned unchanged. base: None stands for no folder.
+    path is returned unchanged.
+
+    base: None stands for no folder.
     """
     module_name, colon, attribute = path.rpartition(":")
     if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():
@@ -274,8 +277,9 @@ def modules_on_path() -> list[str]:
 def file_module(name: str) -> ModuleType:
     """Return the module of a Python file. The file is run once, on first use.
 
-    name: path of the file, as the user wrote it. Raises TargetError if there is no such file or its
-    code fails.
+    name: path of the file, as the user wrote it.
+
+    Raises TargetError if there is no such file or its code fails.
     """
     file = Path(name).resolve()
     if not file.is_file():

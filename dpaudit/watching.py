@@ -53,8 +53,10 @@ class Watch:
 
     @classmethod
     def of_process(cls, timeout: float | None) -> Watch:
-        """Return the watch of a mechanism that runs in another process. timeout: time limit of a
-        draw in seconds; None for no limit."""
+        """Return the watch of a mechanism that runs in another process.
+
+        timeout: time limit of a draw in seconds; None for no limit.
+        """
         if timeout is None:
             return cls(_IN_ANOTHER)
         return cls(f"after {timeout:g} s it counts as the outcome timeout")
@@ -66,8 +68,11 @@ class Watch:
 
     def calls(self, name: str, outputs: Sized) -> AbstractContextManager[None]:
         """Return a context manager. Within its `with` block, this thread calls the mechanism, and a
-        warning is logged if a call takes more than `PATIENCE` seconds. name: name of the mechanism
-        in messages. outputs: list to which an output is added when its call has returned."""
+        warning is logged if a call takes more than `PATIENCE` seconds.
+
+        name: name of the mechanism in messages.
+        outputs: list to which an output is added when its call has returned.
+        """
         return _watched(Waiting(self, name, outputs.__len__))
 
     @contextmanager
@@ -84,21 +89,29 @@ class Watch:
         """Return a context manager. Within its `with` block, each output takes several calls, and a
         warning is logged if an output takes more than `PATIENCE` + `extra` seconds.
 
-        name: name of the mechanism in messages. times: number of calls for each output. The calls
-        are watched, too.
+        name: name of the mechanism in messages.
+        times: number of calls for each output. The calls are watched, too.
         """
         return _watched(_Runs(self, name, times, extra))
 
     def waiting(self, name: str, counter: Sequence[int] = (0,), size: int = 1) -> Waiting:
         """Return an object for code that waits for the outputs of another process. The code must
-        call its method `left` repeatedly. name: name of the mechanism in messages. counter:
-        sequence whose first entry changes with each output. size: number of outputs of a call."""
+        call its method `left` repeatedly.
+
+        name: name of the mechanism in messages.
+        counter: sequence whose first entry changes with each output.
+        size: number of outputs of a call.
+        """
         return Waiting(self, name, lambda: counter[0], self._extra(size))
 
     def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
         """Log a warning if a call takes too long. Return whether this warning is due now or was
-        logged before. name: name of the mechanism. seconds: time since the last output. extra:
-        seconds that are allowed, in addition to `PATIENCE`."""
+        logged before.
+
+        name: name of the mechanism.
+        seconds: time since the last output.
+        extra: seconds that are allowed, in addition to `PATIENCE`.
+        """
         if seconds >= PATIENCE + extra and self.should_warn("a call"):
             words = "a call of %s has not returned for %.0f s; %s"
             _log.warning(words, name, seconds, "; ".join(filter(None, [self.hint, self._advice])))
@@ -180,16 +193,19 @@ class Step(_Clock):
 
 def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]:
     """Return a context manager. Within its `with` block, this thread takes a step, such as an
-    import, and a warning is logged if it takes more than 10 s. words: the step as text, such as
-    "importing m.py". watch: the watch that logs the warning; None for a new one."""
+    import, and a warning is logged if it takes more than 10 s.
+
+    words: the step as text, such as "importing m.py".
+    watch: the watch that logs the warning; None for a new one.
+    """
     return _watched(Step(words, watch))
 
 
 class _Runs(_Clock):
     """Measures how long no output has arrived, if each output takes several calls.
 
-    times: number of calls for each output. extra: seconds for each output that are allowed, in
-    addition to `PATIENCE`.
+    times: number of calls for each output.
+    extra: seconds for each output that are allowed, in addition to `PATIENCE`.
     """
 
     def __init__(self, watch: Watch, name: str, times: int, extra: float) -> None:

@@ -148,7 +148,9 @@ def why_no_confidence(value: float, example: str) -> str | None:
     """Return the end of an error message if `value` is not a valid confidence, else None.
 
     A confidence is in [0.5, 1). The user probably meant a smaller number as the probability of a
-    false alarm, so the message suggests 1 minus the number. example: a valid confidence, as text.
+    false alarm, so the message suggests 1 minus the number.
+
+    example: a valid confidence, as text.
     """
     if 0.5 <= value < 1:
         return None

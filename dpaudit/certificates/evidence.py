@@ -133,8 +133,10 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
     """Return the fields of a `Certificate` that follow from evidence, by name.
 
     followed: the bettors' wealth, if it was already computed during the draws; None: compute it
-    here. Raises ValueError if recorded beliefs of bettors are not probabilities, or recorded
-    guesses not -1, 0 or 1.
+        here.
+
+    Raises ValueError if recorded beliefs of bettors are not probabilities, or recorded guesses not
+    -1, 0 or 1.
     """
     tests, divergence = fixed_tests(evidence), _divergence_test(evidence)
     fixed = _shown(tests)
@@ -184,8 +186,8 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
 def certificate(evidence: Evidence, followed: Wealth | None = None, **about: Any) -> Certificate:
     """Return the certificate whose numbers follow from the evidence.
 
-    followed: the bettors' wealth, if it was already computed during the draws, else None. about:
-    fields of `Certificate` that do not follow from evidence, by name.
+    followed: the bettors' wealth, if it was already computed during the draws, else None.
+    about: fields of `Certificate` that do not follow from evidence, by name.
     """
     return composed(
         Certificate,
@@ -268,9 +270,12 @@ def detectable_rare_of_any(
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
-    """Return the approximate count of an output, given by one input only, that refutes a point (ε,
-    δ). draws: number of draws of both inputs. alpha: error probability. The result is only used to
-    find the point with the smallest count."""
+    """Return the approximate number of draws of an output, given by one input only, that refutes
+    the claim at a point (ε, δ). It is only used to find the point with the smallest number.
+
+    draws: number of draws of both inputs in the exact test.
+    alpha: error probability.
+    """
     excused = point.delta * draws / 2
     needed = -math.log(alpha) / max(math.log1p(math.exp(-point.epsilon)), 1e-300)
     return excused + math.sqrt(excused * -2 * math.log(alpha)) + needed
@@ -324,8 +329,10 @@ def mixed_log_wealth(bets: Sequence[DivergenceBet], limits: Mapping[float, float
     before the witnesses are mixed: each is at most a wealth of expectation 1, for any witness that
     earlier draws chose, and so is their mean (docs/method.md §6).
 
-    bets: the bets of each witness. limits: allowed divergence by order. Raises ValueError for
-    shares that add up to more than 1.
+    bets: the bets of each witness.
+    limits: allowed divergence by order.
+
+    Raises ValueError for shares that add up to more than 1.
     """
     idle = 1 - math.fsum(bet.share for bet in bets)
     if idle < -1e-9 or any(bet.share <= 0 for bet in bets):

@@ -94,7 +94,10 @@ class Setting:
 
 def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     """Return the exact test that counts a rule's right and wrong guesses of the input
-    (docs/method.md §2). tally: counts of the draws reserved for the test."""
+    (docs/method.md §2).
+
+    tally: counts of the draws reserved for the test.
+    """
     game, point, alpha = tally.game(rule.guessed), setting.point, setting.alpha
     p = games.p_value(game, point.epsilon, point.delta, alpha)
     epsilon = games.epsilon_lower(game, point.delta, alpha)
@@ -123,8 +126,10 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 
 def illustrated(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     """Return a `FixedTest` that only shows the counts of an event, for a run that ended when its
-    bets refuted the claim. Its p-value is 1, since it tests nothing. tally: counts of the draws
-    made after the event was chosen."""
+    bets refuted the claim. Its p-value is 1, since it tests nothing.
+
+    tally: counts of the draws made after the event was chosen.
+    """
     return _of_game(
         setting,
         rule,
@@ -168,9 +173,11 @@ def atoms_test(
 ) -> FixedTest:
     """Return the test of the probabilistic definition, with d1 against d2 and d2 against d1.
 
-    Each of the two comparisons gets half of alpha. accused: the single outputs to test, with their
-    counts. arms: number of draws of d1 and of d2. rule: rule by which the draws were counted; its
-    guesses do not affect the test.
+    Each of the two comparisons gets half of alpha.
+
+    accused: the single outputs to test, with their counts.
+    arms: number of draws of d1 and of d2.
+    rule: rule by which the draws were counted; its guesses do not affect the test.
     """
     alpha, point = setting.alpha / 2, setting.point
     atoms = [[atom for atom in accused if atom[1] == guess] for guess in _GUESSES]
@@ -310,8 +317,8 @@ class FiniteRange:
     def interval(self, tally: RangeTally, alpha: float) -> EpsilonInterval | str:
         """Return the confidence interval for ε, or the reason why there is none.
 
-        tally: counts of the certification draws of a complete run. alpha: error probability of the
-        interval.
+        tally: counts of the certification draws of a complete run.
+        alpha: error probability of the interval.
         """
         if tally.undeclared is not None:
             return (

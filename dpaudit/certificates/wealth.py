@@ -77,8 +77,10 @@ class Wealth:
 
     def first_refuting(self, looks: Sequence[Tally]) -> int | None:
         """Return the index of the first look (end of a block of draws) at which the bets would
-        refute the claim, or None. Nothing is recorded. looks: one tally for the draws before each
-        look."""
+        refute the claim, or None. Nothing is recorded.
+
+        looks: one tally for the draws before each look.
+        """
         needed = -math.log(self._alpha)
         at_claim = log_wealth(self._after(looks, slice(self._claim, self._claim + 1)), self._shares)
         if max(float(at_claim.max()), self._largest[self._claim]) < needed:
@@ -130,7 +132,10 @@ class Wealth:
 
     def _after(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
         """Return the log gains of all bettors at the end of each block, (looks, values of ε,
-        bettors). part: slice of the grid, which selects the values of ε."""
+        bettors).
+
+        part: slice of the grid, which selects the values of ε.
+        """
         if self._factors is None:
             raise RuntimeError("beliefs must be fixed before the first bet")
         counts = np.stack([look.counts for look in looks])
@@ -204,8 +209,10 @@ def tally(block: Block) -> Tally:
 
 def block_of(stage: Stage, place: int | None, counts: Tally) -> Block:
     """Return the counts of a block of draws as a `Block`, the form in which a certificate records
-    them. place: index of the beliefs that the bettors had during the block; None if nothing was
-    bet."""
+    them.
+
+    place: index of the beliefs that the bettors had during the block; None if nothing was bet.
+    """
     return Block(stage, place, counts.draws, tuple(map(tuple, counts.counts.tolist())))
 
 

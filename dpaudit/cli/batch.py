@@ -68,9 +68,10 @@ def run_batch(
 ) -> Iterator[tuple[AuditResult, int]]:
     """Yield (result, exit code) for each audit, in order, as soon as the audit has ended.
 
-    requests: signals that asked the program to end; such a signal ends the running audit. debug:
-    print the traceback if an audit cannot be run. is_lone: the command has only this audit, so
-    raise the error if the audit cannot be run, and do not yield it as a result.
+    requests: signals that asked the program to end; such a signal ends the running audit.
+    debug: print the traceback if an audit cannot be run.
+    is_lone: the command has only this audit, so raise the error if the audit cannot be run, and do
+        not yield it as a result.
     """
     for number, spec in enumerate(specs, start=1):
         place = f" ({number} of {len(specs)})" if len(specs) > 1 else ""
@@ -184,8 +185,11 @@ class Printer:
     def __init__(
         self, names: Sequence[str], *, quiet: bool, verbose: int, to: TextIO | None = None
     ) -> None:
-        """Prepare to print results. names: names of all audits. to: stream to print to; None stands
-        for standard output."""
+        """Prepare to print results.
+
+        names: names of all audits.
+        to: stream to print to; None stands for standard output.
+        """
         if quiet and verbose:
             why = "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
             raise UsageError(why, code="options-conflict")
@@ -212,7 +216,10 @@ class Printer:
             self._line(text)
 
     def summarise(self, results: Sequence[AuditResult], not_run: Sequence[str] = ()) -> None:
-        """Print the summary of a batch. not_run: names of the audits that were left out."""
+        """Print the summary of a batch.
+
+        not_run: names of the audits that were left out.
+        """
         if self._width is not None:
             for name in not_run:
                 self._line(render_not_run(name, self._width))
@@ -340,7 +347,10 @@ class _Live(Display):
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
     """Return the progress of an audit as text: draws, speed, evidence, lower bound for ε, time
     left. The evidence is the betting wealth. `needed` in the text is the wealth at which the claim
-    is refuted. with_share: whether the text includes the time left."""
+    is refuted.
+
+    with_share: whether the text includes the time left.
+    """
     of = f" of {progress.budget:,}" if progress.budget else ""
     needed = progress.needed or 1 / (BETTING_SHARE * spec.alpha)
     reached = numbers.at_least(progress.wealth, digits=2)
@@ -357,7 +367,10 @@ def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> s
 
 
 def speed(rate: float) -> str:
-    """Return a speed as text with its unit, such as `1.2 M/s`. rate: draws per second."""
+    """Return a speed as text with its unit, such as `1.2 M/s`.
+
+    rate: draws per second.
+    """
     if not math.isfinite(rate) or rate <= 0:
         return ""
     if rate >= 1e6:

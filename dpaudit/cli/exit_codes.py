@@ -46,6 +46,8 @@ def of_result(result: AuditResult) -> int:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code of a command that ran several audits. codes: the exit code of each
-    audit."""
+    """Return the exit code of a command that ran several audits.
+
+    codes: the exit code of each audit.
+    """
     return min(codes, key=_PRECEDENCE.index, default=NOTHING_FOUND)

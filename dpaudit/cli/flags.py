@@ -164,9 +164,11 @@ def some_flags(
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds options to a command.
 
-    wanted: names of options in the table. usual: names of options that the short help shows, in
-    addition to those that the table marks for it. other_help: maps the name of a further option to
-    the help text that replaces the text of the table.
+    wanted: names of options in the table.
+    usual: names of options that the short help shows, in addition to those that the table marks for
+        it.
+    other_help: maps the name of a further option to the help text that replaces the text of the
+        table.
     """
 
     def decorate(command: Command) -> Command:
@@ -181,8 +183,9 @@ def some_flags(
 def ignored_flags(*known: str) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of `dpaudit run` as hidden options without effect.
 
-    The user can then copy the line of a `dpaudit run` and change only the command. known: names of
-    the options that the command already has.
+    The user can then copy the line of a `dpaudit run` and change only the command.
+
+    known: names of the options that the command already has.
     """
     every = [one for one in OPTIONS.values() if one.flag and one.name not in known]
 
@@ -206,7 +209,10 @@ space_flag = option(
 
 def outside_flags(section: str) -> Callable[[Command], Command]:
     """Return a decorator that adds --inside and --outside: whether a search also tries inputs
-    outside the given space of inputs. section: heading of these options in the help."""
+    outside the given space of inputs.
+
+    section: heading of these options in the help.
+    """
     inside = option(
         "--inside",
         is_flag=True,
@@ -262,8 +268,8 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
 def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, example: str) -> None:
     """Raise UsageError if one of the flags `needed`, or a parameter of the claim, is missing.
 
-    of: noun for the audited thing, used in the message. example: complete command that the message
-    shows.
+    of: noun for the audited thing, used in the message.
+    example: complete command that the message shows.
     """
     claim = settings.get("claim", {})
     if "definition" not in claim and (clash := conflict_message(claim)):
@@ -295,7 +301,10 @@ def _completed(claim: dict[str, Any], definition: str) -> str:
 
 def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
     """Return the value of `text`, read as JSON or YAML. Warn if the user may have meant another
-    value. name: name of the option for messages; "" stands for the name of the flag."""
+    value.
+
+    name: name of the option for messages; "" stands for the name of the flag.
+    """
     name = name or param.opts[0]
     with _about(name):
         try:
@@ -329,8 +338,9 @@ def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
 def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
     """Print a warning for each pair whose inputs look wrong, such as inputs of different types.
 
-    Used by commands whose result does not contain warnings. group: number of records in which the
-    inputs of a pair may differ, according to the claim.
+    Used by commands whose result does not contain warnings.
+
+    group: number of records in which the inputs of a pair may differ, according to the claim.
     """
     warnings = ((*unlike_inputs(one.d1, one.d2), *several_more(one, group)) for one in pairs)
     for warning in dict.fromkeys(itertools.chain.from_iterable(warnings)):

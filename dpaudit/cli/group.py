@@ -166,7 +166,10 @@ def guarded(command: Callable[[], Any]) -> int:
 
 
 def _failed(error: Exception, *, debug: bool = False) -> int:
-    """Print an error and return its exit code. debug: also print its traceback."""
+    """Print an error and return its exit code.
+
+    debug: also print its traceback.
+    """
     click.echo(folded(visible(error_line(error, debug=debug))), err=True)
     if isinstance(error, OutputError):
         abandon_output()
@@ -180,7 +183,10 @@ def exit_code(error: Exception) -> int:
 
 
 def error_line(error: Exception, *, debug: bool) -> str:
-    """Return an error as one line. debug: insert the error's code, as in `error[file-twice]: …`."""
+    """Return an error as one line.
+
+    debug: insert the error's code, as in `error[file-twice]: …`.
+    """
     head, colon, rest = describe_error(error).partition(":")
     return f"{head}[{code_of(error)}]{colon}{rest}" if debug else f"{head}{colon}{rest}"
 

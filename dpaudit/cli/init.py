@@ -128,8 +128,10 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
 
 def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
     """Return a `Start`: the settings of a first audit, from flags, answers at the terminal, and the
-    mechanism's signature. project: settings of the project; its defaults are written into the
-    files."""
+    mechanism's signature.
+
+    project: settings of the project; its defaults are written into the files.
+    """
     made = {key: settings[key] for key in _TARGET if key in settings}
     defaults = claimed_defaults(resolve(target))
     claim = _claim(dict(settings.get("claim", {})), target, defaults)
@@ -244,8 +246,10 @@ def _read_of(target: ImportedTarget) -> dict[str, Any]:
 
 def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the claim as a dict {parameter: number}, from flags or answers, with FILL_IN for a
-    missing number. defaults: maps parameters of the mechanism to their defaults, which the
-    questions mention."""
+    missing number.
+
+    defaults: maps parameters of the mechanism to their defaults, which the questions mention.
+    """
     if not given and _is_terminal():
         name = target.rpartition(":")[2]
         epsilon = _ask(f"the ε that {name!r} claims", _claimed("epsilon"), defaults.get("epsilon"))
@@ -263,7 +267,10 @@ def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> d
 
 def _claimed(name: str, **beside: float) -> Callable[[str], float]:
     """Return a function that reads the number `name` of a claim from text. The function raises
-    UsageError if no claim can have this number. beside: the other numbers of the claim, by name."""
+    UsageError if no claim can have this number.
+
+    beside: the other numbers of the claim, by name.
+    """
 
     def parse(text: str) -> float:
         try:
@@ -332,8 +339,10 @@ def _one_of(names: Sequence[str], text: str) -> str:
 def _ask(what: str, kind: Callable[[str], Any], suggested: Any = None) -> Any:
     """Ask a question at the terminal and return the answer, or None for an empty answer.
 
-    what: the question. kind: function that reads the answer. suggested: default of the mechanism's
-    parameter, shown in the question. An empty answer does not select it.
+    what: the question.
+    kind: function that reads the answer.
+    suggested: default of the mechanism's parameter, shown in the question. An empty answer does not
+        select it.
     """
 
     def parse(text: str) -> Any:
@@ -445,7 +454,10 @@ def _rng() -> Any:
 
 def _check_free(paths: Sequence[Path], *, force: bool) -> None:
     """Raise UsageError if one of the files cannot be written. All files are checked before the
-    first is written. force: allow files that exist."""
+    first is written.
+
+    force: allow files that exist.
+    """
     there = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if there and not force:
         verb = "is" if len(there) == 1 else "are"
@@ -502,8 +514,10 @@ def _origin() -> str:
 
 
 def _next(result: AuditResult | None) -> str:
-    """Return text that says what the user can do next. result: result of the first audit; None if
-    no audit was run."""
+    """Return text that says what the user can do next.
+
+    result: result of the first audit; None if no audit was run.
+    """
     text = f"Next: read {CONFIG}, and choose the two inputs that you think leak most. "
     if result is not None and result.verdict is Verdict.VIOLATION:
         text = (

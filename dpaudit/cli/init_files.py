@@ -271,8 +271,8 @@ class _Imports:
     def text(self, body: str, *, has_gaps: bool) -> str:
         """Return the import statements of the test file.
 
-        body: source text of the test, which uses the imported names. has_gaps: whether the test
-        still contains FILL_IN, so that pytest must skip it.
+        body: source text of the test, which uses the imported names.
+        has_gaps: whether the test still contains FILL_IN, so that pytest must skip it.
         """
         others = [*self._others, *(["import pytest"] if has_gaps else [])]
         others += ["import numpy as np"] if "np.array(" in body else []
@@ -306,8 +306,10 @@ def _input(value: Any, form: str | None) -> str | None:
 
 def _made(start: Start, mechanism: str) -> str:
     """Return the Python expression for the mechanism's function: a call of the constructor or
-    factory if there is one, then the method. mechanism: Python expression for the target itself,
-    such as its name."""
+    factory if there is one, then the method.
+
+    mechanism: Python expression for the target itself, such as its name.
+    """
     settings, made = start.settings, mechanism
     if "init" in settings or settings.get("factory") or _is_class(start.target):
         made = f"{made}({_arguments(settings.get('init', {}))})"

@@ -185,8 +185,10 @@ def mechanisms(package: str) -> int:
 
 def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
     """Yield (name for `dpaudit run`, module) for each public module of a package, or for a single
-    file. Print a message for each module that cannot be imported, and skip it. name: name or path
-    of the package, or path of the file."""
+    file. Print a message for each module that cannot be imported, and skip it.
+
+    name: name or path of the package, or path of the file.
+    """
     make_importable(os.getcwd())  # as under `python -m`, and as dpaudit run does
     if is_file(name) and not Path(name).is_dir():
         yield name, file_module(name)
@@ -207,8 +209,10 @@ def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
 
 
 def _package_name(name: str) -> str:
-    """Return the import name of a package, such as `a.b`. name: that name, or the path of its
-    folder."""
+    """Return the import name of a package, such as `a.b`.
+
+    name: that name, or the path of its folder.
+    """
     folder = Path(name)
     if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
         raise TargetError(

@@ -80,6 +80,7 @@ class SingleOption(click.Option):
     """An option that accepts one value. If the user repeats it, all values must be equal.
 
     Options without a value, and options declared to take several values, behave as in click.
+
     section: heading under which the help shows the option.
     """
 
@@ -195,8 +196,11 @@ def _in_a_line(text: str) -> str:
 
 def repeating(ctx: click.Context, targets: Sequence[str], seed: int, name: str = "") -> str:
     """Return a command line that repeats the audit of `targets`: as the user typed it, without
-    options that do not change the audit. seed: seed of the audit; it is added if it was drawn at
-    random. name: name of the one audit to run, for the option -k; "" runs all audits."""
+    options that do not change the audit.
+
+    seed: seed of the audit; it is added if it was drawn at random.
+    name: name of the one audit to run, for the option -k; "" runs all audits.
+    """
     words = [str(ctx.info_name), *targets, *_flags(ctx, seed), *(["-k", name] if name else [])]
     return command_line(words)
 

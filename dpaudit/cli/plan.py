@@ -307,8 +307,10 @@ def _hopeless(found: AuditPlan) -> str:
 
 
 def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float, rate: float) -> str:
-    """Return advice for an audit for which no number of draws suffices. rate: speed in draws per
-    second."""
+    """Return advice for an audit for which no number of draws suffices.
+
+    rate: speed in draws per second.
+    """
     if found.last.verdict is Verdict.VIOLATION:
         return "The trial refutes the claim already: audit it without a plan."
     if not found.differs or any(one.share == 0 for one in found.pairs):
@@ -372,8 +374,11 @@ class _Shown:
     def __init__(
         self, found: AuditPlan, goals: _Goals, points: Sequence[ProfilePoint], rate: float
     ) -> None:
-        """Compute the numbers of the plan. points: points (ε, δ) of the claim's privacy profile.
-        rate: speed in draws per second."""
+        """Compute the numbers of the plan.
+
+        points: points (ε, δ) of the claim's privacy profile.
+        rate: speed in draws per second.
+        """
         self._found, self._points, self._rate = found, points, rate
         self._excess, self._rare, self._power = goals.excess, goals.rare, goals.power
         self._rare_samples = self._for_rare()
@@ -395,7 +400,10 @@ class _Shown:
         return None if None in needed else max(one for one in needed if one is not None)
 
     def lines(self, command: str) -> list[str]:
-        """Return the lines of the plan. command: command line of the audit, without --samples."""
+        """Return the lines of the plan.
+
+        command: command line of the audit, without --samples.
+        """
         samples = self._found.samples or 0
         return [
             *wrap(f"{samples:,} draws, about {self._time(samples)}: {self._aim()}"),
@@ -410,7 +418,9 @@ class _Shown:
     def only_rare(self, command: str) -> list[str]:
         """Return lines about the draws that catch a rare output of one input (--rare). Used if no
         number of draws catches the leak of --excess. Return [] if the user did not give --rare.
-        command: command line of the audit, without --samples."""
+
+        command: command line of the audit, without --samples.
+        """
         if self._rare is None:
             return []
         lines = ["", *self._lines_rare()]

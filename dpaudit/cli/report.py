@@ -135,8 +135,11 @@ def _without_a_file(ctx: click.Context, badge: str | None) -> Exception:
 
 
 def _check_badge(badge: str, file: Path, *, plain: bool) -> None:
-    """Raise UsageError if no badge can be written to `badge`. file: file of results. plain: whether
-    the user asked only for a badge."""
+    """Raise UsageError if no badge can be written to `badge`.
+
+    file: file of results.
+    plain: whether the user asked only for a badge.
+    """
     if not plain:
         raise UsageError(
             "--badge is printed in place of reports; leave out -q, -v and --report",
@@ -176,8 +179,12 @@ def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
 
 def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
     """Return sentences that say what the command has checked, and what no check of the file can
-    prove. ended: results with a verdict. errors: number of audits that ended with an error. rerun:
-    whether the audits were repeated."""
+    prove.
+
+    ended: results with a verdict.
+    errors: number of audits that ended with an error.
+    rerun: whether the audits were repeated.
+    """
     if not ended:
         subject = "the audit" if errors == 1 else "every audit"
         return f"There was nothing to recheck: {subject} ended with an ERROR."

@@ -102,8 +102,13 @@ def run(
 
 def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
     """Return the number of failed audits after which the run stops, or None if it never stops
-    early. maxfail: value of --maxfail. exitfirst: whether -x was given. Raises UsageError if they
-    disagree."""
+    early.
+
+    maxfail: value of --maxfail.
+    exitfirst: whether -x was given.
+
+    Raises UsageError if they disagree.
+    """
     OPTIONS["maxfail"].verify(maxfail)
     if exitfirst and maxfail not in (None, 1):
         raise UsageError(
@@ -175,7 +180,9 @@ def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[
     """Return the final results, and store them in `results`.
 
     If all planned audits have ended, Holm's procedure decides the verdicts of audits that share one
-    false-alarm probability. Otherwise the results do not change. planned: number of planned audits.
+    false-alarm probability. Otherwise the results do not change.
+
+    planned: number of planned audits.
     """
     if len(seen) < planned:
         return list(seen)
@@ -315,7 +322,10 @@ def journaled(
 
     A journal is a file that records the draws of an audit, so that an interrupted run can continue.
     If --journal is missing and the project has a folder for journals, the run uses it and resumes.
-    seed: value of --seed. Raises UsageError if a journal belongs to another audit.
+
+    seed: value of --seed.
+
+    Raises UsageError if a journal belongs to another audit.
     """
     if journal is None and project.journal is not None:
         journal, resume = project.journal, True

@@ -46,8 +46,11 @@ def destinations(
     formats: Collection[str] = FORMATS,
 ) -> list[Destination]:
     """Return the destinations of results. Raises UsageError for a file that cannot be written,
-    before any audit runs. inputs: files that must not be replaced. formats: the formats that the
-    command supports."""
+    before any audit runs.
+
+    inputs: files that must not be replaced.
+    formats: the formats that the command supports.
+    """
     given = [parse_report(text, formats) for text in reports]
     given += [] if json is None else [(FORMATS["json"], json)]
     inputs, found = set(inputs), list[Destination]()
@@ -96,7 +99,10 @@ class Results:
     output (`-`)."""
 
     def __init__(self, to: Iterable[Destination], stdout: TextIO, planned: int = 1) -> None:
-        """Begin without results. planned: number of results of a complete run."""
+        """Begin without results.
+
+        planned: number of results of a complete run.
+        """
         self._entries: dict[Destination, list[Any]] = {one: [] for one in to}
         self._planned = planned
         # Names of audits that were not run because the run stopped early.
@@ -187,8 +193,11 @@ def _bytes(text: str) -> bytes:
 
 def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
     """Raise UsageError if no file can be written at `path`, or if it would replace one of the files
-    `inputs`. path: path as the user typed it. A pathlib.Path would drop a slash at the end, which
-    shows that the user meant a folder."""
+    `inputs`.
+
+    path: path as the user typed it. A pathlib.Path would drop a slash at the end, which shows that
+        the user meant a folder.
+    """
     if str(path).endswith(("/", os.sep)):
         example = Path(path) / "results.json"
         raise UsageError(
@@ -245,8 +254,10 @@ def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
 def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
     """Replace a file atomically: readers see either the old content or the new content.
 
-    lasting: wait until the content is on the disk. Raises DpauditError if the file cannot be
-    written; a UsageError is not needed here, since `check_writable` has raised it before the run.
+    lasting: wait until the content is on the disk.
+
+    Raises DpauditError if the file cannot be written; a UsageError is not needed here, since
+    `check_writable` has raised it before the run.
     """
     with _writing(path, DpauditError):
         temporary = _beside(path)
@@ -265,7 +276,9 @@ def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
 def write_together(texts: Mapping[Path, bytes]) -> None:
     """Write several files, or change none if one cannot be written.
 
-    All contents are on the disk before the first file is replaced. texts: contents by path.
+    All contents are on the disk before the first file is replaced.
+
+    texts: contents by path.
     """
     made: list[Path] = []
     temporary: dict[Path, Path] = {}

@@ -79,8 +79,10 @@ def read(target: ImportedTarget, known: Mapping[str, Any]) -> Reading:
     """Return the `Reading` of a mechanism: its parameters and missing arguments.
 
     known: values of the claim's parameters, such as {"epsilon": 1.0}, with FILL_IN for a missing
-    value. An argument with such a name gets this value, unless the user gave another one; the
-    argument's default does not count. Raises TargetError for a mechanism that no audit can call.
+        value. An argument with such a name gets this value, unless the user gave another one; the
+        argument's default does not count.
+
+    Raises TargetError for a mechanism that no audit can call.
     """
     found = resolve(target.path)
     is_class = inspect.isclass(found)
@@ -116,8 +118,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _built(target: ImportedTarget, found: Any, *, is_guessed: bool) -> Callable[..., Any]:
-    """Return the function that draws. is_guessed: the user did not say that the target is a
-    factory; its signature suggests it."""
+    """Return the function that draws.
+
+    is_guessed: the user did not say that the target is a factory; its signature suggests it.
+    """
     try:
         return build(target)
     except TargetError as error:
@@ -254,8 +258,11 @@ def _called(
     missing: tuple[str, ...],
 ) -> Reading:
     """Return the `Reading` of a mechanism whose drawing function is `function`. The function's
-    arguments are checked as in an audit. known: values of the claim's parameters. missing: names of
-    missing arguments of the constructor."""
+    arguments are checked as in an audit.
+
+    known: values of the claim's parameters.
+    missing: names of missing arguments of the constructor.
+    """
     parameters = parameters_of(function)
     document = inspect.getdoc(function) or ""
     if not parameters:

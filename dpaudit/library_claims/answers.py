@@ -61,8 +61,11 @@ def version_of(package: str) -> str:
 
 def number(value: Any, symbol: str, asked: str) -> float:
     """Return a parameter of a claim as a float. Raise NoClaim if its value claims nothing, such as
-    ε = ∞. symbol: name of the parameter, such as ε. asked: the call that returned the value, for
-    messages."""
+    ε = ∞.
+
+    symbol: name of the parameter, such as ε.
+    asked: the call that returned the value, for messages.
+    """
     found = float(value)
     if not 0 <= found < math.inf:
         why = f"{asked} says {symbol} = {found:g}, which claims nothing; {_REMEDY}"
@@ -76,8 +79,9 @@ def number(value: Any, symbol: str, asked: str) -> float:
 def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dict[str, Any]:
     """Return the answer of a library that states a single (ε, δ).
 
-    The result has the keys `asked`, `claim` and `answer` (see `library_claims.ask`). asked: the
-    call or attribute that returned the values.
+    The result has the keys `asked`, `claim` and `answer` (see `library_claims.ask`).
+
+    asked: the call or attribute that returned the values.
     """
     found, share = number(epsilon, "ε", asked), number(delta, "δ", asked)
     if question.delta is not None and share == 0:
@@ -97,8 +101,8 @@ def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dic
 def single(question: Question, asked: str, **parameters: Any) -> dict[str, Any]:
     """Return the answer of a library whose claim has other parameters, such as zCDP with ρ.
 
-    asked: the call or attribute that returned the values. parameters: parameters of the claim by
-    name, such as rho.
+    asked: the call or attribute that returned the values.
+    parameters: parameters of the claim by name, such as rho.
     """
     symbols = {"rho": "ρ", "delta": "δ", "mu": "μ"}
     if question.delta is not None:
@@ -114,7 +118,8 @@ def curve(
 ) -> dict[str, Any]:
     """Return the answer of a library that states ε as a function of δ.
 
-    epsilon_at: function that returns ε for a δ. pure: whether it accepts δ = 0, too.
+    epsilon_at: function that returns ε for a δ.
+    pure: whether it accepts δ = 0, too.
     """
     if question.delta is not None:
         delta = question.delta

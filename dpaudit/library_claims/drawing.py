@@ -115,7 +115,10 @@ class Entries:
 
 def fitted(estimator: Any, dataset: Any) -> dict[str, Any]:
     """Fit an estimator to a dataset. Return the learned attributes, whose names end in "_", by
-    name. dataset: X, or a tuple (X, y)."""
+    name.
+
+    dataset: X, or a tuple (X, y).
+    """
     from copy import deepcopy  # not needed by other objects
 
     model = deepcopy(estimator)

@@ -232,8 +232,10 @@ class Child:
 
     def line(self, longest: int) -> bytes | None:
         """Remove the first line from the received output and return it without its line end. Return
-        None if no complete line has been received. longest: largest length in bytes; a longer line
-        raises ValueError."""
+        None if no complete line has been received.
+
+        longest: largest length in bytes; a longer line raises ValueError.
+        """
         end = self.received.find(b"\n")
         if (len(self.received) if end < 0 else end) > longest:
             raise _too_long(longest)
@@ -241,8 +243,10 @@ class Child:
 
     def lines(self, longest: int) -> list[bytes] | None:
         """Remove all complete lines from the received output and return them without their line
-        ends. Return None if there are none. longest: largest length in bytes; a longer line raises
-        ValueError."""
+        ends. Return None if there are none.
+
+        longest: largest length in bytes; a longer line raises ValueError.
+        """
         end = self.received.rfind(b"\n")
         if end < 0:
             self.line(longest)
@@ -421,9 +425,10 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 def _prepare(parent: int, memory: int | None) -> None:
     """Set limits in the new process, before the program replaces it.
 
-    On Linux, also ask the system to kill the process when the thread that started it ends. parent:
-    id of the process that starts the program. memory: limit of the address space in bytes; None for
-    no limit.
+    On Linux, also ask the system to kill the process when the thread that started it ends.
+
+    parent: id of the process that starts the program.
+    memory: limit of the address space in bytes; None for no limit.
     """
     if _LIBC is not None:
         _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
@@ -566,8 +571,10 @@ class Succession(Generic[Process]):
         the same failure.
 
         True only if there were `_ALWAYS` such draws of each input, or `_ALIKE` if they took more
-        than `PATIENCE` seconds. False if only one input was drawn. failure: how the last draw ended
-        its process. dataset: value that identifies the input of the last draw.
+        than `PATIENCE` seconds. False if only one input was drawn.
+
+        failure: how the last draw ended its process.
+        dataset: value that identifies the input of the last draw.
         """
         self._first = self._first or failure
         if self._varies or failure != self._first:

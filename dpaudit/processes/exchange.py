@@ -38,8 +38,12 @@ _PROTOCOL = 4
 
 def pickled(value: Any, what: str) -> bytes:
     """Return a pickle of `value` that worker.py can read with Python 3.8 or later and any version
-    of NumPy. what: name of the value in the message. Raises TargetError if the value cannot be
-    pickled."""
+    of NumPy.
+
+    what: name of the value in the message.
+
+    Raises TargetError if the value cannot be pickled.
+    """
     stream = io.BytesIO()
     try:
         _Pickler(stream, _PROTOCOL).dump(value)
@@ -72,8 +76,8 @@ class _Pickler(pickle.Pickler):
 def request(name: str, arguments: Mapping[str, Any]) -> bytes:
     """Return a request as bytes: the length of a pickle in 8 bytes, then the pickle.
 
-    name: name of the method of `worker.Service` to call. arguments: plain values for the method's
-    arguments, by name.
+    name: name of the method of `worker.Service` to call.
+    arguments: plain values for the method's arguments, by name.
     """
     data = pickle.dumps((name, dict(arguments)), _PROTOCOL)
     return len(data).to_bytes(8, "little") + data
@@ -123,8 +127,8 @@ def array(dtype: Any, shape: list[int], data: bytes) -> NDArray[Any]:
 def _array(dtype: Any, shape: list[int], text: str) -> Any:
     """Return an array, or a NumPy scalar if the shape is empty.
 
-    dtype: name of a NumPy dtype, or a list of [name, dtype] for the fields of a record. text: bytes
-    of the array in base64.
+    dtype: name of a NumPy dtype, or a list of [name, dtype] for the fields of a record.
+    text: bytes of the array in base64.
     """
     is_plain = isinstance(dtype, str)
     return array(dtype if is_plain else list(map(tuple, dtype)), shape, base64.b64decode(text))[()]

@@ -36,8 +36,8 @@ def end_if_forked(owner: int, error: BaseException | None = None) -> None:
     A forked process that continued after the call would repeat the rest of the audit, fork again,
     and so on without end. The exit code is the one that Python would give for the exception.
 
-    owner: id of the process in which dpaudit runs; only this process may continue. error: exception
-    that ended the call; None if the call returned.
+    owner: id of the process in which dpaudit runs; only this process may continue.
+    error: exception that ended the call; None if the call returned.
     """
     if os.getpid() != owner:
         code = error.code if isinstance(error, SystemExit) else error is not None

@@ -78,8 +78,8 @@ def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -
     """Return a version of a function of `time`, such as `time.ctime`, whose time argument is
     optional and has the shifted present time as default.
 
-    before: number of arguments that come before the time. now: function that returns the shifted
-    present time, in the form that `function` takes.
+    before: number of arguments that come before the time.
+    now: function that returns the shifted present time, in the form that `function` takes.
     """
 
     def called(*arguments: Any) -> Any:

@@ -88,7 +88,10 @@ def main(make: Callable[[], Service]) -> None:
 
 class Refused(BaseException):
     """Raised if the mechanism or the request cannot be used. It never counts as the outcome of a
-    draw. code: code of the error that dpaudit's main process then raises, from docs/errors.md."""
+    draw.
+
+    code: code of the error that dpaudit's main process then raises, from docs/errors.md.
+    """
 
     def __init__(self, text: str, code: str = "process-failed") -> None:
         super().__init__(text)
@@ -168,8 +171,11 @@ class Service:
 
     def claim(self, has_pair: bool, relation: Any, delta: float | None) -> Any:
         """Ask the library of the mechanism for its claim. Reply with the claim, or with the reason
-        why there is none. has_pair: whether the datasets 0 and 1 are the pair of inputs. relation,
-        delta: as in `library_claims.Question`."""
+        why there is none.
+
+        has_pair: whether the datasets 0 and 1 are the pair of inputs.
+        relation, delta: as in `library_claims.Question`.
+        """
         claims = _package_of_dpaudit("library_claims")
         both = (self._datasets[0], self._datasets[1]) if has_pair else None
         try:
@@ -184,8 +190,8 @@ class Service:
         Before it sends this request, the main process writes into `Layout.arms` which dataset each
         draw uses.
 
-        seed: number from which all random generators are seeded. how: names of the parameters for a
-        random generator and for the dataset; see `_prepared`.
+        seed: number from which all random generators are seeded.
+        how: names of the parameters for a random generator and for the dataset; see `_prepared`.
         """
         self._with_torch_seeded(lambda: self._draw_singly(count, self._prepared(seed, how)))
         self._check_unchanged()
@@ -272,8 +278,9 @@ class Service:
         """Make up to `count` draws with one call each, and write the outcomes to the shared memory.
 
         If the heap of the shared memory is full, the draws stop early. The outcome that does not
-        fit is kept as the first outcome of the next request. draw: function that takes a dataset
-        and calls the mechanism.
+        fit is kept as the first outcome of the next request.
+
+        draw: function that takes a dataset and calls the mechanism.
         """
         layout, process, datasets = self._layout, self._process, self._datasets
         counters = layout.counters
@@ -461,8 +468,9 @@ def _file(path: str) -> Any:
 def _file_of_dpaudit(*names: str) -> Any:
     """Import a file of dpaudit by its path, and return the module.
 
-    The import does not need an installed dpaudit, since this Python interpreter may lack it. names:
-    folder inside dpaudit, if any, and name of the file.
+    The import does not need an installed dpaudit, since this Python interpreter may lack it.
+
+    names: folder inside dpaudit, if any, and name of the file.
     """
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     return _load("dpaudit_" + names[-1].partition(".")[0], os.path.join(folder, *names))  # noqa: PTH118
@@ -587,8 +595,10 @@ def encode(value: Any) -> Any:
 
 def _tabular(value: Any, frames: Any) -> Any:
     """Return a value for JSON that stands for a data frame, a series, or the value of a table cell.
-    Return None for a value of any other type. frames: the module outcomes/frames.py, which reads
-    tables of pandas, polars and pyarrow."""
+    Return None for a value of any other type.
+
+    frames: the module outcomes/frames.py, which reads tables of pandas, polars and pyarrow.
+    """
     kind = type(value)
     if frames.is_frame(kind):
         frame = frames.as_frame(value)

@@ -32,7 +32,9 @@ def releases(package: str, asked: str) -> list[str]:
     """Return the releases that a user asked for, oldest first.
 
     asked: releases separated by commas, or a range `FIRST..LAST` that includes both; LAST may be
-        `latest`. A range is looked up on the package index and contains no pre-releases.
+        `latest`.
+
+    A range is looked up on the package index and contains no pre-releases.
 
     Raises UsageError if the text names no release, or if the package index cannot be reached.
     """

@@ -57,8 +57,8 @@ def badge(results: Sequence[AuditResult]) -> Badge:
 def statement(result: AuditResult, digest: str, date: str) -> str:
     """Return the finding of an audit in one line, with the data that others need to check it.
 
-    digest: SHA-256 of the file of results. date: date on which its numbers were checked, such as
-    `2026-05-17`.
+    digest: SHA-256 of the file of results.
+    date: date on which its numbers were checked, such as `2026-05-17`.
     """
     claim = f"{result.claim.describe()} of {result.name} ({result.target})"
     by = f"dpaudit {result.versions.get('dpaudit', '(version unknown)')}"
@@ -82,7 +82,10 @@ def markdown(shown: Badge, image: str | None = None) -> str:
 
 
 def svg(shown: Badge, title: str) -> str:
-    """Return a badge as an SVG image. title: the whole text, for screen readers and tooltips."""
+    """Return a badge as an SVG image.
+
+    title: the whole text, for screen readers and tooltips.
+    """
     words = numbers.unglued(shown.words)
     left, right = (2 * _PADDING + round(len(text) * _CHARACTER) for text in (_LABEL, words))
     width, name = left + right, f"{_LABEL}: {words}"

@@ -126,8 +126,9 @@ def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
     """Return the bounds of an audit, the bound for the parameter of the claim's definition first.
 
     If the claim is refuted, only bounds above the claimed value are returned; if there are none,
-    the first bound is returned. every: also return the bounds for ε and δ if the claim has another
-    parameter.
+    the first bound is returned.
+
+    every: also return the bounds for ε and δ if the claim has another parameter.
     """
     found = list(_bounds(result, every))
     if result.verdict is not Verdict.VIOLATION:
@@ -137,8 +138,10 @@ def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
 
 def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound | None:
     """Return the bound for a parameter such as μ or ρ that the claim has in place of ε and δ, or
-    None if it has no such parameter. epsilon: ε of the point at which `delta_lower`, a lower bound
-    for δ, holds."""
+    None if it has no such parameter.
+
+    epsilon: ε of the point at which `delta_lower`, a lower bound for δ, holds.
+    """
     own = claim.own_lower(epsilon, delta_lower)
     if own is None:
         return None

@@ -73,8 +73,8 @@ class Change:
 class Comparison:
     """The changes between two runs of audits.
 
-    audits: number of audits that occur in at least one run. remarks: sentences about a run as a
-    whole, in addition to the changes of single audits.
+    audits: number of audits that occur in at least one run.
+    remarks: sentences about a run as a whole, in addition to the changes of single audits.
     """
 
     changes: tuple[Change, ...]
@@ -100,8 +100,9 @@ def compare(
 ) -> Comparison:
     """Return the comparison of two runs. Audits with the same name are compared.
 
-    not_run: names of audits that the second run left out because it stopped early. Raises
-    UsageError if two audits of a run have the same name.
+    not_run: names of audits that the second run left out because it stopped early.
+
+    Raises UsageError if two audits of a run have the same name.
     """
     old, new = _by_name(before, "first"), _by_name(now, "second")
     changes: list[Change] = []
@@ -186,7 +187,11 @@ def _new(found: AuditResult) -> str:
 
 def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
     """Yield (text, whether it is a regression) for each difference between two results of one
-    audit. was: result in the first run. found: result in the second run."""
+    audit.
+
+    was: result in the first run.
+    found: result in the second run.
+    """
     verdict = _verdicts(was, found)
     if verdict is not None:
         yield verdict

@@ -16,8 +16,11 @@ FORMATS = ("png", "svg", "pdf")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve of a figure. label: text in the legend; "" for a curve without an entry. faint:
-    whether it is drawn pale, as a reference for other curves."""
+    """A curve of a figure.
+
+    label: text in the legend; "" for a curve without an entry.
+    faint: whether it is drawn pale, as a reference for other curves.
+    """
 
     x: Sequence[float]
     y: Sequence[float]
@@ -49,8 +52,11 @@ def drawn(
     groups: int = 1,
 ) -> bytes:
     """Return a figure of curves as bytes, in one of `FORMATS`. Raises UsageError if matplotlib is
-    missing. log_y: whether the vertical axis is logarithmic; all curves must then be above 0.
-    groups: number of consecutive lines that get the same colour."""
+    missing.
+
+    log_y: whether the vertical axis is logarithmic; all curves must then be above 0.
+    groups: number of consecutive lines that get the same colour.
+    """
     figure = _matplotlib().Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.add_subplot(title=title, xlabel=x_label, ylabel=y_label)
     axes.grid(visible=True, color="0.9", linewidth=0.8)

@@ -199,7 +199,10 @@ def _values(result: AuditResult, name: str) -> str | None:
 
 def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
     """Return a row with the largest probability that the claim allows for an event, and its
-    formula. name: short name of the event, such as `E1`."""
+    formula.
+
+    name: short name of the event, such as `E1`.
+    """
     letter, (ahead, behind) = "P" if event.guess == "d1" else "Q", shares(event)
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
@@ -308,7 +311,10 @@ def unseen(certificate: Certificate) -> str:
 
 def caught(epsilon: float, point: ProfilePoint, what: str) -> str:
     """Return the sentence `With WHAT, a true ε of EPSILON or more would be refuted in 9 of 10
-    runs`. point: point (ε, δ) of the tested claim, whose δ the sentence mentions."""
+    runs`.
+
+    point: point (ε, δ) of the tested claim, whose δ the sentence mentions.
+    """
     at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""
     least = numbers.at_most(epsilon)
     return f"With {what}, a true ε of {least} or more{at} would be refuted in 9 of 10 runs"
@@ -372,7 +378,10 @@ def compared(event: AnyEvent, point: ProfilePoint) -> str:
 
 def _most(behind: float, point: ProfilePoint) -> float:
     """Return the largest probability that the claim allows for an event under one input: min(1, e^ε
-    · behind + δ). behind: probability of the event under the other input."""
+    · behind + δ).
+
+    behind: probability of the event under the other input.
+    """
     return min(1.0, math.exp(min(point.epsilon, 700.0)) * behind + point.delta)
 
 

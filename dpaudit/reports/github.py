@@ -44,8 +44,8 @@ def entry(result: AuditResult) -> Annotation:
 def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the lines of all annotations.
 
-    planned: number of audits of a complete run. not_run: names of audits that were not run, because
-    the run stopped early.
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
     """
     lines = [one.line for one in found if one.line is not None]
     missing = unended(len(found), planned, not_run)

@@ -133,8 +133,10 @@ def entry(result: AuditResult) -> Entry:
 
 
 class Planned(int):
-    """The planned number of audits, as an int. not_run: names of the audits that were not run
-    because the run stopped early."""
+    """The planned number of audits, as an int.
+
+    not_run: names of the audits that were not run because the run stopped early.
+    """
 
     not_run: tuple[str, ...] = ()
 
@@ -142,8 +144,8 @@ class Planned(int):
 def document(entries: Sequence[Entry], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return a file of results as strict JSON, without NaN and infinities.
 
-    planned: number of audits of a complete run. not_run: names of the audits that were not run
-    because the run stopped early.
+    planned: number of audits of a complete run.
+    not_run: names of the audits that were not run because the run stopped early.
     """
     lines = ",\n".join(one.lines for one in entries)
     fields: dict[str, Any] = {"version": VERSION, "count": len(entries)}
@@ -358,7 +360,11 @@ def _with_named_request(audit: dict[str, Any]) -> dict[str, Any]:
 
 def _with_one_rule(audit: Any, place: int, version: int) -> dict[str, Any]:
     """Return an audit of an older file in the present form, in which each certificate names the
-    rule that it tested. place: index of the audit. version: version of the file."""
+    rule that it tested.
+
+    place: index of the audit.
+    version: version of the file.
+    """
     fields = dict(decode(dict, audit, f"audits[{place}]"))
     path = f"audits[{place}].certificates"
     made = []

@@ -43,8 +43,11 @@ def document(
     suites: Sequence[ElementTree.Element], planned: int, not_run: Sequence[str] = ()
 ) -> str:
     """Return the XML document. An incomplete run counts as an error, and an audit that was not run
-    as a skipped test case. planned: number of audits of a complete run. not_run: names of audits
-    that were not run, because the run stopped early."""
+    as a skipped test case.
+
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
+    """
     words = unended(len(suites), planned, not_run)
     suites = [*suites, *map(_skipped, not_run)]
     if words:

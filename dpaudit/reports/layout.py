@@ -58,7 +58,11 @@ def laid_out(items: Iterable[Item]) -> list[str]:
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
     """Return `text` as lines of at most 80 columns, with control characters escaped and long words
-    broken. first: indentation of the first line. further: indentation of all further lines."""
+    broken.
+
+    first: indentation of the first line.
+    further: indentation of all further lines.
+    """
     return textwrap.wrap(
         # No-break spaces keep a relation such as `ε ≥ 1` on one line.
         re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines())),
@@ -99,7 +103,8 @@ def table(
 ) -> list[str]:
     """Return the lines of a table. Cells are two spaces apart and aligned to the right.
 
-    left: indices of columns that are aligned to the left. margin: text before each line.
+    left: indices of columns that are aligned to the left.
+    margin: text before each line.
     """
     widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
     lines = []

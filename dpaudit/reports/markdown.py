@@ -59,8 +59,8 @@ def entry(result: AuditResult) -> Part:
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the Markdown document.
 
-    planned: number of audits of a complete run. not_run: names of audits that were not run, because
-    the run stopped early.
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
     """
     missing = unended(len(parts), planned, not_run)
     lines = [f"### dpaudit: {title([one.is_met for one in parts], planned, not_run)}", ""]
@@ -100,7 +100,10 @@ def _first(rows: list[str]) -> list[str]:
 
 def _within(parts: Sequence[Part], used: int) -> list[str]:
     """Return reports until the document is full (`_MOST_BYTES`). If reports are left out, a last
-    line gives their number. used: size of the table that precedes the reports, in bytes."""
+    line gives their number.
+
+    used: size of the table that precedes the reports, in bytes.
+    """
     found: list[str] = []
     reports = [one.report for one in sorted(parts, key=lambda part: part.is_met) if one.report]
     for report in reports:

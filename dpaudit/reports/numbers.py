@@ -49,8 +49,9 @@ def about(value: float, *, digits: int = 3) -> str:
 def apart(low: float, high: float, *, digits: int = 3, nearest: bool = False) -> tuple[str, str]:
     """Return two numbers, `low` < `high`, as texts with enough digits to show this order.
 
-    `low` is rounded up and `high` down. nearest: round both to the nearest, for numbers that are
-    not bounds.
+    `low` is rounded up and `high` down.
+
+    nearest: round both to the nearest, for numbers that are not bounds.
     """
     below, above = _apart(low, high, digits, *((NEAREST, NEAREST) if nearest else (UP, DOWN)))
     return _written(below), _written(above)
@@ -76,8 +77,9 @@ def shares_apart(low: float, high: float) -> tuple[str, str]:
     """Return two probabilities, `low` < `high`, as percentages with enough digits to show this
     order.
 
-    low: the largest probability that a claim allows; it is rounded up. high: an observed
-    probability. Both have 3 significant digits, as in `share`, unless they would then look equal.
+    low: the largest probability that a claim allows; it is rounded up.
+    high: an observed probability. Both have 3 significant digits, as in `share`, unless they would
+        then look equal.
     """
     if _percent(low, UP) < _percent(high, NEAREST):
         return share(low, UP), share(high)

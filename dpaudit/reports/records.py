@@ -78,8 +78,10 @@ def _encode_float(value: float) -> float | str:
 
 
 def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
-    """Return the encoded fields of a dataclass as a dict. without: name of a field to leave out, or
-    None."""
+    """Return the encoded fields of a dataclass as a dict.
+
+    without: name of a field to leave out, or None.
+    """
     # `request` contains settings without declared types, so it is encoded as untyped.
     return {
         name: encode(value_of(value, name), typed="Any" not in str(one.type))
@@ -90,8 +92,10 @@ def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
 
 def decode(hint: Any, value: Any, path: str) -> Any:
     """Return the value of type `hint` from which `encode` made `value`. Raises DamagedRecord if
-    `value` does not fit the type. path: place of the value for the message, such as
-    `audits[0].claim`."""
+    `value` does not fit the type.
+
+    path: place of the value for the message, such as `audits[0].claim`.
+    """
     with _under(path):
         return _decoder(hint)(value)
 
@@ -118,7 +122,10 @@ def as_lists(value: Any) -> Any:
 
 def decode_record(kind: Any, value: Any, path: str, **made: Any) -> Any:
     """Return an object of the dataclass `kind` from a dict of encoded fields. Raises DamagedRecord,
-    also for an unknown key. made: values of fields that are not in the dict, by name."""
+    also for an unknown key.
+
+    made: values of fields that are not in the dict, by name.
+    """
     with _under(path):
         return _record(kind)(value, **made)
 

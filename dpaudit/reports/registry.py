@@ -45,7 +45,8 @@ class Format:
     def document(self, entries: Sequence[Any], planned: int, not_run: Sequence[str] = ()) -> str:
         """Return the text of a report on all audits.
 
-        entries: return values of `entry`, in order. planned: number of audits of a complete run.
+        entries: return values of `entry`, in order.
+        planned: number of audits of a complete run.
         not_run: names of audits that were left out because the run stopped early.
         """
         with auditor_errstate():

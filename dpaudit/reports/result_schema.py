@@ -143,7 +143,10 @@ class _Definitions:
         return {"$ref": f"#/$defs/{name}"}
 
     def record(self, kind: type, *without: str) -> Schema:
-        """Return the schema of a dataclass. without: names of fields to leave out."""
+        """Return the schema of a dataclass.
+
+        without: names of fields to leave out.
+        """
         hints, said = flat_hints(kind), _said(kind)
         for part in parts(kind).values():
             said |= _said(part)

@@ -104,8 +104,8 @@ def entry(result: AuditResult) -> Part:
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the SARIF document.
 
-    planned: number of audits of a complete run. not_run: names of audits that were not run, because
-    the run stopped early.
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
     """
     missing = unended(len(parts), planned, not_run)
     said = [("error", missing)] if missing else []

@@ -36,7 +36,10 @@ _NO_PROOF = (
 
 
 def render(result: SensitivityResult, *, quiet: bool = False) -> str:
-    """Return a result as text. quiet: return a single paragraph."""
+    """Return a result as text.
+
+    quiet: return a single paragraph.
+    """
     head = wrap(_headline(result))
     lines = head if quiet else [*head, "", *laid_out(_body(result))]
     return visible(unglued("\n".join(lines))) + "\n"
@@ -145,8 +148,10 @@ def _claimed(result: SensitivityResult) -> str:
 
 
 def _number(value: float, above: float | None = None) -> str:
-    """Return a number as text: exactly if few digits suffice, else rounded. above: a smaller
-    number, or None; if given, the text has enough digits to be greater."""
+    """Return a number as text: exactly if few digits suffice, else rounded.
+
+    above: a smaller number, or None; if given, the text has enough digits to be greater.
+    """
     short = f"{value:.6g}"
     return short if float(short) == value else at_least(value, above=above, digits=6)
 

@@ -31,8 +31,8 @@ class Statements(NamedTuple):
 def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> str:
     """Return the report of one audit, without a final newline. Its first word is the verdict.
 
-    verbose: 1 also shows every pair and event, and the steps that led to the result. in_batch:
-    leave out notes that the summary of several audits repeats.
+    verbose: 1 also shows every pair and event, and the steps that led to the result.
+    in_batch: leave out notes that the summary of several audits repeats.
     """
     said = statements(result, verbose)
     rows = laid_out([*said.rows, *_remarks(result, in_batch)])
@@ -171,8 +171,9 @@ def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) ->
     """Return words for the number of audits, the number of unexpected results, and whether the run
     is complete.
 
-    are_met: whether the result was as expected, for each audit. planned: number of audits of a
-    complete run. not_run: names of audits that were not run, because the run stopped early.
+    are_met: whether the result was as expected, for each audit.
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
     """
     ended, unmet = len(are_met), are_met.count(False)
     if ended < planned:
@@ -185,8 +186,10 @@ def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) ->
 
 
 def render_row(result: AuditResult, width: int) -> str:
-    """Return an audit as one line that begins with the verdict. width: width of the column of
-    names."""
+    """Return an audit as one line that begins with the verdict.
+
+    width: width of the column of names.
+    """
     if is_expected(result) or (result.verdict is Verdict.VIOLATION and not result.expect):
         said = bounds(result)[0].brief(result)
     elif result.underpowered is not None:
@@ -206,8 +209,10 @@ def render_remarks(result: AuditResult) -> list[str]:
 
 
 def render_not_run(name: str, width: int) -> str:
-    """Return the line of a batch for an audit that was not run. width: width of the column of
-    names."""
+    """Return the line of a batch for an audit that was not run.
+
+    width: width of the column of names.
+    """
     return f"{NOT_RUN:<{_VERDICT}}  {shortened(visible(name), width)}"
 
 
@@ -215,8 +220,12 @@ def render_summary(
     results: Sequence[AuditResult], not_run: Sequence[str] = (), *, in_full: bool = False
 ) -> str:
     """Return a table that counts the verdicts, and name, reason and command of each unexpected
-    result. not_run: names of audits that were not run. in_full: full reports of the unexpected
-    results were printed above; if there is only one, it is not explained again."""
+    result.
+
+    not_run: names of audits that were not run.
+    in_full: full reports of the unexpected results were printed above; if there is only one, it is
+        not explained again.
+    """
     lines = [*_table(results), *(["", *wrap(stopped(not_run))] if not_run else [])]
     others = [one for one in results if not is_expected(one)]
     for result in others:
@@ -269,8 +278,8 @@ def entry(result: AuditResult) -> AuditResult:
 def document(results: Sequence[AuditResult], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the text report of one audit, or of several audits with details of unexpected results.
 
-    planned: number of audits of a complete run. not_run: names of audits that were not run, because
-    the run stopped early.
+    planned: number of audits of a complete run.
+    not_run: names of audits that were not run, because the run stopped early.
     """
     parts: list[str] = []
     if len(results) == 1 and not not_run:
@@ -315,7 +324,10 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
 
 def _family_alarms(families: Sequence[Family], others: Sequence[float]) -> str:
     """Return words for the probability of any false alarm, if families of audits share an error
-    probability. others: error probabilities of the audits that belong to no family."""
+    probability.
+
+    others: error probabilities of the audits that belong to no family.
+    """
     alphas = [1 - one.confidence for one in families]
     if len(families) == 1 and not others:
         together = numbers.error_level(alphas[0])

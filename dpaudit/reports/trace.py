@@ -44,8 +44,11 @@ _EXPLAINS = "A trace diagnoses and proves nothing: dpaudit run can prove that th
 
 
 def render(trace: Trace, *, verbose: int = 0, quiet: bool = False) -> str:
-    """Return a trace as text. verbose: 1 also shows all lines that draw noise or that the trace
-    cannot analyse. quiet: return only the findings."""
+    """Return a trace as text.
+
+    verbose: 1 also shows all lines that draw noise or that the trace cannot analyse.
+    quiet: return only the findings.
+    """
     lines = wrap(_headline(trace), further=_MARGIN)
     if quiet:
         lines += laid_out(_findings(trace))
@@ -80,8 +83,10 @@ def rows(result: AuditResult) -> list[Item]:
 
 def command(result: AuditResult, line: str | None) -> str | None:
     """Return a command line that repeats the trace without a time limit. Return None if the trace
-    of the audit was complete. line: command line that audits the pair of inputs; None if there is
-    none."""
+    of the audit was complete.
+
+    line: command line that audits the pair of inputs; None if there is none.
+    """
     made, audit = result.trace, "dpaudit run "
     is_cut = result.verdict is Verdict.VIOLATION and made is not None and made.cut is not None
     if not is_cut or line is None or not line.startswith(audit) or " --d1" not in line:
@@ -233,7 +238,10 @@ def _likely(trace: Trace) -> Iterator[Row]:
 
 def _table(trace: Trace, verbose: int) -> Iterator[Row]:
     """Yield rows: lines of code that draw noise, their total privacy cost, and lines that the trace
-    cannot analyse. verbose: 0 limits each kind to a few lines."""
+    cannot analyse.
+
+    verbose: 0 limits each kind to a few lines.
+    """
     most = None if verbose else _FEW
     yield from _listed("noise", [_site(one) for one in trace.sites], most)
     if trace.sites and total_words(trace):
@@ -356,8 +364,10 @@ def root() -> Path:
 
 
 def located(file: str) -> Location:
-    """Return the `Location` of a file. file: its path, absolute or relative to the working
-    directory."""
+    """Return the `Location` of a file.
+
+    file: its path, absolute or relative to the working directory.
+    """
     top, path = root(), _absolute(file)
     for one, other in ((path, top), (_real(path), _real(top))):
         if one.is_relative_to(other) and one != other:

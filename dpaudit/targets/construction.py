@@ -61,8 +61,9 @@ def functions(target: PythonTarget) -> tuple[Function, Function | None]:
 def post_processing(named: Function | str | None) -> Function | None:
     """Return the function that is applied to every output, or None if `named` is None.
 
-    named: the function, or its import path. Raises TargetError if the function cannot be imported,
-    or cannot be called with one argument.
+    named: the function, or its import path.
+
+    Raises TargetError if the function cannot be imported, or cannot be called with one argument.
     """
     return None if named is None else applied(named, "post_process")
 
@@ -70,9 +71,10 @@ def post_processing(named: Function | str | None) -> Function | None:
 def applied(named: Function | str, role: str) -> Function:
     """Return a function that takes one output, such as a post-processing function.
 
-    named: the function, or its import path. role: name of the option that gave the function, for
-    messages. Raises TargetError if the function cannot be imported, or cannot be called with one
-    argument.
+    named: the function, or its import path.
+    role: name of the option that gave the function, for messages.
+
+    Raises TargetError if the function cannot be imported, or cannot be called with one argument.
     """
     function: Function = resolve(named) if isinstance(named, str) else named
     check_post_process(function, name_of(named), role)
@@ -230,7 +232,8 @@ def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
 def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:
     """Return the error for a failed import. Its message names the package to install.
 
-    words: type and message of the exception, such as "ImportError: …". name: name of the mechanism.
+    words: type and message of the exception, such as "ImportError: …".
+    name: name of the mechanism.
     where: the interpreter or environment in which the import failed.
     """
     package = lacks(words)
@@ -248,7 +251,10 @@ def not_found(words: str, name: str, where: str = sys.executable) -> TargetError
 
 
 def is_missing(words: str) -> bool:
-    """Return whether an exception is a failed import. words: its type and message."""
+    """Return whether an exception is a failed import.
+
+    words: its type and message.
+    """
     return words.partition(":")[0] in _KINDS
 
 

@@ -94,7 +94,10 @@ def calling(
 
 class _Reader:
     """Finds the parameters of a function for each role: dataset, random generator, number of
-    outputs. parameters: the function's parameters by name."""
+    outputs.
+
+    parameters: the function's parameters by name.
+    """
 
     def __init__(self, parameters: Mapping[str, Parameter], target: PythonTarget) -> None:
         self._every, self._left, self._target = parameters, dict(parameters), target
@@ -149,9 +152,11 @@ class _Reader:
     def _role(self, usual: str, key: str) -> str | None:
         """Return the parameter of a role: the name that the user gave, or else the usual name.
 
-        usual: usual name of the parameter. key: option in which the user can name it. Return None
-        if the user gave "none", or gave no name and the function has no parameter with the usual
-        name.
+        usual: usual name of the parameter.
+        key: option in which the user can name it.
+
+        Return None if the user gave "none", or gave no name and the function has no parameter with
+        the usual name.
         """
         asked = getattr(self._target, key)
         if asked is None:
@@ -243,7 +248,8 @@ def init_words(arguments: Mapping[str, Any]) -> str:
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
     """Raise TargetError unless `function` can be called with an output as its only argument.
 
-    name: name of the function in messages. role: name of the option that gave the function.
+    name: name of the function in messages.
+    role: name of the option that gave the function.
     """
     if not callable(function):
         why = f"{role} {name} is of type {type(function).__name__}, not a function"
@@ -290,8 +296,11 @@ def _check_named_once(target: PythonTarget) -> None:
 
 def _check_bound(dataset: str, name: str) -> None:
     """Raise TargetError for a method that is named without an object, such as
-    `module:Class.method`. dataset: parameter that would take the dataset; for such a method it is
-    "self". name: name of the target."""
+    `module:Class.method`.
+
+    dataset: parameter that would take the dataset; for such a method it is "self".
+    name: name of the target.
+    """
     module, colon, attribute = name.rpartition(":")
     owner, _, method = attribute.rpartition(".")
     if dataset == "self" and owner:
@@ -322,8 +331,10 @@ def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
     """Return the parts of a message that says how to fill a required parameter that has no role.
 
     The user can give it a value, or name it as the parameter for the random generator, the number
-    of outputs or the dataset. missing: the parameter. dataset: parameter that takes the dataset at
-    present.
+    of outputs or the dataset.
+
+    missing: the parameter.
+    dataset: parameter that takes the dataset at present.
     """
     given = Given(
         f"params={{{missing!r}: VALUE}}",

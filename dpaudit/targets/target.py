@@ -103,8 +103,13 @@ class ComposedTarget:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits of a separate process. If a draw exceeds a limit, this counts as the outcome of the
-    draw. timeout: seconds for each draw, above 0; None for no limit. memory: bytes of address
-    space, above 0; None for no limit. Raises TargetError for other numbers."""
+    draw.
+
+    timeout: seconds for each draw, above 0; None for no limit.
+    memory: bytes of address space, above 0; None for no limit.
+
+    Raises TargetError for other numbers.
+    """
 
     timeout: float | None = None
     memory: int | None = None
@@ -175,7 +180,12 @@ class CommandTarget:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedTarget:
     """Several independent runs of a mechanism on the same input. One output is the tuple of their
-    outputs. times: number of runs, from 2 to 100,000. Raises TargetError for another number."""
+    outputs.
+
+    times: number of runs, from 2 to 100,000.
+
+    Raises TargetError for another number.
+    """
 
     target: SingleTarget | ComposedTarget
     times: int

@@ -187,7 +187,10 @@ def audited(
     expect: Literal["violation", "pass"] | None = None,
 ) -> AuditResult:
     """Run an audit for the current test, keep its result for the report of the test run, and return
-    it. expect: the verdict with which the test passes."""
+    it.
+
+    expect: the verdict with which the test passes.
+    """
     __tracebackhide__ = True
     try:
         return _audited(mechanism, d1, d2, claim, options, expect)
@@ -307,7 +310,8 @@ def _check_inputs(d1: Any, d2: Any) -> None:
 def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `dpaudit.search` for a test with the option `search`.
 
-    how: value of the option `search`. given: all other options; the function removes `adjacency`.
+    how: value of the option `search`.
+    given: all other options; the function removes `adjacency`.
     """
     if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
         raise UsageError("give either d1 and d2, or search, not both", code="options-conflict")

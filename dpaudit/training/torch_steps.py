@@ -222,7 +222,10 @@ def _batches(loader: Any) -> Iterator[Any]:
 
 
 def check_loss(value: float, step: int) -> None:
-    """Raise TrainingError if a loss is NaN. step: number of the training step, for the message."""
+    """Raise TrainingError if a loss is NaN.
+
+    step: number of the training step, for the message.
+    """
     if math.isnan(value):
         raise TrainingError(
             f"the loss is NaN in step {step}, so that all later weights are NaN; check the records "

@@ -36,8 +36,9 @@ class _Shared:
     temporary file.
 
     The temporary file holds the results so far, which would go to standard output at the end.
-    owner: process number of the child. parent: process number of the parent. chatter: file
-    descriptor to which the child sends the output of mechanisms.
+    owner: process number of the child. parent: process number of the parent.
+
+    chatter: file descriptor to which the child sends the output of mechanisms.
     """
 
     def __init__(self, chatter: int) -> None:
@@ -113,8 +114,11 @@ def leave(code: int) -> None:
 
 
 def say(place: slice, text: str) -> None:
-    """Send a text to the parent. place: `AUDIT` for the name of the running audit, or `FILE` for
-    the path of the temporary file of results."""
+    """Send a text to the parent.
+
+    place: `AUDIT` for the name of the running audit, or `FILE` for the path of the temporary file
+        of results.
+    """
     shared = _own()
     if shared is not None:
         shared.put(place, text)
@@ -133,7 +137,10 @@ def chatter() -> int:
 
 
 def end_at_once(number: int, _: FrameType | None) -> None:
-    """End this process without saving anything. number: number of the signal that asked for it."""
+    """End this process without saving anything.
+
+    number: number of the signal that asked for it.
+    """
     _show(b"interrupted\n")
     leave(128 + number)
     os._exit(128 + number)
@@ -155,8 +162,10 @@ class _Watch:
         self._chatter = Chatter()
 
     def until_the_end(self, mask: set[signal.Signals] | set[int]) -> int:
-        """Wait until the child ends, then return the exit code of the program. mask: signals that
-        were blocked before the fork."""
+        """Wait until the child ends, then return the exit code of the program.
+
+        mask: signals that were blocked before the fork.
+        """
         awake, waking = os.pipe()
         os.set_blocking(waking, False)
         signal.set_wakeup_fd(waking, warn_on_full_buffer=False)

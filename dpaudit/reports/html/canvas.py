@@ -164,16 +164,21 @@ class Canvas:
             self._draw(corners, is_closed=True)
 
     def mark(self, kind: str, shape: str, x: float, y: float, size: float = 1.0) -> None:
-        """Draw a mark at (x, y). shape: a key of `SHAPES`. size: radius, as a multiple of the usual
-        radius."""
+        """Draw a mark at (x, y).
+
+        shape: a key of `SHAPES`.
+        size: radius, as a multiple of the usual radius.
+        """
         (middle, above), radius = self._at(x, y), size * _RADIUS
         points = [(middle + radius * dx, above + radius * dy) for dx, dy in SHAPES[shape]]
         with self._group(f"mark {kind}"):
             self._draw(points, is_closed=True)
 
     def word(self, x: float, y: float, words: str, anchor: str = "middle") -> None:
-        """Write `words` just above (x, y). anchor: part of the words that is placed at x: `start`,
-        `middle` or `end`."""
+        """Write `words` just above (x, y).
+
+        anchor: part of the words that is placed at x: `start`, `middle` or `end`.
+        """
         self._words(*self._at(x, y), words, anchor, "word")
 
     def markup(self) -> str:

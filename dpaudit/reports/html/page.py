@@ -112,8 +112,10 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A piece of source code. lines: (line number, code, whether the line is marked, text of its
-    mark)."""
+    """A piece of source code.
+
+    lines: (line number, code, whether the line is marked, text of its mark).
+    """
 
     file: str
     lines: tuple[tuple[int, str, bool, str], ...]
@@ -395,9 +397,12 @@ class Part:
         return self._row
 
     def section(self, number: int, *, with_figures: bool, is_open: bool) -> str:
-        """Return the HTML text of the audit's section. number: place of the audit on the page, from
-        1. with_figures: whether to draw figures. is_open: whether the section is unfolded when the
-        page loads."""
+        """Return the HTML text of the audit's section.
+
+        number: place of the audit on the page, from 1.
+        with_figures: whether to draw figures.
+        is_open: whether the section is unfolded when the page loads.
+        """
         made = (number, with_figures, is_open)
         if made not in self._made:
             self._made[made] = _rendered(
@@ -422,8 +427,8 @@ def entry(result: AuditResult) -> Part:
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the HTML text of the page.
 
-    planned: number of audits of a complete run. not_run: names of audits that were left out because
-    the run stopped early.
+    planned: number of audits of a complete run.
+    not_run: names of audits that were left out because the run stopped early.
     """
     safe = _environment().filters["ours"]
     order = sorted(range(len(parts)), key=lambda place: parts[place].is_met)

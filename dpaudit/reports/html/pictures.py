@@ -160,8 +160,11 @@ def _words_of(one: Certificate | ExactCertificate, guess: str) -> str:
 
 def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
     """Shade the bars of the events. Above each event's widest group of adjacent bars, write the
-    input that is expected to give the event more often. shown: the bars. highest: height of the
-    highest bar."""
+    input that is expected to give the event more often.
+
+    shown: the bars.
+    highest: height of the highest bar.
+    """
     pieces: dict[str, list[tuple[int, int]]] = {}
     for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
         places = [place for place, _ in group]
@@ -292,7 +295,10 @@ def _levels(one: Certificate) -> list[tuple[str, str]]:
 
 def _added(one: Certificate, place: int) -> tuple[str, str]:
     """Return (description, label below the axis) for a level (bin of outputs) that a further rule
-    added to the levels of the main rule. place: index of the level."""
+    added to the levels of the main rule.
+
+    place: index of the level.
+    """
     names = {1: "d1", -1: "d2"}
     guessed = [
         f"{rule.kind} rule: {names[rule.guesses[place]]}"

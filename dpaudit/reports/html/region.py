@@ -166,7 +166,8 @@ def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
 def _spot(event: Tested, name: str, shown: float) -> _Spot:
     """Return the position of an event's mark and box, in shares of the drawing.
 
-    name: label of the mark. shown: part of each axis that is visible, from 0 to 1.
+    name: label of the mark.
+    shown: part of each axis that is visible, from 0 to 1.
     """
     left, right = (event.alpha[end] / shown for end in (1, 2))
     below, above = (1 - (1 - event.beta[end]) / shown for end in (1, 2))
@@ -192,8 +193,9 @@ def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
     """Return the lower and the upper edge of the region of error rates that a claim allows.
 
     The lower edge is the trade-off curve, with more points where it is steep. The upper edge is its
-    mirror image: the error rates of a test that always guesses the opposite. shown: visible part of
-    each axis.
+    mirror image: the error rates of a test that always guesses the opposite.
+
+    shown: visible part of each axis.
     """
     half = [0.5 * shown * (step / STEPS) ** 2 for step in range(STEPS + 1)]
     alphas = [*half, *(shown - one for one in half[-2::-1])]
