@@ -509,7 +509,7 @@ def _with_gaps(rng: np.random.Generator) -> SelectionDraws:
 def _all_kinds(selection: SelectionDraws) -> Sequence[Candidate]:
     """Score each kind of outputs by itself, in one way, those that seem to tell nothing as well."""
     every = patch.object(tuning, "GAIN_OF_BLOCK", -math.inf)
-    with every, patch.multiple(blocks, _LEAST_DRAWS_OF_KINDS=0, SCORING=(innovations,)):
+    with every, patch.multiple(blocks, LEAST_DRAWS=0, SCORING=(innovations,)):
         return blocks.kinds(selection)
 
 
@@ -517,7 +517,7 @@ def _all_parts(selection: SelectionDraws) -> Sequence[Candidate]:
     """Add up all parts, of few draws and those that seem to tell nothing as well: of equal inputs
     all do."""
     every = patch.object(tuning, "GAIN_OF_BLOCK", -math.inf)
-    with every, patch.multiple(blocks, _LEAST_DRAWS=FEW):
+    with every, patch.multiple(blocks, MANY_DRAWS=FEW):
         return blocks.parts(selection)
 
 

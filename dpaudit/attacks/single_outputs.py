@@ -28,11 +28,14 @@ from dpaudit.levels.level_map import (
     held_out_tally,
     log_ratio,
 )
-from dpaudit.levels.limits import FIRST_DRAWS, MOST_CELLS, REPEATS, SMALL_SHARE, WORDS
+from dpaudit.levels.limits import MOST_CELLS, REPEATS, SMALL_SHARE, WORDS
 from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.portfolio import SingleOutputs
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
 from dpaudit.outcomes.known import Bands, Known
+
+# If all of the first 2,000 outcomes differ, no outcome is frequent enough to be scored by itself.
+_FIRST_LOOK = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +75,8 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     bands: intervals that have replaced the numbers of these draws, and that must replace the
         numbers of later outcomes; None: no number was replaced.
     """
-    some = selection.outcomes.take(slice(FIRST_DRAWS))
-    if len(np.unique(some.keys())) == some.size:  # no single outcome is frequent enough to matter
+    some = selection.outcomes.take(slice(_FIRST_LOOK))
+    if len(np.unique(some.keys())) == some.size:
         return []
     result = count_atoms(selection)
     if len(result.keys) == 0:
