@@ -71,7 +71,7 @@ class _Calls:
         return (self.function, self.post_process, self.params)
 
     def close(self) -> None:
-        """Do nothing, since no process was started."""
+        """Nothing to do: no process was started."""
 
     def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return self.params if self.how.rng is None else {**self.params, self.how.rng: rng}
@@ -172,8 +172,10 @@ def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments:
     """Call a function that returns a list or array of outputs; return its single output.
 
     name: name of the mechanism in messages.
+    function: the function.
     batch: name of the parameter for the number of outputs, which gets the value 1.
     dataset: the dataset, if it is given by position.
+    arguments: keyword arguments of the call.
     """
     outputs = function(*dataset, **arguments, **{batch: 1})
     return _as_batch(outputs, name, batch, 1)[0]

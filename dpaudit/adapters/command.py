@@ -203,7 +203,9 @@ class Program:
         return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))
 
     def _answers(self) -> list[Any] | None:
-        """Return the outcomes received since the last call; None if no complete outcome arrived."""
+        """Return the outcomes that have arrived since the last call; None if no complete outcome
+        has.
+        """
         if self.known.frames is not None:
             whole = len(self.child.received) // self._width
             data = self.child.taken(whole * self._width) if whole else None
@@ -323,7 +325,9 @@ class Command(ByProcess[Program]):
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy value or a set as a type that JSON can represent."""
+    """Convert a NumPy value or a set to a type that JSON can represent; raise TypeError for other
+    values.
+    """
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, set | frozenset):

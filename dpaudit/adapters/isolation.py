@@ -64,7 +64,7 @@ from dpaudit.watching import PATIENCE, Step, Watch
 
 # Largest number of datasets that a process keeps. The index of a dataset must fit in a byte.
 _KEPT_DATASETS = 200
-# Longest line of a reply, in bytes.
+# Length of the longest line that a reply may have, in bytes.
 _LONGEST_REPLY = 1 << 16
 # _WORD: text that a program must print to show that it is a Python interpreter.
 # _SECONDS_TO_START: time limit for it; an interpreter on a slow disk takes long to start.
@@ -86,7 +86,7 @@ class Worker:
     target.
     """
 
-    # The script that the process runs.
+    # Path of the script that the process runs.
     script = worker.__file__
 
     def __init__(self, target: IsolatedTarget, watch: Watch, known: Calling | None = None) -> None:
@@ -168,7 +168,10 @@ class Worker:
             raise not_found(words, self._name, self._python)
 
     def take(self, number: int, dataset: Any) -> None:
-        """Send a dataset to the process, unless the process already has this number."""
+        """Send a dataset to the process, unless it was sent before under this index.
+
+        number: index of the dataset.
+        """
         if number not in self._taken:
             step = Step(f"handing a dataset over to the process of {self._name}", self._watch)
             data = pickled(dataset, "a dataset")
@@ -354,6 +357,7 @@ class ByProcess(Succession[Process]):
     ) -> None:
         """Start the first process.
 
+        target: the mechanism or program.
         start: starts and returns a process; see `Succession`.
         interleaved: called with `known` of the first process; returns whether each draw is a call
             of its own.

@@ -163,7 +163,7 @@ class Repetition(Wrapping):
             return self.released(self.mechanism.sample_each(inputs, rng))
 
     def inputs(self, datasets: Iterable[Any]) -> list[Any]:
-        """Return a list with each dataset `times` times in a row."""
+        """Return a list in which each dataset is repeated `times` times, one after the other."""
         return [dataset for dataset in datasets for _ in range(self.times)]
 
     def released(self, outputs: Outputs) -> Outputs:

@@ -39,8 +39,8 @@ from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
 from dpaudit.outcomes.columns import join
 
-# Number of Newton steps that find the factor by which the log-ratios of a column are multiplied
-# (`scale_of`).
+# Number of Newton steps in `scale_of`, which finds the factor that makes log-ratios predict inputs
+# best.
 _NEWTON_STEPS = 4
 
 
@@ -57,7 +57,9 @@ def additive(
 
 
 def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
-    """Return the score that sums the log-ratios of some columns, at least one."""
+    """Fit the score that sums the log-ratios of some columns, at least one, and return it with the
+    scores of all draws.
+    """
     terms = [Term.of(make_cells(column, CELLS), column) for column in columns]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([one.name for one in tables], spread)
@@ -108,11 +110,10 @@ class Term:
         return cls(cells, [cells(column).astype(np.int32) for column in columns])
 
     def counts(self, is_d1: NDArray[np.bool_]) -> IntArray:
-        """Return the number of draws by fold, cell and input: (folds, cells, 2).
+        """Return the number of draws by fold, cell (interval or label) and input: (folds, cells,
+        2). Draws whose entry is absent are not counted.
 
-        Absent entries are not counted.
-
-        is_d1: whether each draw was made on d1.
+        is_d1: (draws,), whether each draw was made on d1.
         """
         labels, intervals = self.cells.labels, self.cells.intervals
         every = [by_fold(place, intervals + len(labels) + 1, is_d1) for place in self.places]
@@ -160,11 +161,13 @@ def fitted_sum(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
-    """The counts of one term, to fit log-ratios to.
+    """The counts of one term of the sum (a column, or several columns together), to which
+    log-ratios are fitted.
 
-    intervals: number of cells that are intervals of numbers, the first ones.
+    intervals: number of cells that are intervals of numbers. They come first; the other cells are
+        labels.
     held_out: (folds, cells, 2), draws by fold, cell and input.
-    train: (fits, cells, 2), see `training_counts`.
+    train: (fits, cells, 2), the draws that each fit is made from (see `training_counts`).
     free: (fits, cells), the log-ratio of every cell by itself.
     """
 
@@ -189,7 +192,9 @@ class _Column:
 
     @property
     def step(self) -> int:
-        """1 if the numbers drawn on d1 are mostly larger than the numbers drawn on d2, else -1."""
+        """The direction of the numbers: 1 if numbers drawn on d1 are mostly larger than numbers
+        drawn on d2, else -1.
+        """
         return 1 if larger_for_d1(self.train[FOLDS, : self.intervals]) else -1
 
     def with_numbers(self, log_ratios: FloatArray) -> FloatArray:
@@ -203,8 +208,8 @@ class _Column:
         return result
 
 
-# The fitted log-ratios of the cells of one term, (fits, cells), and their gain: the log-likelihood
-# of the inputs of held-out draws minus the log-likelihood at even odds, in nats.
+# A fit of one term, as (log_ratios, gain): the log-ratios of its cells, (fits, cells), and the
+# log-likelihood of the inputs of held-out draws minus their log-likelihood at even odds, in nats.
 _Fit = tuple[FloatArray, float]
 
 
@@ -252,9 +257,11 @@ def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
 
 
 def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
-    """Return the fit with the largest held-out likelihood, multiplied by the constant that
-    maximizes this likelihood; zeros if no fit is better than log-odds of 0.
+    """Return the fit that predicts the inputs of held-out draws best, multiplied by the constant
+    that maximises their likelihood, and its gain in nats. If no fit is better than even odds,
+    return zeros.
 
+    column: the counts.
     fits: log-odds by cell, each (fits, cells), from simple to complex. A fit replaces a simpler fit
         only if its log-likelihood is larger by more than a nat.
     """
@@ -328,7 +335,8 @@ def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
 
 
 def _gain(fit: FloatArray, counts: IntArray) -> float:
-    """Return the log-likelihood of the inputs of held-out draws, minus that at even odds, in nats.
+    """Return the log-likelihood of the inputs of held-out draws under some log-ratios, minus their
+    log-likelihood at even odds, in nats.
 
     fit: (fits, cells), the log-ratios.
     counts: (fits, cells, 2), held-out draws by cell and input.
@@ -355,7 +363,8 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
         return []
     terms = []
     for name, columns in groups.items():
-        # All runs together have many draws, so a column is cut into as many intervals as a score.
+        # A column is cut into 64 intervals (`LEVELS`), the number for scores, since all runs
+        # together have many draws.
         cells = make_cells(join([replace(one, name=name) for one in columns]), LEVELS)
         terms.append(Term.of(cells, *columns))
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)

@@ -63,7 +63,7 @@ from dpaudit.stats.p_values import chi_squared
 PARTS = "sum over independent parts"
 KINDS = "outputs of each kind by themselves"
 
-# Scorers that are tried for a block with several columns.
+# Scorers that are tried for a block of several columns that depend on each other.
 SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
 # Number of groups of neighbouring values that a column is cut into for the χ² test of two columns.
 _GROUPS = 4
@@ -71,7 +71,7 @@ _GROUPS = 4
 # audit of this size probably counts such draws.
 _ENOUGH_TO_GO_ON = 65_000
 
-# The names of the columns of a block.
+# A block of columns, as the names of its columns.
 Names = tuple[str, ...]
 
 
@@ -113,7 +113,10 @@ def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
 
 
 def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
-    """Return draws with outcomes reduced to the columns with these names."""
+    """Return the draws with only some of the columns of their outcomes.
+
+    names: names of the columns to keep.
+    """
     outcomes = Table(tuple(selection.outcomes.named(names)), selection.size)
     return SelectionDraws(outcomes, selection.is_d1)
 
@@ -158,7 +161,10 @@ def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def log_odds(is_d1: NDArray[np.bool_]) -> float:
-    """Return the log-odds of d1, smoothed by adding ½ to both numbers of draws."""
+    """Return the log-odds that a draw is of d1: log((draws of d1 + ½) / (draws of d2 + ½)).
+
+    is_d1: (draws,), whether each draw was made on d1.
+    """
     first = int(np.count_nonzero(is_d1))
     return math.log((first + 0.5) / (len(is_d1) - first + 0.5))
 
@@ -196,8 +202,8 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     best = {**sequences, **useful}
     if len(best) < 2:
         return []
-    # Until further draws are counted, a sequence without a clear gain is in the sum only if fewer
-    # than two other blocks have a clear gain.
+    # A sequence without a clear gain enters the sum when further draws are counted. Before that, it
+    # is in the sum only if fewer than two other blocks have a clear gain.
     shown = list((useful if len(useful) > 1 else best).values())
     held_out = np.asarray(sum(one.scored.held_out for one in shown))
     halves = np.asarray(sum(one.halves for one in shown))
@@ -317,7 +323,7 @@ def _parts(some: SelectionDraws) -> list[Names]:
             result.append(sorted(part))
         else:
             alone += part
-    # Fits of more than a few blocks take seconds.
+    # Fitting more than a few blocks (8) takes seconds.
     if not 0 < len(result) <= FEW or len(result[0]) == len(columns):
         return []
     return [tuple(columns[place].name for place in part) for part in (*result, alone) if part]
@@ -327,7 +333,7 @@ def _reached(
     first: int, left: Iterable[int], groups: Sequence[IntArray], arm: IntArray
 ) -> set[int]:
     """Return the indices of a column and of all columns that depend on it, directly or through
-    others.
+    other columns, as a set.
 
     first: index of the column.
     left: indices of the columns that have no block yet.
@@ -471,8 +477,9 @@ def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
 
 
 def _usual(keys: KeyArray) -> list[int]:
-    """Return the hashes of the types that have at least a tenth of the draws and 1,000 draws each,
-    the most frequent first; an empty list if there is only one type.
+    """Return the hashes of the frequent types of outputs, the most frequent first: at least a tenth
+    of the draws, and at least 1,000 draws, have the type. Return an empty list if there is only one
+    type.
 
     keys: (draws,), the hash of the type of each draw.
     """

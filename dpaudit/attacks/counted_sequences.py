@@ -80,8 +80,9 @@ def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedB
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Refitted(ScoreBins):
-    """Makes the levels (bins) of a score that was fitted to draws in memory. Its `learner` refits
-    the score when further draws are counted."""
+    """A source of levels (bins) of a score that was fitted to draws in memory. Its `learner` refits
+    the score when further draws are counted.
+    """
 
     is_relearned = True
     selection: SelectionDraws
@@ -93,10 +94,10 @@ class _Refitted(ScoreBins):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AfterCounts(Finer):
-    """Makes the levels (bins) of a score that was refitted to counted draws. Its intervals hold
-    counts of draws that the score was not fitted to.
+    """A source of levels (bins) of a score that was refitted to counts of draws. The counts of its
+    intervals come from draws that the score was not fitted to.
 
-    entries: refits the score again.
+    entries: refits the score when still more draws are counted.
     """
 
     is_relearned = True
@@ -108,10 +109,12 @@ class _AfterCounts(Finer):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByEntry:
-    """Counter of outcomes: first by the interval of their score, then by the state and the symbol
-    of each entry of their sequences. A symbol is the number of a value, a state sums up the earlier
-    entries (`sequences.py`).
+    """A counter of outcomes. An outcome counts in the interval that its score lies in and, for each
+    entry of its sequences, in the cell of the entry's state and symbol. A symbol is the number of a
+    value; a state summarises the earlier entries (`sequences.py`).
 
+    scores: the scores of sequences.
+    total: the score as a sum of refitted parts and a rest.
     digitise: finds the interval of a score.
     """
 
@@ -134,8 +137,8 @@ class ByEntry:
             rest, result = self.total.rest, []
             total = np.zeros(piece.size) if rest is None else rest(piece)
             for score in self.scores:
-                # Terms are added in the same order as in the score: another order would round
-                # differently, and edges are exact scores of outcomes.
+                # Terms are added in the same order as in the score itself: another order would
+                # round differently, and edges between intervals are exact scores of outcomes.
                 own = np.zeros(piece.size)
                 for step, cell in score.along(piece):
                     own += step.weights.take(cell)
@@ -161,7 +164,9 @@ class KeptOutcomes:
 
     @classmethod
     def of(cls, outcomes: Outcomes, scores: Iterable[Score]) -> KeptOutcomes:
-        """Return the different outcomes for which every score is a number."""
+        """Return the distinct outcomes that every score can score (no score is NaN), with their
+        frequencies.
+        """
         _, first, often = np.unique(outcomes.keys(), return_index=True, return_counts=True)
         some = outcomes.take(first)
         known = np.ones(len(first), dtype=bool)
@@ -174,7 +179,7 @@ class KeptOutcomes:
         return int(self.often.sum())
 
     def scored(self, score: Score) -> FloatArray:
-        """Return the score of each different outcome, clipped to finite numbers: (outcomes,)."""
+        """Return the score of each distinct outcome, clipped to finite numbers: (outcomes,)."""
         return np.clip(score(self.outcomes), -LARGEST_SCORE, LARGEST_SCORE)
 
     def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
@@ -243,11 +248,12 @@ class CountedEntries:
 
     @classmethod
     def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries | None:
-        """Return the object that refits a score from counts; None if no kept outcome has a score.
+        """Return the object that refits a score from counts; None if no outcome in memory has a
+        score.
 
-        kept: the kept draws.
-        scored: the score, fitted to the kept draws.
-        total: the score as a sum of refitted parts and a rest.
+        kept: the draws in memory.
+        scored: the score, fitted to the draws in memory.
+        total: the same score as a sum of refitted parts and a rest.
         """
         states = [one.finer(kept.outcomes) for one in total.states]
         by_entry = tuple(
@@ -339,13 +345,15 @@ class CountedEntries:
         )
 
     def _edges(self) -> FloatArray:
-        """Return the edges between intervals of the latest score, strictly rising."""
+        """Return the edges between intervals of the latest score, strictly rising. They cut the
+        draws in memory into the same shares as the edges of the measured score.
+        """
         measured, kept = self._measured, self.kept
         each = np.ones((len(measured.result), 1))
         draws = kept.by_interval(measured.result, measured.edges, each)[:, 0]
         upto = np.cumsum(draws).astype(np.intp)[:-1]
         edges = np.sort(np.repeat(self._latest_scores, kept.often))[np.minimum(upto, kept.size - 1)]
-        # Empty intervals need different edges, too.
+        # Edges must differ, also if the interval between them is empty.
         for place in range(1, len(edges)):
             edges[place] = max(edges[place], np.nextafter(edges[place - 1], np.inf))
         return edges
@@ -373,7 +381,7 @@ class CountedEntries:
 
 
 def _shares(score: FloatArray) -> FloatArray:
-    """Return the probabilities of d1 and of d2 that follow from log-ratios: (outcomes, 2)."""
+    """Return (Pr[d1], Pr[d2]) for each outcome, from its log-ratio `score`: (outcomes, 2)."""
     share = probability(score)
     return np.stack([share, 1 - share], axis=1)
 

@@ -30,7 +30,7 @@ from dpaudit.stats.betting import Beliefs
 # columns. It is larger for several columns, since a weighted sum of columns stays better than the
 # winner of `learn` for longer.
 EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS = 400, 4_000
-# Name of the attack in reports.
+# Name of this way of learning in reports, where attacks are listed.
 NAME = "early bets"
 # Largest number of intervals that a column of numbers is cut into.
 _INTERVALS = 48
@@ -47,10 +47,10 @@ _REGRESSIONS = (
     ((np.positive,), _PRECISION),
     ((np.positive, abs), _LARGE_PRECISION),
 )
-# For each bettor that counts draws by group of neighbouring levels: the number of groups, and the
-# number of draws of each input to which the Beta prior of a group is equivalent.
+# One entry for each bettor that groups neighbouring levels (groups of outcomes): (number of groups,
+# prior). The Beta prior of a group has the weight of `prior` draws of each input.
 _GROUPED = ((GROUPS, 6.0), (2 * GROUPS, 4.0), (GROUPS, 2.0))
-# Steps of Newton's method; six reach the optimum to three digits.
+# Number of steps of Newton's method; six reach the optimum to three digits.
 _STEPS = 6
 # The position of a number is (number - median) / unit, clipped to ±4 (`_FARTHEST`). The unit is 1.5
 # (`_UNIT`) times the median distance of numbers from their median.
@@ -60,8 +60,10 @@ _UNIT, _FARTHEST = 1.5, 4.0
 def bet_early(
     selection: SelectionDraws, objective: Objective, scorers: tuple[Scorer, ...], rules: int
 ) -> Learned:
-    """Return rules and beliefs to bet on, learned from few draws.
+    """Return rules and beliefs to bet on, learned from few draws (16 or more).
 
+    selection: the draws.
+    objective: the predicted bound by which rules are chosen.
     scorers: as for `learn`.
     rules: number of rules to bet on, the same in every round.
     """

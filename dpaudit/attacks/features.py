@@ -148,7 +148,9 @@ def without_gaps(numbers: FloatArray) -> FloatArray:
 def with_columns(
     features: Sequence[Feature], outcomes: Outcomes
 ) -> Iterator[tuple[Feature, Column]]:
-    """Yield (feature, column) pairs for all features. Features of one column must be adjacent."""
+    """Yield (feature, column) for all features, where the column is the one that the feature is
+    computed from. Features of one column must be adjacent in `features`.
+    """
     groups = [(name, [*own]) for name, own in groupby(features, key=lambda one: one.column)]
     columns = outcomes.named(name for name, _ in groups)
     for (_, own), column in zip(groups, columns, strict=True):
@@ -173,7 +175,8 @@ def _scaled(column: Column) -> Iterator[Feature]:
     kinds = len(labels) + bool(len(numbers))
     if 1 < len(values) <= FEW:  # numbers that are categories
         is_often = counts >= tuning.DRAWS_PER_CELL
-        # An indicator for every category but the most frequent one.
+        # Every frequent category but the most frequent one gets an indicator (0 or 1): the last one
+        # follows from the others.
         is_often[np.argmax(counts)] = False
         yield from (Indicator(column.name, float(value)) for value in values[is_often])
     elif len(values) > 1:

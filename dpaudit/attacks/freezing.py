@@ -46,7 +46,8 @@ from dpaudit.stats.betting import Beliefs
 # Bettors of one group shrink log-ratios towards zero by 0, ½, 1 and 1½ standard errors. This is the
 # number of these bettors; there are two groups.
 _SHRINKAGES = 4
-# Decimals of a belief. Results store beliefs with this precision, so bets use it, too.
+# Beliefs are rounded to this number of decimals, as in stored results, so that bets can be
+# recomputed.
 _DECIMALS = 5
 # Number of candidates (orders of outcomes) that usually continue to count further draws.
 _LEADING = 3
@@ -88,8 +89,8 @@ def freeze(
     main = Rule("main", winner.attack, level, guesses, share, expected)
     portfolio = Portfolio.of([main, *sides])
     side_guesses, extra = _extra_levels(portfolio, sides)
-    # At the levels that only side rules need, the first bet follows the main rule, the other bets
-    # the side rules.
+    # At the levels (groups of outcomes) that only side rules need, the first bet makes the guess of
+    # the main rule, the other bets make the guess of the side rules.
     at_extra = np.repeat(side_guesses[None, :], len(bets), axis=0)
     at_extra[0] = portfolio.guesses[level.levels :]
     rows = np.concatenate([bets, at_extra], axis=1)
@@ -112,9 +113,9 @@ def freeze(
 def rare_rule(
     rare_tables: Sequence[RareTable], objective: Objective
 ) -> tuple[Rule, RareFilter] | None:
-    """Return the rare rule with the most expected evidence against the claim, and the filter that
-    selects rare outputs for it; None if no table has a rare rule. A rare rule guesses an input at
-    outputs that only this input gave.
+    """Return (rule, filter): the rare rule with the most expected evidence against the claim, and
+    the filter that selects its rare outputs. A rare rule guesses an input at outputs that only this
+    input gave. Return None if no table has such a rule.
 
     rare_tables: counts of rare and of frequent entries.
     """
@@ -190,9 +191,10 @@ def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
 
 
 def _cut_finer(candidate: Candidate, objective: Objective) -> Candidate:
-    """Return the candidate (order of outcomes) with finer levels (groups of outcomes) near the
-    cut-offs of its best rule; the candidate itself if it has no finer intervals, or no rule with a
-    positive predicted bound."""
+    """Divide the levels (groups of outcomes) of a candidate more finely near the cut-offs of its
+    best rule, and return the finer candidate. Return the candidate unchanged if it has no finer
+    intervals, or if no rule has a positive predicted bound.
+    """
     if not isinstance(candidate, OrderedBins) or candidate.intervals is None:
         return candidate
     low, high, bound = objective.best_rule(candidate)
@@ -200,7 +202,8 @@ def _cut_finer(candidate: Candidate, objective: Objective) -> Candidate:
 
 
 def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArray]:
-    """Return the rule of the exact test, (levels,), and three rules to bet on, (3, levels).
+    """Return (rule, bets): the rule of the exact test, (levels,), and three rules to bet on, (3,
+    levels), with 1 for a guess of d1, -1 for d2, 0 for none.
 
     The rule of the exact test is the rule with the largest predicted bound if this bound is
     positive, else the rule whose betting wealth is predicted to grow fastest, else the rule that
@@ -214,8 +217,8 @@ def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArr
     always = largest(never_abstaining(candidate.table))
     fastest = largest(growth) if np.max(growth) > 0 else always
     rules = ((low, high) if bound > 0 else fastest, fastest, always)
-    # With δ > 0 the exact bound is simpler and sharper for a rule that guesses at every outcome. So
-    # the rule that always guesses also guesses d1 at unseen outcomes, if learning saw none.
+    # The rule that always guesses also guesses d1 at unseen outcomes, if δ > 0 and learning saw no
+    # such outcome: the exact bound is simpler and sharper for a rule that never abstains.
     unseen = int(objective.point.delta > 0 and not candidate.counts[-1].any())
     guesses = [guesses_of(rule, levels, unseen if rule == always else 0) for rule in rules]
     bets = [own * int(growth[rule] > 0) for rule, own in zip(rules, guesses, strict=True)]
@@ -281,9 +284,11 @@ def _leading(
 
 
 def expected_draws_of(candidate: Candidate) -> FloatArray:
-    """Return expected draws by level (group of outcomes) and input, (levels, 2). Counts are
-    smoothed over levels where levels are smooth, else shrunk towards common log-ratios. The last
-    level, for unseen outcomes, gets equal numbers for both inputs."""
+    """Return expected draws by level (group of outcomes) and input: (levels, 2). If neighbouring
+    levels have similar log-ratios, counts are smoothed over levels; otherwise they are shrunk
+    towards common log-ratios. The last level, for unseen outcomes, gets equal numbers for both
+    inputs.
+    """
     if candidate.is_smooth:
         ordered = candidate.smoothed.draws
     else:

@@ -119,11 +119,11 @@ _RARE_COUNTS = (OFTEN, 10 * OFTEN)
 
 
 def scorers_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Scorer, ...]:
-    """Return the scorers that are always on, followed by the scorers of the options that are on.
+    """Return the scorers of every audit, followed by the scorers of the options that are on.
 
-    floating_point: look at low-order bits of numbers.
-    timing: look at the duration of calls.
-    repeated: outcomes are lists of independent runs on one input.
+    floating_point: add the scorer of low-order bits of numbers.
+    timing: add the scorer of the duration of calls.
+    repeated: outcomes are lists of independent runs on one input; add the scorer of such lists.
     """
     optional = (
         (exchangeable, repeated),  # lists of runs: sum over runs of log-ratios
@@ -142,8 +142,12 @@ def learn(
     to_bet: bool = False,
     with_rare: bool = True,
 ) -> Learned:
-    """Return the rules with the largest predicted bound, and beliefs to bet on.
+    """Try all scorers on the draws in memory. Return the rules with the largest predicted bound,
+    and beliefs to bet on.
 
+    selection: the draws.
+    objective: the predicted bound by which rules are chosen.
+    scorers: scorers of dpaudit.
     custom_scorers: scorers of users, whose cost is unknown.
     to_bet: make rules for the next bets, or for the confirmation after a bet has refuted the claim,
         rather than for the exact test. This takes less work (see `freeze`): users' scorers need
@@ -190,10 +194,13 @@ def learn_again(
     *,
     to_bet: bool,
 ) -> Learned:
-    """Return the rules and beliefs that follow from candidates after further draws were counted.
+    """Return the rules and beliefs that follow from candidates (orders of outcomes) after further
+    draws were counted.
 
+    candidates: the candidates, with the counts of all draws.
+    objective: the predicted bound by which rules are chosen.
     rare_tables: counts of rare outputs and of frequent entries, from which the rare rule is made.
-    to_bet: the rules are for the next bets alone. Then the main rule is chosen for the fastest
+    to_bet: the rules are for the next bets alone. The main rule is then chosen for the fastest
         growth of wealth, unless the best candidate is predicted to refute the claim or the bound is
         for δ.
     """
@@ -232,7 +239,7 @@ def best_point(
     return max(claim.points(), key=size)
 
 
-# The functions below decide when `auditing/counting.py` ends learning from counts.
+# The functions below decide when learning from counts ends. `auditing/counting.py` calls them.
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
@@ -287,7 +294,7 @@ def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> 
     cells = winner.cell_counts
     counts, draws = cells.counts, int(winner.counts.sum())
     later = replace(objective, coming=objective.coming - draws)
-    # The seed is the number of draws, so that equal counts give equal decisions.
+    # The number of draws is the seed, so that equal counts lead to equal decisions.
     rng = np.random.default_rng(draws)
     clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
     now = _chosen(cells, objective)
@@ -303,8 +310,8 @@ def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> 
     return gain > 0
 
 
-# The level (group of cells) of each cell, and a rule (l, u): guess d2 below level l, and d1 from
-# level u on.
+# A rule over cells: the level (group of cells) of each cell, and a pair (l, u). The rule guesses d2
+# below level l, and d1 from level u on.
 _ChosenRule = tuple[IntArray, tuple[int, int]]
 
 

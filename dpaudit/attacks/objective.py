@@ -65,8 +65,9 @@ class Objective:
 
     @property
     def is_quick(self) -> bool:
-        """Whether rules are made from draws in memory, and for bets. Such rules are soon learned
-        again, so they are made with less work (see `freezing.freeze`)."""
+        """Whether rules are made from draws in memory and only for bets. Such rules are soon
+        replaced, so that they are made with less work (see `freezing.freeze`).
+        """
         return self.to_bet and not self.fixed_before
 
     def ranking_bounds(self, candidate: Candidate) -> FloatArray:
@@ -130,7 +131,8 @@ class Objective:
         return predicted_epsilon(table, self.point.delta, self.coming, penalty)
 
     def perfect_bound(self, arms: Sequence[int]) -> float:
-        """Return the predicted bound of a rule that is never wrong.
+        """Return the bound that a rule without a wrong guess is predicted to certify: an upper
+        limit for all rules.
 
         arms: number of learning draws of d1, and of d2.
         """
@@ -166,9 +168,9 @@ class Objective:
 
 
 def rank_key(candidate: Candidate, objective: Objective) -> tuple[float, float]:
-    """Return two numbers that rank candidates (orders of outcomes): the largest predicted bound,
-    after a discount, and for ties the largest predicted log wealth of bets against the claim of no
-    privacy loss.
+    """Return the rank of a candidate (order of outcomes) as (bound, growth): its largest predicted
+    bound, after a discount, and, to decide between equal bounds, the largest predicted log wealth
+    of bets against the claim of no privacy loss.
 
     The bound is multiplied by `tuning.LESS_SIMPLE` for an order of many cells, and by 1 - 2 /
     √draws for a score.
@@ -209,7 +211,8 @@ def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
 
 
 def refutes(candidate: Candidate, objective: Objective, deviations: float | None = None) -> bool:
-    """Return whether a candidate (order of outcomes) is predicted to refute the claim by a margin.
+    """Return whether a candidate (order of outcomes) is predicted to refute the claim: whether its
+    largest predicted bound, lowered by a margin, exceeds the claim.
 
     deviations: margin in standard errors; None: `tuning.DEVIATIONS`. For a candidate that is not
         shrunk, the margin is at least its penalty for ranking.
@@ -222,8 +225,9 @@ def refutes(candidate: Candidate, objective: Objective, deviations: float | None
 
 
 def _largest_predictions(candidate: Candidate, objective: Objective) -> tuple[float, float]:
-    """Return the largest predicted bound and the largest predicted log wealth of bets against the
-    claim of no privacy loss, over the rules of a candidate (order of outcomes)."""
+    """Return (bound, growth): the largest predicted bound, and the largest predicted log wealth of
+    bets against the claim of no privacy loss, over the rules of a candidate (order of outcomes).
+    """
     if objective not in candidate.predictions:
         no_loss = ProfilePoint(0.0, objective.point.delta)
         candidate.predictions[objective] = (

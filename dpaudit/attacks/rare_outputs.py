@@ -137,14 +137,18 @@ class RareTable:
 
     @cached_property
     def _laws(self) -> tuple[Law, Law]:
-        """Two distributions of log-ratios: for cells that are values, labels or keys, and for cells
-        that are pieces of tails. Most pieces of tails have log-ratios near 0."""
+        """Two distributions of log-ratios: one for cells that are values, labels or keys, and one
+        for cells that are pieces of tails. They are separate since most pieces of tails have
+        log-ratios near 0.
+        """
         single, tails = self._counts[~self._is_tail], self._counts[self._is_tail]
         return Law.of(single, self.arms), Law.of(tails, self.arms)
 
     @cached_property
     def _shares(self) -> FloatArray:
-        """The expected share of d1 in each cell, and the variance of that share: (2, cells)."""
+        """Two rows with an entry for each cell (value, label or tail): the expected share of d1
+        among its draws, and the variance of that share.
+        """
         result = []
         # The columns are computed one by one: rounding depends on the size of an array, and decides
         # between cells with equal counts.
@@ -211,7 +215,12 @@ class RareTable:
         return self._rule_of(guesses, point, share) if len(guesses.cell) else None
 
     def guessed_by(self, points: Sequence[ProfilePoint], coming: int) -> set[str]:
-        """Return the names of the columns whose cells the rare rule guesses in."""
+        """Return the names of the columns in whose cells (values, labels or tails) the rare rule
+        guesses.
+
+        points: points (ε, δ) of the claim's profile.
+        coming: number of draws to come, on which the rule is tested.
+        """
         _, guesses = self._guessed(points, coming)
         places = set(self._column[guesses.cell].tolist())
         return {self.columns[place].name for place in places if place >= 0}
@@ -245,7 +254,8 @@ class RareTable:
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
         own = np.flatnonzero(_of_one_arm(self._counts, self._least))
         is_d1, draws = self._counts[own, 0] > 0, self._counts[own].sum(axis=1)
-        # Largest share of right guesses that a cell may have under the claim.
+        # The largest share of right guesses that the claim allows in a cell (value, label or tail),
+        # for a guess of d1 and for a guess of d2.
         claimed = odds / (1 + odds)
         most = np.where(is_d1, claimed[0], claimed[1])
         # Bayes' rule. The null hypothesis is that the share of right guesses in a cell is `most`,
@@ -277,8 +287,12 @@ class RareTable:
         return int(np.count_nonzero(result))
 
     def _numbers_in(self, cell: Numbers, place: int) -> Mask:
-        """Return a mask over the cell numbers of the column `place`, (size,): true for a number
-        that belongs to one of the given cells."""
+        """Return a mask over the cell numbers of one column, (size,): True for the numbers of the
+        given cells.
+
+        cell: indices of cells in the arrays of the table.
+        place: index of the column.
+        """
         result = np.zeros(self.columns[place].size, dtype=bool)
         result[self._number[cell[self._column[cell] == place]]] = True
         return result

@@ -41,13 +41,13 @@ from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.known import BAND, Alphabet, Bands
 from dpaudit.stats.p_values import chi_squared
 
-# Least number of entries of a sequence.
+# Least number of entries that a list of columns must have to count as a sequence.
 _FEWEST_COLUMNS = 3
 # Largest number of free parameters of a model of sequences, over all entries, and largest number of
 # tables to fit; tables with few draws are left out. There is a table for each value in each state
 # (summary of the earlier entries). More tables would take seconds.
 _MOST_TABLES = 400
-# Number of Newton steps to the log-odds of a value.
+# Number of Newton steps in the fit of the log-odds of a value.
 _NEWTON_STEPS = 8
 # Index of the state (summary of the earlier entries) that all rare or unknown pasts share.
 LOST = 0
@@ -61,10 +61,10 @@ Past = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The parts of the earlier entries of a sequence that its state keeps.
+    """Says which parts of the earlier entries of a sequence a state keeps.
 
-    times: whether a state keeps the count of each value.
-    last: whether a state keeps the last value.
+    times: whether it keeps the count of each value.
+    last: whether it keeps the last value.
     """
 
     times: bool
@@ -169,11 +169,13 @@ class MarkovStates:
         draws: IntArray | None,
         least: int = DRAWS_PER_VALUE,
     ) -> MarkovStates | None:
-        """Return the states (summaries of the earlier entries) of one kind; None if they need too
-        many parameters.
+        """Return the states (summaries of the earlier entries) that keep the parts named by
+        `summary`; None if they need too many parameters.
 
         summary: which parts of the earlier entries a state keeps.
         symbols: the values of each entry.
+        outcomes: the sequences.
+        draws: number of draws of each outcome; None: 1 each.
         least: least number of draws of a state; rarer pasts share the state `LOST`.
         """
         values = len(symbols[0].values)
@@ -207,15 +209,18 @@ class MarkovStates:
         return self._by(self.summary, symbols, outcomes, None, OFTEN) or self
 
     def through(self, bands: Bands) -> MarkovStates:
-        """Return the states (summaries of the earlier entries) for entries whose numbers are
-        replaced by bands (intervals)."""
+        """Return the same states (summaries of the earlier entries) for sequences of numbers, which
+        are replaced by bands (intervals) first.
+
+        bands: the bands.
+        """
         steps = [replace(step, symbols=step.symbols.through(bands)) for step in self.steps]
         return replace(self, steps=tuple(steps))
 
     def tables(self, counts: IntArray) -> list[IntArray]:
-        """Return a table of draws for each entry, (fits, states, symbols, 2).
-
-        A state is a summary of the earlier entries, a symbol the number of a value of the entry.
+        """Return, for each entry of the sequences, the draws of each fit by state, symbol and
+        input: (fits, states, symbols, 2). A state is a summary of the earlier entries, a symbol the
+        number of a value of the entry.
 
         counts: draws of each outcome by input, for each fit: (fits, outcomes, 2).
         """
@@ -324,7 +329,8 @@ def _entries(column: Column) -> Counter[float | str] | None:
 
 
 def depend(counts: Sequence[IntArray]) -> bool:
-    """Return whether entries of sequences depend on the earlier entries, for either input, by χ².
+    """Return whether entries of sequences depend on the earlier entries, by a χ² test over both
+    inputs.
 
     counts: for each entry, draws by state (summary of the earlier entries), symbol (number of the
         value) and input: (states, symbols, 2).
@@ -392,7 +398,8 @@ def _odds_ratios(
     seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
     variance = (1 / value + 1 / later).sum(axis=2)
     result = np.zeros_like(seen)
-    # Only tables with enough draws are fitted; others keep log odds ratios of 0.
+    # Only the tables with most draws are fitted, to save time. All others keep log odds ratios of
+    # 0.
     least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
     kept = np.sort(np.argsort(-least, kind="stable")[:_MOST_TABLES])
     kept = kept[least[kept] > 0]
@@ -494,8 +501,9 @@ class Prefixes:
     def of(
         cls, states: MarkovStates, fit: Sequence[FloatArray], spread: Sequence[float]
     ) -> Prefixes:
-        """Return the score.
+        """Return the score that uses the given log-ratios.
 
+        states: the states (summaries of the earlier entries) of all entries.
         fit: for each entry, (states * symbols,), the log-ratio of every state and symbol.
         spread: for each entry, the standard deviation of its term of the sum over draws.
         """

@@ -58,20 +58,24 @@ ONE_COLUMN, REPRESENTATION, _TIME = "one column: ", "representation: ", "time: "
 _LOW_BITS = "low-order bits: "
 # Beginnings of the names of orders: orders by size, and orders of single cells or values.
 _BY_SIZE, _SINGLE = "threshold", "single "
-# Standard deviations, in cells, of the Gaussian windows that smooth counts; 0: no smoothing.
+# Widths of the Gaussian windows by which counts are smoothed over neighbouring cells: standard
+# deviations, in cells; 0 stands for no smoothing.
 _WIDTHS = (0, 2, 8)
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates that order outcomes with a single column by the value of this column, and
-    by estimates of its log-ratio."""
+    """Return candidates (orders of outcomes) for outcomes with a single column: in the order of its
+    numbers, and in the order of its estimated log-ratios. Return none for outcomes with several
+    columns.
+    """
     columns = selection.outcomes.columns
     return orders_of(columns[0], selection) if len(columns) == 1 else []
 
 
 def thresholds(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates that order outcomes with a single column by its value, rising or falling.
-    They are used for recorded scores."""
+    """Return candidates (orders of outcomes) for outcomes with a single column, in the rising or
+    falling order of its numbers only. They are used for recorded scores.
+    """
     orders = one_dimensional(selection)
     return [one for one in orders if one.attack.startswith(_BY_SIZE)] or orders
 
@@ -144,13 +148,18 @@ def _is_fractional(column: Column) -> bool:
 
 
 def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
-    """Return all orders of outcomes by one of their columns."""
+    """Return all orders of outcomes by one column: by its numbers, by smoothed log-ratios, and by
+    single cells.
+
+    column: the column.
+    selection: the draws.
+    """
     cells = make_cells(column)
     count = cells.intervals + len(cells.labels) + 1
     counts = by_fold(cells(column), count, selection.is_d1)
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-    # Whether numbers rarely repeat: if so, neighbouring intervals have similar log-ratios, so that
-    # no interval is ordered by its own counts.
+    # Whether numbers rarely repeat. If so, neighbouring intervals have similar log-ratios, and no
+    # interval is ordered by its own counts.
     is_fine = len(numbers) > 0 and is_continuous(numbers)
     cell_counts = None if is_fine else CellCounts(CellLevels(cells, count), counts.sum(axis=0))
     return [
@@ -188,9 +197,11 @@ class CellLevels(LevelMap):
 def _of_most_informative(
     selection: SelectionDraws, columns: Sequence[Column], prefix: str
 ) -> list[Candidate]:
-    """Return the orders by each of the two most informative columns. From 2,000 draws on, columns
-    of entries and columns of entry types are ranked separately, and two of either kind are used.
+    """Return the orders of outcomes by each of the two most informative columns. With at least
+    2,000 draws, two columns of entries and two columns of entry types are used.
 
+    selection: the draws.
+    columns: the columns to choose from.
     prefix: put before the name of each order.
     """
     is_d1 = selection.is_d1[:MOST_ROWS].astype(np.intp)
@@ -212,8 +223,8 @@ def _of_most_informative(
 
 
 def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
-    """Return how much the inputs differ in the cells of a column: χ² minus its mean, in standard
-    deviations.
+    """Return a measure of the difference of the inputs in a column: the χ² statistic of its cells
+    and the inputs, minus its mean, in standard deviations.
 
     is_d1: (draws,), 1 for a draw of d1, 0 for d2.
     """
@@ -294,7 +305,8 @@ def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> Float
 
 
 def _smoothed(counts: IntArray, width: int) -> FloatArray:
-    """Return counts plus the counts of neighbouring cells with Gaussian weights: (fits, cells, 2).
+    """Return smoothed counts: to each cell, the counts of neighbouring cells are added with
+    Gaussian weights: (fits, cells, 2).
 
     width: standard deviation of the weights, in cells.
     """
@@ -309,8 +321,8 @@ def _smoothed(counts: IntArray, width: int) -> FloatArray:
 
 
 def _spread(values: FloatArray, occupied: IntArray, intervals: int) -> FloatArray:
-    """Return values for all intervals, (fits, intervals): an empty interval gets the mean of its
-    nearest occupied neighbours.
+    """Return values for all intervals, (fits, intervals). An empty interval gets the mean of the
+    values of its nearest occupied neighbours.
 
     values: (fits, occupied intervals).
     occupied: indices of the occupied intervals.
@@ -369,9 +381,11 @@ def _candidate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BySize(BinSource):
-    """Makes the levels (bins) of a column in order of size, with labels among the numbers.
+    """A source of the levels (bins) of a column of numbers in order of size, with labels placed
+    among the numbers.
 
     levels: the level map.
+    cells: the intervals and labels of the column.
     counts: (cells + 1, 2), learning draws by cell and input.
     scores, level: (cells,), the score and the level of each cell.
     rising: whether larger numbers are evidence for d1.

@@ -175,8 +175,9 @@ def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> Sin
 
 
 def has_atoms(selection: SelectionDraws) -> bool:
-    """Return whether more than a tenth of the draws are outputs that repeat, so that single outputs
-    can be counted."""
+    """Return whether outputs repeat often enough to count single outputs: more than a tenth of the
+    draws have an output that repeats.
+    """
     result = count_atoms(selection)
     return bool(result.counts[:, :-1][:, ~raised(result.outcomes)].sum() > selection.size / 10)
 

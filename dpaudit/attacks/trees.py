@@ -92,8 +92,10 @@ def propose_trees(
 
 
 def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBins]:
-    """Return orders of outcomes by boosted trees over their columns and some scores.
+    """Return a list with an order of outcomes by boosted trees. The inputs of the trees are the
+    columns of the outcomes and some scores.
 
+    selection: the draws.
     scores: the scores of other scorers.
     """
     features = tuple(raw_features(selection.outcomes.columns))
@@ -146,8 +148,8 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     share = _predicted_shares(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
     groups = np.stack([equal_mass_groups(one.take(slice(rows)), GROUPS) for one in columns])
-    # Log-likelihood gain of the candidate over a coin flip, in nats. Trees are worth fitting if two
-    # columns together add 2 % of it.
+    # The gain in log-likelihood, in nats, of the candidate (order of outcomes) over a coin flip.
+    # Trees are worth fitting if two columns together may add 2 % of it.
     known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
     least = SMALL_SHARE * known
     return any(
@@ -231,9 +233,10 @@ def _why_no_trees(
     best: Candidate,
     base: Candidate,
 ) -> str | None:
-    """Return the reason why trees cannot win or are not needed, in words; None if they may win.
+    """Return the reason for not fitting trees, in words: they cannot win, or are not needed. Return
+    None if they may win.
 
-    best: the candidate with the largest `rank_key`.
+    best: the candidate (order of outcomes) with the largest `rank_key`.
     base: the candidate with the largest likelihood.
     """
     columns = len(selection.outcomes.columns)
@@ -246,8 +249,8 @@ def _why_no_trees(
     growth = float(np.max(predicted_growth(best.table, objective.point)))
     if objective.to_bet and growth > BEYOND_DOUBT:
         return f"{best.attack} is enough for a refutation"
-    # `best` comes first, since `base` (the candidate with the largest likelihood) takes longer to
-    # check.
+    # `best` is checked first, since checking `base` (the candidate with the largest likelihood)
+    # takes longer.
     known = [best, base] if best.is_smooth else [base]
     enough = next((one for one in dict.fromkeys(known) if not has_interplay(selection, one)), None)
     if enough is not None:

@@ -56,8 +56,9 @@ class UsersAttack:
     travels: bool = False
 
     def __call__(self, selection: SelectionDraws) -> list[OrderedBins]:
-        """Return a list with the order of outcomes by the score, turned so that it rises from d2 to
-        d1."""
+        """Return a list with the order of outcomes by the attack's score. If larger scores are
+        evidence for d2, the sign of the score is changed.
+        """
         held_out, kept, halves = cross_fitted(
             selection.size,
             MOST_ROWS,
@@ -109,8 +110,7 @@ class UsersScore:
 
     @property
     def columns(self) -> tuple[tuple[str, float], ...]:
-        """The columns that the score depends on: none, since it is unknown on which a user's score
-        depends."""
+        """Empty, since it is unknown on which columns a user's score depends."""
         return ()
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
@@ -179,7 +179,7 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-# Group of entry points in which packages offer attacks.
+# Name of the group of entry points in which installed packages offer attacks.
 GROUP = "dpaudit.attacks"
 
 

@@ -170,8 +170,9 @@ _POOLED = (Number, Above)
 
 
 def logistic(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return orders of outcomes by the log-odds of d1, a linear function of features of the
-    columns. It is fitted by logistic regression with a ridge penalty (Newton's method)."""
+    """Return a list with an order of outcomes by the log-odds of d1, a linear function of features
+    of the columns. It is fitted by logistic regression with a ridge penalty (Newton's method).
+    """
     columns = selection.outcomes.columns
     if len(columns) < 2 or selection.size < FEWEST_DRAWS or len(columns) > MOST_FEATURES:
         return []
@@ -181,7 +182,7 @@ def logistic(selection: SelectionDraws) -> list[OrderedBins]:
     sides = with_sides(features)
     if not len(features) < len(sides) <= MOST_COLUMNS:
         return [by_score(_fitted(features, selection).scored, selection)]
-    # With many draws, compare the two sets of features on some of the draws.
+    # With more than 40,000 draws, the two sets of features are compared on the first 20,000.
     is_some = selection.size > 2 * MOST_ROWS
     some = selection.take(slice(MOST_ROWS)) if is_some else selection
     fits = [_fitted(one, some) for one in (features, sides)]
@@ -209,8 +210,10 @@ class _Fitted:
 def _fitted(
     features: Sequence[Feature], selection: SelectionDraws, start: FloatArray | None = None
 ) -> _Fitted:
-    """Return the logistic regression on some features.
+    """Fit a logistic regression on some features. Return the score, its loss and its weights.
 
+    features: the features.
+    selection: the draws.
     start: weights that were fitted to some of the draws, to start from; None: start from 0.
     """
     design = design_of(features, selection.outcomes)
@@ -299,6 +302,7 @@ def _pooled(
 def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None) -> FloatArray:
     """Return the weights with the largest penalised likelihood, by Newton's method.
 
+    design: (draws, 1 + features), the design matrix.
     target: (draws,), 1.0 for a draw of d1, 0.0 for d2.
     start: weights to start from; None: 0.
     """
@@ -385,9 +389,10 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[OrderedBins]:
-    """Return the orders of `mean_differences` for any number of columns; none for one feature.
+    """Return a list with an order of outcomes by a weighted sum of features, as `mean_differences`
+    does, but for any number of columns. The list is empty if there are fewer than two features.
 
-    pools: whether to shrink each weight towards the mean weight, as much as its error suggests
+    pools: whether to shrink each weight towards the mean weight, as far as its error suggests
         (James & Stein 1961). This helps after few draws.
     """
     features = scaled_features(selection.outcomes.columns)

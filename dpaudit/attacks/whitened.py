@@ -171,7 +171,7 @@ class Step:
     """One whitened coordinate: a coordinate plus multiples of earlier coordinates.
 
     place: index of the coordinate.
-    terms: index and coefficient of each earlier coordinate that is added.
+    terms: (index, coefficient) of each earlier coordinate that is added.
     """
 
     place: int
@@ -227,8 +227,8 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     count = len(numbers)
     covariance = gram(_centred(numbers, is_d1)) / count
     inverse, new = _decorrelated(covariance)
-    # The variance of a regression coefficient is the variance of its row's residual, times an entry
-    # of the diagonal of the inverse covariance of the earlier columns, over the number of draws.
+    # The variance of a regression coefficient is (variance of the residual of its row) · (entry on
+    # the diagonal of the inverse covariance of the earlier columns) / (number of draws).
     inverse_new = np.where(new > 0, 1 / np.where(new > 0, new, 1.0), 0.0)
     precision = np.cumsum(inverse**2 * inverse_new[:, None], axis=0)
     result = []

@@ -215,7 +215,12 @@ def _by_p_value(method: GuessMethod, p_value: Callable[[Guesses], float]) -> Gue
 
 
 def point_bounds(seen: Guesses, epsilon: float, delta: float, alpha: float) -> tuple[float, float]:
-    """Return the lower bounds for ε at `delta` and for δ at `epsilon`, by docs/method.md (12.1)."""
+    """Return (lower bound for ε at `delta`, lower bound for δ at `epsilon`) from guesses about
+    canaries, by docs/method.md (12.1).
+
+    seen: the counts of guesses.
+    alpha: error probability of each bound.
+    """
     return one_run.epsilon_lower(seen, delta, alpha), one_run.delta_lower(seen, epsilon, alpha)
 
 

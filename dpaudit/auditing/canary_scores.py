@@ -50,7 +50,7 @@ _REPEATED = math.ceil(-math.log2(IMPOSSIBLE))
 # A report warns that the scores may have the wrong sign if the AUROC (probability that an included
 # canary has a larger score than an excluded one) is below this.
 _REVERSED = 0.4
-# False-positive rates for which a report shows the true-positive rate.
+# False-positive rates at which reports show the true-positive rate.
 _FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 # Number of bins of the histogram of scores, and largest number of points of the ROC curve, in
 # results.
@@ -111,8 +111,8 @@ def audit_scores(
         raise UsageError(why, code="options-conflict")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SPLIT,)))
     order = rng.permutation(len(scores))
-    # The first half of the canaries, in random order, chooses the number of guesses; guesses are
-    # made about the other half.
+    # The canaries are in random order. The first half of them chooses the number of guesses;
+    # guesses are made about the other half.
     first = round(CHOOSING * len(order)) if guesses is None or independent else 0
     # The sort is stable, so that equal scores stay in random order: the original order of the rows
     # may depend on the coins.
@@ -188,8 +188,11 @@ def chosen_plan(
 
 
 def plans(canaries: int, sides: Sides | None) -> list[Plan]:
-    """Return the plans of guesses to try. The first plan is used if no plan has a
-    positive bound."""
+    """Return the plans of guesses to try. If no plan has a positive bound, the first one is used.
+
+    canaries: number of canaries.
+    sides: "both" or "in", as in `Plan`; None: try both kinds.
+    """
     made = [max(1, round(share * canaries)) for share in _SHARES]
     every: tuple[Sides, ...] = ("both", "in") if sides is None else (sides,)
     return [
@@ -403,7 +406,7 @@ def _invalid(why: str) -> UsageError:
 
 
 def checked_coins(values: Any) -> Bools:
-    """Return coins as a Boolean array (n,). Raises UsageError for values other than 1 and 0."""
+    """Return coins as a Boolean array (n,). Raise UsageError for values other than 1 and 0."""
     array = np.asarray(values)
     if array.ndim == 1 and (array.dtype == np.bool_ or np.isin(array, (0, 1)).all()):
         return array.astype(np.bool_)
@@ -411,7 +414,9 @@ def checked_coins(values: Any) -> Bools:
 
 
 def checked_scores(values: Any) -> Floats:
-    """Return scores as an array of floats, shape (n,). Raises UsageError for other values."""
+    """Return scores as an array of floats (n,). Raise UsageError for values that are no list of
+    numbers.
+    """
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -52,7 +52,7 @@ class DrawChecks:
         self._is_timed = ledger.spec.is_timed
         # Probability of a false warning of one check of this pair of inputs.
         self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
-        # Number of further draws that `doubted` has made.
+        # Number of further draws that `doubted` has made so far.
         self._further = 0
 
     def failed(self) -> None:
@@ -153,7 +153,9 @@ class DrawChecks:
         return [independence.constant(kept.outcomes.word(0), arms, self._spec.alpha)]
 
     def further_words(self) -> list[str]:
-        """Return a note on the draws that `doubted` made after bets alone had ended the run."""
+        """Return a note that says how many draws `doubted` has made after bets alone had ended the
+        run; an empty list if there were none.
+        """
         if not (self._further and self._ledger.ends_by_bets):
             return []
         draws = counted(self._further, "further draw")

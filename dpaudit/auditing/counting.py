@@ -67,7 +67,14 @@ class Ledger:
         drawer: Drawer,
         notify: Callable[[Ledger], None],
     ) -> None:
-        """Begin the record of pair `number`. notify: called with the ledger after every block."""
+        """Begin the record of a pair of inputs.
+
+        spec: the audit.
+        number: index of the pair.
+        plan: the schedule of the pair.
+        drawer: makes the draws of chunks.
+        notify: called with the ledger after every block.
+        """
         self.spec, self.number, self.plan, self.drawer = spec, number, plan, drawer
         self._notify = notify
         self.settle(spec.tested.point())
@@ -92,7 +99,7 @@ class Ledger:
 
     @property
     def ends_by_bets(self) -> bool:
-        """Whether bets alone end the run after a refutation, without a confirmation."""
+        """Whether bets alone may end the run: a refutation by bets then needs no confirmation."""
         return self.plan.limits.bets
 
     @property
@@ -228,7 +235,8 @@ class RareStore:
         rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
         self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
         self._parts = [selection.take(rows)]
-        # One draw for each value, label (text) and key (name of a field) that was evicted.
+        # One example draw for each value, label (text) and key (name of a field) that was evicted,
+        # that is, is no longer kept.
         self._evicted: list[SelectionDraws] = []
         self._evicted_draws = self._lost_draws = 0
         self._is_full = False
@@ -321,7 +329,11 @@ class Counts:
     """
 
     def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
-        """Begin with the sample buffer `selection`, and the rules `learned` from it."""
+        """Begin to count.
+
+        selection: the draws in the sample buffer.
+        learned: the rules and candidates learned from these draws.
+        """
         # If the rules include a rare rule, its own filter must select the rare draws among later
         # draws.
         rare_filter = learned.rare_filter or RareFilter.of(selection)
@@ -363,7 +375,9 @@ class Counts:
 
         Nothing is evicted from columns whose rare outputs may refute the claim.
 
-        spent: number of draws so far.  objective: the predicted bound by which rules are chosen.
+        spent: number of draws so far.
+        coming: number of draws until the next refit.
+        objective: the predicted bound by which rules are chosen.
         """
         if self.rare.has_room(coming):
             return
@@ -387,7 +401,9 @@ class Counts:
 def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Objective) -> bool:
     """Return whether to freeze the rules now, because more learning is not worth its draws.
 
-    candidates: orders of outputs, with the counts of all draws.  spent: number of draws so far.
+    candidates: orders of outputs, with the counts of all draws.
+    spent: number of draws so far.
+    plan: the schedule of the pair.
     objective: the predicted bound by which rules are chosen.
     """
     if spent < plan.freeze_at and not (

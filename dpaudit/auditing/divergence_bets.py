@@ -71,10 +71,12 @@ class DivergenceBets:
         return self._times < _TIMES and spent >= self._next
 
     def begin(self, level: LevelMap, expected: FloatArray, spent: int) -> None:
-        """Begin to bet with further witnesses (functions of the level that bound a divergence).
+        """Begin bets by two more witnesses (functions of the output that bet), chosen from all
+        draws so far.
 
-        level: map from outputs to levels (bins).  spent: number of draws so far.
+        level: map from outputs to levels (bins).
         expected: (levels, 2), expected draws by level and input.
+        spent: number of draws so far.
         """
         self._next, self._times = 2 * spent, self._times + 1
         for times in _COMING:

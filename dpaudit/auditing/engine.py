@@ -180,7 +180,7 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
 
 
 def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
-    """Return the result of an audit whose pairs are known."""
+    """Run an audit whose pairs of inputs are known, and return its result."""
     is_kept = spec.journaling.journal is not None and not spec.statistics.exact
     with opened_journal(spec) if is_kept else nullcontext(Journal(spec)) as journal:
         result = AuditRun(journal, on_progress).run()
@@ -227,8 +227,9 @@ def _search_warnings(searched: Searched, result: AuditResult) -> list[str]:
 
 
 def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
-    """Return the result of an audit.
+    """Return the result of an audit with the fields that follow from its specification.
 
+    spec: the audit.
     ending: certificates, or the error that ended the audit.
     run: fields of `AuditResult` that describe the run, such as seconds and warnings.
     """

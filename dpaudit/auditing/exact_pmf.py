@@ -48,9 +48,11 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
 
 
 def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
-    """Return the certificate of one pair: ε and δ of the two distributions.
+    """Return the certificate of one pair of inputs: the exact ε and δ of the two output
+    distributions.
 
-    claim: the claim for one output.  pair: description of the pair.
+    claim: the claim for one output.
+    pair: description of the pair.
     table: rows (output in words, probability under d1, probability under d2).
     """
     p = {place: of_d1 for place, (_, of_d1, _) in enumerate(table)}

@@ -26,7 +26,7 @@ _CONTINUOUS = (
 
 
 def without_levels(draws: SelectionDraws) -> Tally:
-    """Return the numbers of draws of d1 and of d2 as a (1, 2) tally."""
+    """Return the numbers of draws of d1 and of d2, as a tally with a single level: (1, 2)."""
     return Tally(by_arm(np.zeros(draws.size, dtype=np.intp), 1, draws.is_d1))
 
 

@@ -59,9 +59,10 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
 
 
 def share_of(confidence: float, size: int) -> float:
-    """Return the confidence of one audit of a family of `size` audits, rounded up.
+    """Return the confidence of one audit of a family, rounded up: 1 - (1 - confidence) / size.
 
     confidence: confidence of the family.
+    size: number of audits in the family.
 
     >>> share_of(0.95, 5)
     0.99
@@ -73,7 +74,9 @@ def share_of(confidence: float, size: int) -> float:
 
 
 def is_open(result: AuditResult) -> bool:
-    """Return whether a claim is not refuted yet, but Holm's procedure may refute it at the end."""
+    """Return whether Holm's procedure may still refute the claim of an audit when all audits of the
+    family have ended, although the audit alone does not refute it.
+    """
     family = result.family
     is_small = family is not None and result.p_value <= 1 - family.confidence
     return is_small and result.verdict is Verdict.NO_VIOLATION_FOUND
@@ -129,7 +132,9 @@ def _multipletests() -> Callable[..., Any]:
 
 
 def unsettled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return the results of an unfinished family: the level of each audit is its equal share."""
+    """Return the results of a family whose audits have not all ended. The level of each audit
+    (largest p-value that refutes its claim) is its equal share of the error probability.
+    """
     return [
         one if one.family is None else _settled(one, one.family, 1 - one.confidence)
         for one in results
@@ -137,7 +142,9 @@ def unsettled(results: Sequence[AuditResult]) -> list[AuditResult]:
 
 
 def _p_value(result: AuditResult) -> float:
-    """Return the p-value for Holm's procedure: 0 if refuted at its share, 1 for an ERROR."""
+    """Return the p-value of an audit for Holm's procedure: 0 if the audit alone refutes its claim,
+    1 if it ended with an error.
+    """
     if isinstance(result.ending, Failed):
         return 1.0
     return 0.0 if result.is_refuted_alone else result.p_value

@@ -48,7 +48,7 @@ from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
 from dpaudit.version import __version__
 
-# Type of a value that JSON can hold.
+# A type of values that JSON can hold.
 Plain = TypeVar("Plain")
 
 # Packages, in addition to dpaudit, whose version may change the numbers of a result.
@@ -61,7 +61,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn")
 # _CLOSED: written when a process ends without being killed.
 _HEADER, _SESSION, _BEGUN, _CLOSED = "journal", "session", "begun", "closed"
 _MARKS = {_HEADER, _SESSION, _BEGUN, _CLOSED}
-# Key of the last record of an audit whose pairs have all ended.
+# Key of the record that is written when all pairs of an audit have ended.
 _END = "end"
 # Key in the header. Its value says whether the file already existed, but without a complete first
 # record.
@@ -233,7 +233,13 @@ class FileJournal(Journal):
     def _draw(
         self, drawer: Drawer, is_here: Callable[[], bool], chunks: Iterable[Chunk[Any]]
     ) -> Iterator[Any]:
-        """Yield the results of `chunks`: recorded results first, then results of new draws."""
+        """Yield the results of chunks (requests for draws): first the results that the journal has
+        recorded, then the results of new draws.
+
+        drawer: makes the draws.
+        is_here: returns whether this process, and not a worker, makes the next draws.
+        chunks: the chunks.
+        """
         source = iter(chunks)
         while self._next is not None:
             chunk = next(source, None)
@@ -440,7 +446,9 @@ def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:
     A seed that was drawn at random is replaced by the seed of the journal. Raises JournalError as
     `opened_journal` does.
 
-    header: first record of the journal.  path: path of the journal.
+    spec: the audit, as the user asks for it now.
+    header: first record of the journal.
+    path: path of the journal.
     """
     if not spec.journaling.resume:
         raise _not_free(path)

@@ -43,7 +43,7 @@ SEARCH_SUFFIX = ".search"
 # are refused.
 FORMAT = 5
 
-# The content of a line: a JSON object.
+# A record of a journal, as the JSON object of its line.
 Record = dict[str, Any]
 
 # Matches a whole line: checksum, space, JSON object, line break.

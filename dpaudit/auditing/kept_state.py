@@ -41,7 +41,7 @@ from dpaudit.wording import counted, shown
 # A mechanism counts as exhausted only if this number of calls all raise after the first call that
 # raises. Also the largest number of calls between two readings of the clock.
 _FURTHER_CALLS = 100
-# Maximum time, in seconds, of the check whether a mechanism is exhausted.
+# Longest time, in seconds, that the check may take whether a mechanism is exhausted.
 _EXHAUSTION_SECONDS = 2.0
 
 
@@ -106,15 +106,21 @@ class KeptState:
         return MechanismError(*error.parts, *parts, code=error.code) if parts else None
 
     def _make_few_calls(self, number: int) -> None:
-        """Call the mechanism in this process, to see whether calls change its variables."""
+        """Make a few calls of the mechanism in this process, to see whether they change its
+        variables.
+
+        number: index of the pair of inputs.
+        """
         self._sampler.draw(FirstCalls((number, PROBING, 2), FIRST_CALLS))
 
 
 def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: bool = True) -> str:
     """Return the warning that calls change variables of the mechanism.
 
-    names: the variables.  redrawn: comparison with new processes, which start with the original
-    values of the variables.  is_reproducible: whether equal seeds give equal outputs.
+    names: the variables.
+    redrawn: comparison with new processes, which start with the original values of the variables;
+        None without a comparison.
+    is_reproducible: whether equal seeds give equal outputs.
     """
     unlike = "" if is_reproducible else "equal seeds do not give equal outcomes, and "
     words = f"{unlike}the mechanism keeps state between calls (calls changed {_listed(names)}); "
@@ -141,8 +147,10 @@ def exhausted(
     example is an object whose privacy budget is used up. Such exceptions depend on the number of
     calls, not on d1 and d2.
 
-    make: returns a sampler with a new mechanism.  pair: the inputs to call the mechanism with.
-    most: maximum number of calls before the first exception.
+    make: returns a sampler with a new mechanism.
+    target: how the mechanism is made.
+    pair: the inputs to call the mechanism with.
+    most: largest number of calls before the first exception.
     """
     deadline = time.monotonic() + _EXHAUSTION_SECONDS
     # Two trials with different seeds: an exception at random would not come after the same number
@@ -159,11 +167,13 @@ def _exhaustion(
     deadline: float,
     seed: int,
 ) -> tuple[int, str] | None:
-    """Return the number of calls that succeed before all further calls raise, and a message.
+    """Return (calls, message): the number of calls that succeed before all further calls raise, and
+    an error message. Return None if the mechanism does not seem exhausted, or if time runs out
+    before this is known.
 
-    Returns None if the mechanism does not seem exhausted, or if time runs out before this is known.
-
+    make, target, pair, most: as in `exhausted`.
     deadline: time at which the check ends, in seconds of `time.monotonic`.
+    seed: seed of the calls.
     """
     sampler, rng = make(), np.random.default_rng(seed)
     mechanism, raised = sampler.mechanism, list[Raised | None]()
@@ -196,11 +206,11 @@ def _exhaustion(
 
 
 def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
-    """Return Python source, for a message, of a function that makes a new object for each draw.
+    """Return Python source of a function that makes a new object for each draw, to be shown in a
+    message; "" if no such source can be written.
 
-    Returns "" if no such source can be written.
-
-    target: how the mechanism is made.  how: parameters with which the mechanism is called.
+    target: how the mechanism is made.
+    how: parameters with which the mechanism is called.
     function: the function that is called; None if it runs in another process.
     """
     is_here = isinstance(target, ImportedTarget)

@@ -769,6 +769,8 @@ def owned(*owners: Owner) -> tuple[Option, ...]:
 
 
 def flag_of(name: str) -> str:
-    """Return the command-line flag of an option; the name of an option that has no flag."""
+    """Return the command-line flag of an option, such as `--samples`. If the option has no flag,
+    return its name.
+    """
     option = OPTIONS.get(name)
     return f"--{name}" if option is None else option.flag or name

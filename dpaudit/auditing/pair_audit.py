@@ -208,7 +208,9 @@ class PairAudit:
         return portfolio, tallies
 
     def _learn(self) -> Learned:
-        """Return the rules for the certification, or for the confirmation after a refutation."""
+        """Learn from draws until the rules are to be frozen. Return the rules for certification or,
+        after a refutation by bets, for the confirmation.
+        """
         ledger, plan = self._ledger, self._plan
         learned = self._fill_buffer(None)
         self._checks.inputs()
@@ -350,7 +352,7 @@ class PairAudit:
 
     @property
     def _selection(self) -> SelectionDraws:
-        """All draws in the buffer."""
+        """All draws in the sample buffer, as one table."""
         self._buffer = [pool(self._buffer)]
         return self._buffer[0]
 

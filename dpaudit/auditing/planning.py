@@ -36,7 +36,7 @@ _TRIAL_SECONDS = 10.0
 _LARGEST = 400_000
 # Number of trials (short audits) in a round. All trials of a round have the same number of draws.
 _TRIALS_OF_A_ROUND = 8
-# Maximum number of rounds.
+# Largest number of rounds of trials (short audits) that plan an audit.
 _ROUNDS = 3
 # No further round of trials follows if the planned number of draws has grown by at most this
 # factor: audits of similar size learn the same event.
@@ -47,7 +47,7 @@ _UNUSUAL_EVENT = 2.0
 # Time limit for all trials together, in seconds. A first trial whose size the user gave is not
 # counted.
 PATIENCE = 30.0
-# Trials that take at least this number of seconds are announced to the user.
+# A trial (short audit) is announced to the user if it will take at least this number of seconds.
 _WORTH_TELLING = 5.0
 # A trial predicts the duration of the next trial only if it took at least this number of seconds: a
 # shorter one spends most of its time on starting up.
@@ -75,7 +75,8 @@ Say = Callable[[str], None]
 class Planned:
     """The plan for one pair of inputs.
 
-    share: assumed share of all draws that are in the event.  words: description of the event.
+    share: assumed share of all draws that are in the event (the outputs at which the rule guesses).
+    words: description of the event.
     samples: number of draws that an audit needs; None if no number is enough.
     certificate: certificate of the trial that needs most draws.
     differs: whether the trials guessed d1 or d2 better than chance, at level 0.01. If not, chance
@@ -93,7 +94,9 @@ class Planned:
 class AuditPlan:
     """The plan for all pairs of inputs.
 
-    trials: number of trials: 1, plus 8 for each complete round.  last: result of the last trial.
+    pairs: the plan for each pair.
+    trials: number of trials (short audits): 1, plus 8 for each complete round.
+    last: result of the last trial.
     draws: number of draws of the trials on which the plan is based.
     """
 
@@ -194,9 +197,10 @@ def plan(
 
 
 class _Trials:
-    """Runs trials until `PATIENCE` seconds are used.
+    """Runs trials (short audits) until `PATIENCE` seconds are used.
 
-    made: number of trials: 1, plus 8 for each complete round.  rate: draws per second.
+    made: number of trials: 1, plus 8 for each complete round.
+    rate: draws per second.
     """
 
     def __init__(self, spec: AuditSpec, run: Run, say: Say) -> None:
@@ -205,7 +209,8 @@ class _Trials:
         self.made, self.rate = 1, 0.0
 
     def first(self, shortest: Run) -> tuple[AuditResult, int]:
-        """Return the result of a trial of some seconds, and its number of draws.
+        """Run a trial (short audit) of about ten seconds. Return its result and its number of
+        draws.
 
         shortest: runs a trial of `MINIMUM_SAMPLES` draws, which measures the speed.
         """
@@ -224,7 +229,9 @@ class _Trials:
         return self._timed(_trial_of(self._spec, draws, 0)), draws
 
     def round(self, size: int) -> list[AuditResult]:
-        """Return the results of 8 trials of `size` draws, or of 1 or 0 trials if time is short."""
+        """Run 8 trials (short audits) of `size` draws and return their results. If time is short,
+        run only 1 trial, or none.
+        """
         if size > self._left * self.rate:
             return []
         # "At most", since a larger trial makes more draws per second: learning takes a smaller
@@ -267,10 +274,12 @@ def _why_not(spec: AuditSpec) -> str | None:
 
 
 def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
-    """Return the audit that is trial `number`, with a seed of its own.
+    """Return the specification of a trial (short audit) of `draws` draws. Options that a trial does
+    not need, such as the required power, are reset.
 
-    Options that a trial does not need, such as the required power, are reset. draws: number of
-    draws of the trial.
+    spec: the audit to plan.
+    draws: number of draws of the trial.
+    number: index of the trial, which decides its seed.
     """
     return replace(
         spec,
@@ -289,9 +298,12 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
 
 
 def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> AuditPlan:
-    """Return a plan with enough draws for all trials, except a trial with an unusual event.
+    """Return a plan with enough draws for all trials (short audits); a trial with an unusual event
+    is ignored.
 
     trials: results of one round, or of the first trial alone.
+    factor: size of the leak to detect, as a multiple of the claimed ε.
+    power: probability to detect it.
     """
     pairs = []
     for certificates in zip(*(trial.certificates for trial in trials), strict=True):
@@ -329,12 +341,13 @@ def _of_trial(certificate: Certificate, factor: float, power: float, *, is_singl
 
 
 def draws_needed(certificate: Certificate, share: float, factor: float, power: float) -> int | None:
-    """Return the smallest number of draws of an audit that detects a leak in an event.
+    """Return the smallest number of draws with which an audit detects a leak in an event; None if
+    no number is enough.
 
-    Returns None if no number is enough.
-
-    certificate: certificate of a trial.  share: share of all draws that are in the event.
-    factor: size of the leak, as a multiple of the claimed ε.  power: probability to detect it.
+    certificate: certificate of a trial (short audit).
+    share: share of all draws that are in the event.
+    factor: size of the leak, as a multiple of the claimed ε.
+    power: probability to detect the leak.
     """
     epsilon = certificate.point.epsilon
     if epsilon <= 0 or share <= 0:
@@ -352,15 +365,17 @@ def certifying(samples: int, limits: Limits) -> int:
     """
     schedule = Plan(samples, None, limits)
     counts = schedule.freeze_at > schedule.buffer_until
-    # Learning by counting may take up to half of the budget.
+    # Learning takes at most half of the budget if it continues with draws that are only counted.
     return samples // 2 if counts else samples - schedule.freeze_at
 
 
 def _detectable(certificate: Certificate, samples: int, share: float, power: float) -> float:
     """Return the least ε that the exact test of an audit detects with probability `power`.
 
-    certificate: certificate of a trial.  samples: number of draws of the audit.
+    certificate: certificate of a trial (short audit).
+    samples: number of draws of the audit.
     share: share of all draws that are in the event.
+    power: probability of a refutation.
     """
     test, point = most_powerful(certificate), certificate.point
     draws, alpha = certifying(samples, limits_of(certificate)), _alpha(test)
@@ -370,7 +385,8 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
         return detectable_epsilon(
             inside, point.epsilon, alpha, draws=draws, spared=spared, power=power
         )
-    # A pair of Clopper-Pearson bounds for each event of the rule: the least ε over these events.
+    # Each event of the rule is tested by a pair of Clopper-Pearson bounds. The result is the least
+    # ε that one of them detects.
     seen, half = (test.correct + test.wrong) / test.draws, draws // 2
     alpha, least = alpha / max(1, len(test.events)), math.inf
     for event in test.events:

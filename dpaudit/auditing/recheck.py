@@ -41,7 +41,7 @@ from dpaudit.stats.binomial import epsilon_interval
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.witness import Witness
 
-# Relative difference up to which two numbers count as equal, since versions of the libraries round
+# Two numbers count as equal up to this relative difference: versions of the libraries round
 # differently.
 _RELATIVE = 1e-6
 
@@ -49,11 +49,11 @@ _RELATIVE = 1e-6
 # per call, the second for other mechanisms.
 _CONFIRMING = (MINIMUM_SAMPLES, FEW_DRAWS)
 
-# First version of the format of result files that has the field `detectable_rare`.
+# Results in a format of this version or later have the field `detectable_rare`.
 _VERSION_WITH_RARE = 6
-# Stages of blocks, in the order in which a run passes through them.
+# The stages of a run, in their order. Each block of draws belongs to one of them.
 _STAGES = ("learning", "certification", "confirmation", "recorded")
-# Stages whose blocks are not bet on.
+# Stages without bets.
 _NOT_BET_ON = ("confirmation", "recorded")
 
 # Fields of a certificate that do not follow from the counts, and so are not compared.
@@ -149,7 +149,10 @@ def _one_run(result: AuditResult, record: OneRunCertificate) -> Iterator[Finding
 
 
 def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificate:
-    """Return the certificate that follows from the counts of guesses."""
+    """Return the certificate that follows from the recorded counts of guesses.
+
+    result, record: the recorded result, and its certificate.
+    """
     seen = Guesses(record.canaries, record.guesses, record.correct)
     # Results of older versions have no bound for μ; their only test is the test of one point.
     method = record.method if record.method == "independent" or record.mu_lower is None else None
@@ -220,7 +223,7 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
     try:
         points = (test.point or record.betting_point for test in record.rules)
         for point in (record.betting_point, *points):
-            # With a tolerance, since versions of the libraries round differently.
+            # The comparison allows a tolerance, since versions of the libraries round differently.
             is_implied = result.claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
             yield "the point tested is one of the claim's", True, is_implied
         yield from _draws(record)

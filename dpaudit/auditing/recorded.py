@@ -85,7 +85,9 @@ _NO_COINS = (
 class RecordedAudit:
     """An audit of outputs that were recorded elsewhere.
 
-    name: name of the audit.  source: description of the recording.  pair: description of d1 and d2.
+    name: name of the audit.
+    source: description of the recording.
+    pair: description of d1 and d2.
     outcomes: table of outputs, one row per draw. The draws of each input are assumed to be
         independent and identically distributed.
     is_d1: (rows,), whether the input of each row was d1.
@@ -95,7 +97,8 @@ class RecordedAudit:
     coin_flipped: whether a separate fair coin picked the input of each row.
     scores_only: whether outputs are scores of an attack, for which only thresholds are tried.
     bound: method of the bound; None: the valid method with the larger predicted bound.
-    confidence: 1 minus the probability of a false alarm.  seed: seed of the split.
+    confidence: 1 minus the probability of a false alarm.
+    seed: seed of the split.
 
     Raises UsageError for a value outside its range, and for too few draws.
     """
@@ -151,7 +154,7 @@ class RecordedAudit:
 
 
 def _is_empty(column: Column) -> bool:
-    """Return whether a column is all NaN."""
+    """Return whether all entries of a column are NaN."""
     return column.codes is not None and column.labels == ("NaN",) and bool(column.codes.all())
 
 
@@ -169,7 +172,7 @@ def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **fields: Any) -> Recorde
             code="draws-repeat",
         )
     is_d1 = np.repeat([True, False], [table.size for table in tables])
-    # Rows of the two inputs have no common order, so they get a random order.
+    # The rows of two separate recordings have no common order, so they get a random order.
     order = np.random.default_rng(_SHUFFLING_SEED).permutation(len(is_d1))
     outcomes = concatenate(tables).take(order)
     return RecordedAudit(outcomes=outcomes, is_d1=is_d1[order], place=order, **fields)
@@ -326,12 +329,13 @@ class _RecordedRun:
     def _learn_from_counts(
         self, selection: SelectionDraws, learned: Learned, objective: Objective, split: Split
     ) -> Learned:
-        """Continue to learn from rows that are only counted, if the recording has many rows.
+        """Continue to learn from rows that are only counted, if the recording has many rows. Return
+        the rules to freeze.
 
-        Returns the rules to freeze.
-
-        selection: rows in the sample buffer.  learned: rules learned from the sample buffer.
-        objective: the predicted bound by which rules are chosen.  split: the order of the rows.
+        selection: rows in the sample buffer.
+        learned: rules learned from these rows.
+        objective: the predicted bound by which rules are chosen.
+        split: the order of the rows.
         """
         plan, spent = Plan(split.size, None, self._limits), selection.size
         if spent >= plan.freeze_at:
@@ -366,7 +370,10 @@ class _RecordedRun:
     ) -> Evidence:
         """Count the remaining rows by the frozen rules, and return the evidence.
 
-        point: inequality (ε, δ) of the claim that is tested.  selection: rows in the sample buffer.
+        learned: the frozen rules.
+        point: the point (ε, δ) of the claim that is tested.
+        selection: rows in the sample buffer.
+        split: the order of the rows.
         sorted_by: {input: column} for each input whose rows are sorted by a column.
         """
         audit, rule = self._audit, learned.portfolio
@@ -441,9 +448,11 @@ class _RecordedRun:
 
 
 def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
-    """Return the counts to expect for `arms` draws of d1 and of d2, rounded down.
+    """Return the counts to expect if there were `arms` draws of d1 and of d2: the observed counts,
+    scaled and rounded down.
 
-    counts: (levels, 2), observed counts by level and input.
+    counts: (levels, 2), observed counts by level (bin) and input.
+    arms: (draws of d1, draws of d2).
     """
     shares = counts / np.maximum(1, counts.sum(axis=0))
     return Tally(np.floor(shares * arms).astype(np.int64))

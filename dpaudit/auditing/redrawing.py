@@ -82,8 +82,10 @@ class Refutation:
 class Redrawing:
     """Compares refutations of one audit with draws of new processes.
 
+    spec: the audit.
     processes: the new processes, which several audits may use.
-    make: returns a sampler; can be sent to another process.  seconds: duration of one draw.
+    make: returns a sampler; can be sent to another process.
+    seconds: duration of one draw.
     wait: called without arguments while new processes draw.
     """
 

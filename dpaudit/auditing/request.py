@@ -56,7 +56,9 @@ _FIXED = (
 
 
 def request(spec: AuditSpec) -> Request:
-    """Return the options, inputs and source files that decide the draws and bounds of an audit."""
+    """Return the request of an audit: a text and a digest of each option, input and source file
+    that decides its draws and bounds.
+    """
     asked = {
         name: [_words(spec, name), digest(value_of(spec, name))]
         for name in flat_fields(type(spec))

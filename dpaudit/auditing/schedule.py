@@ -22,7 +22,8 @@ FIRST_CALLS = 4
 # Number of draws that show whether equal seeds give equal outputs: a quarter of them for each
 # input, each made twice with the same seed. These draws are used for nothing else.
 PROBE_CALLS = 128
-# A mechanism with one draw per call is slow if a draw takes more than this number of seconds.
+# If each call makes one draw, a draw that takes more than this number of seconds is slow, and bets
+# alone may end the audit.
 SLOW_DRAW = 0.005
 
 # Fewer draws than this are few: a fit to them is poor, and a test of them is weak. Three uses:
@@ -32,7 +33,7 @@ SLOW_DRAW = 0.005
 # Confirmation: at least this number of draws, unless the mechanism makes one draw per call.
 FEW_DRAWS = 1_000
 
-# Maximum number of draws in the sample buffer.
+# Largest number of draws in the sample buffer, whose outcomes stay in memory.
 MAX_BUFFERED_DRAWS = 100_000
 # Largest number of values (draws times columns) in the sample buffer or in a block, so that its
 # memory stays below about 50 MB.
@@ -55,7 +56,7 @@ _EARLY_BLOCK_SHARE = 12
 # In a run that bets alone may end, and for a claim with several points: least number of draws
 # before the first fit, which chooses the point.
 _EARLY_POINTS = 64
-# Minimum size of a block that is only counted, in draws.
+# Least size of a block that is only counted, in draws.
 _LEAST_BLOCK = 64
 # Even a small budget is divided into at least this number of blocks, since checks compare blocks
 # with each other.
@@ -78,8 +79,8 @@ _EARLIEST_FREEZE = 1 / 32
 # While draws are counted, rules are refitted whenever draws have doubled. A refit after more than
 # this fraction of the draws before the freeze is postponed to the freeze.
 _NEAR_FREEZE = 0.6
-# With δ > 0, rules are refitted after every factor of √2 in draws, since a rare output can refute
-# the claim as soon as it is bet on.
+# With δ > 0, rules are refitted whenever draws have grown by a factor of √2, since a rare output
+# can refute the claim as soon as it is bet on.
 _REFIT_GROWTH_FOR_RARE = math.sqrt(2)
 # With δ > 0, no refit is made if the next planned refit follows before draws have grown by this
 # factor.
@@ -93,11 +94,11 @@ _REFIT_GROWTH_OF_FULL_RUNS = 8
 # Learning ends after this share of the draws (with a time limit: of the time). It ends after twice
 # this share if the draws are still fewer than `FEW_DRAWS`.
 _LEARNING_SHARE = 1 / 8
-# Fraction of the time limit that is spent to measure the draws per second.
+# Fraction of the time limit in which the number of draws per second is measured.
 _TIMING_TIME = 0.05
 # Least number of blocks in which the draws per second are measured.
 _TIMED_BLOCKS = 8
-# Workers may take up to this fraction of the remaining time to start.
+# Longest time that workers may take to start, as a fraction of the remaining time.
 _STARTING_TIME = 1 / 3
 # The budget is planned to fill this fraction of the time limit; the rest is a reserve.
 _PLANNED_TIME = 0.9
@@ -170,11 +171,12 @@ class Plan:
         self._seconds, self._clock, self._start = seconds or 0.0, clock, clock()
         self._is_by_clock = seconds is not None
         self._late = late
-        # Number of draws in the buffer when the clock closed the buffer; None if still open.
+        # Number of draws in the buffer when the clock closed it; None while it is open.
         self._closed_at: int | None = None
         # Whether the buffer may take up to half of the budget, instead of the usual share.
         self._keeps_half = False
-        # Number of timed draws, and the time when the first timed block ended.
+        # _timed: number of draws whose speed was measured. _timed_since: time when the first such
+        #     block ended; NaN before.
         self._timed, self._timed_since = 0, math.nan
         self._rate: float | None = None
 
@@ -192,9 +194,8 @@ class Plan:
 
     @property
     def buffer_until(self) -> int:
-        """Number of draws after which the buffer takes no more draws.
-
-        With a time limit, an upper limit until the clock closes the buffer.
+        """Number of draws after which the buffer takes no more draws. With a time limit, this is an
+        upper limit until the clock closes the buffer.
         """
         if self._is_by_clock:
             return self.limits.learned if self._closed_at is None else self._closed_at
@@ -330,14 +331,19 @@ class Plan:
             spent += block
 
     def next_freeze_check(self, spent: int) -> int:
-        """Return the number of draws after which the audit next decides whether to freeze."""
+        """Return the number of draws at which the audit next decides whether to freeze the rules.
+
+        spent: number of draws made so far.
+        """
         is_near = _NEAR_FREEZE * self.freeze_at < 2 * spent and spent < self.freeze_at
         return self.freeze_at if is_near else 2 * spent
 
     @staticmethod
     def next_refit(spent: int, until: int, delta: float) -> int:
-        """Return the number of draws after which to refit next, at most `until`.
+        """Return the number of draws at which to refit the rules next, at most `until`.
 
+        spent: number of draws made so far.
+        until: number of draws at the next decision about a freeze.
         delta: δ of the point that is bet against.
         """
         early = round(_REFIT_GROWTH_FOR_RARE * spent)
@@ -347,13 +353,18 @@ class Plan:
     def most_until_refit(spent: int, delta: float) -> int:
         """Return an upper limit for the number of draws between now and the next refit.
 
+        spent: number of draws made so far.
         delta: δ of the point that is bet against.
         """
         growth = _REFIT_GROWTH_FOR_RARE * _NO_REFIT_BEFORE if delta > 0 else 2 / _NEAR_FREEZE
         return math.ceil((growth - 1) * spent)
 
     def may_freeze_early(self, spent: int) -> bool:
-        """Return whether `spent` draws are enough to freeze a claim that is clearly refuted."""
+        """Return whether enough draws were made to freeze the rules early, in case the claim is
+        clearly refuted.
+
+        spent: number of draws made so far.
+        """
         return spent >= int(_EARLIEST_FREEZE * self.budget)
 
     def may_double(self, spent: int) -> bool:
@@ -369,7 +380,10 @@ class Plan:
         return spent >= self.limits.learned and self.may_double(spent)
 
     def counting_sizes(self, spent: int, until: int) -> Iterator[int]:
-        """Yield sizes of blocks that are only counted, until the total is `until` draws."""
+        """Yield the sizes of blocks whose draws are only counted, until `until` draws are made.
+
+        spent: number of draws made so far.
+        """
         least = min(_LEAST_BLOCK, self.budget // _LEAST_BLOCKS)
         while spent < until:
             block = min(max(spent // BLOCK_SHARE, least), self._largest(), until - spent)
@@ -377,7 +391,10 @@ class Plan:
             spent += block
 
     def certifying_sizes(self, spent: int) -> Iterator[int]:
-        """Yield sizes of blocks that are only counted, to the end of the budget."""
+        """Yield the sizes of certifying blocks, to the end of the budget.
+
+        spent: number of draws made so far.
+        """
         return self.counting_sizes(spent, self.budget)
 
     def confirming_sizes(self, spent: int) -> Iterator[int]:

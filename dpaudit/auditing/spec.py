@@ -66,8 +66,9 @@ def _conflict(*parts: str) -> UsageError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The options that decide how an audit draws. docs/options.md describes them under
-    these names."""
+    """Options that decide how an audit draws. Each field is the option of this name in
+    docs/options.md.
+    """
 
     samples: int = DEFAULTS["samples"]
     time: float | None = DEFAULTS["time"]
@@ -168,7 +169,9 @@ class Origin:
 
 
 def _verify(options: Any) -> None:
-    """Raise UsageError for the first option of a record whose value is outside its range."""
+    """Raise UsageError for the first field of a record of options whose value is outside the range
+    of its option.
+    """
     names = [field.name for field in fields(options) if field.name in OPTIONS]
     verify(**{name: getattr(options, name) for name in names})
 

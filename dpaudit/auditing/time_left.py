@@ -23,9 +23,9 @@ Notify = Callable[[Progress], None]
 
 
 class TimeLeft:
-    """The time that an audit has left.
+    """Measures the time that an audit has left.
 
-    warning: warning that the time limit is too short, as a tuple; empty without a warning.
+    warning: a tuple with the warning that the time limit is too short; empty without a warning.
     """
 
     def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
@@ -95,7 +95,8 @@ class TimeLeft:
         rate = draws / elapsed
         remaining = (plan.budget - draws) / rate
         if not plan.is_final and seconds is not None:
-            # `MINIMUM_SAMPLES` draws are made even if they take longer than the time limit.
+            # At least `MINIMUM_SAMPLES` draws are made, even if they take longer than the time
+            # limit.
             remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - draws) / rate)
         self._shown = Progress(
             name=self._spec.name,
@@ -119,7 +120,9 @@ class TimeLeft:
 def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
     """Return the warning that the time limit is too short.
 
-    seconds: time limit.  rate: draws per second.  pairs: number of pairs of inputs.
+    seconds: the time limit.
+    rate: draws per second.
+    pairs: number of pairs of inputs.
     takes: estimated seconds for `MINIMUM_SAMPLES` draws of each pair.
     """
     each = "an audit, which needs" if pairs == 1 else f"{pairs} pairs, each of which needs"

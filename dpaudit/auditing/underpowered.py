@@ -349,7 +349,10 @@ def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
 
 
 def _enough(point: ProfilePoint, alpha: float) -> int:
-    """Return the smallest budget, in draws, that can refute a point."""
+    """Return the smallest budget, in draws, that can refute a point (ε, δ).
+
+    alpha: error probability of the pair of inputs.
+    """
     budgets = range(2, 2 * MAXIMUM_SAMPLES)
     return 2 + bisect_left(budgets, True, key=lambda draws: _can_refute(point, draws, alpha))
 

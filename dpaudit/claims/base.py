@@ -327,9 +327,8 @@ class PrivacyClaim(ABC):
 
     @property
     def adversary(self) -> Adversary | str | None:
-        """The function that makes all guesses of an audit, or its import path.
-
-        None if dpaudit chooses how to guess.
+        """The function that makes all guesses of an audit, or its import path; None if dpaudit
+        chooses the guesses.
         """
         return None
 

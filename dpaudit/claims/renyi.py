@@ -262,7 +262,8 @@ def _concentrated_delta(rho: float, epsilon: float) -> float:
 
 
 def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
-    """Return five orders to try in `_concentrated_delta`, and log δ by a closed form.
+    """Return (orders, log δ): five orders to try in `_concentrated_delta`, and the log of a δ that
+    ρ-zCDP implies, by a closed form.
 
     The closed form is the conversion of Canonne, Kamath & Steinke 2020 (Prop. 12), at its best
     order. The five orders are two orders near 1, which are best at small ε, two orders below the
@@ -406,7 +407,9 @@ class ApproximateZCDP(PrivacyClaim):
         return min(1.0, (self.delta + (1 - self.delta) * inside) * (1 + 1e-15))
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return points at the same ε as ρ-zCDP, and at an ε where the profile is close to δ."""
+        """Return the points to test: one at each ε of the points of ρ-zCDP, and one at an ε where
+        the profile is close to δ.
+        """
         epsilons = [point.epsilon for point in ZeroConcentratedDP(self.rho).points()]
         if self.delta:
             tail = math.log(10 / self.delta)

@@ -273,7 +273,9 @@ class GaussianDP(PrivacyClaim):
         return gaussian_delta(self.mu, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the point at which a slightly larger μ is easiest to detect, then other points."""
+        """Return the points to test. At the first point, a slightly larger μ is easiest to
+        detect.
+        """
         return _gaussian_points(self.mu)
 
     def describe(self) -> str:

@@ -74,8 +74,9 @@ class Candidate(ABC):
 
     @abstractmethod
     def freeze(self) -> LevelMap:
-        """Return the frozen map from outcomes to levels (groups of outcomes), fitted to all
-        learning draws."""
+        """Return the frozen map from outcomes to levels (groups of outcomes); it is fitted to all
+        learning draws.
+        """
 
     @abstractmethod
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
@@ -129,8 +130,9 @@ class Candidate(ABC):
 
     @property
     def is_relearned(self) -> bool:
-        """Whether further draws refit the score that orders outcomes. Otherwise they only add to
-        the counts of the levels (groups of outcomes)."""
+        """Whether counts of further draws refit the score that orders outcomes. If not, they are
+        only added to the counts of the levels (groups of outcomes).
+        """
         return False
 
     @cached_property

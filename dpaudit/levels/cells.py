@@ -64,7 +64,9 @@ class Cells:
 
     @property
     def says_something(self) -> bool:
-        """Whether the value of some cell (interval or label) is not 0."""
+        """Whether the cells can change a sum: the value of at least one cell (interval or label) is
+        not 0.
+        """
         return bool(self.values.any() or self.label_values.any())
 
     def __call__(self, column: Column) -> NDArray[Any]:
@@ -345,7 +347,9 @@ def _alternatives(start: str, parts: Sequence[str]) -> str:
 
 
 def shortened(word: str) -> str:
-    """Return a word cut to at most 60 characters."""
+    """Return a word unchanged or, if it is longer than 60 characters, its first 59 characters and
+    an ellipsis.
+    """
     return word if len(word) <= 60 else f"{word[:59]}…"
 
 

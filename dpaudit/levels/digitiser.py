@@ -87,7 +87,7 @@ class Digitiser:
         return self._made[0]
 
     def __reduce__(self) -> tuple[type[Digitiser], tuple[FloatArray, NDArray[Any]]]:
-        """Pickle without the grid, which is many times larger than the edges."""
+        """Leave the grid out of the pickle: it is many times larger than the edges."""
         return Digitiser, (self.edges, self.values)
 
     def _compared(self, numbers: FloatArray) -> NDArray[np.intp]:

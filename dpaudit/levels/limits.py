@@ -2,7 +2,7 @@
 rules; constants that do are in `tuning.py`.
 """
 
-# Limits on columns and on values of outcomes.
+# Limits on columns and on values of outcomes: the constants down to the next heading.
 
 # Largest number of columns for scorers that relate columns to each other, and largest number of
 # columns that get slow fits: more take seconds.
@@ -29,14 +29,15 @@ REPEATS = 2
 # most frequent entry, and for the share of a likelihood or bound that trees may add.
 SMALL_SHARE = 0.02
 
-# Limits on numbers of draws.
+# Limits on numbers of draws: the constants down to the next heading.
 
 # Number of first draws that are looked at to find the form of outcomes, such as which columns
 # depend on each other.
 FIRST_DRAWS = 4_096
-# Least number of draws for a fit with a few parameters for each column.
+# Least number of draws for a fit with a few parameters per column.
 FEWEST_DRAWS = 300
-# Least number of draws for slow scorers, and for scorers that need frequencies of combinations.
+# Least number of draws for slow scorers, and for scorers that need the frequencies of combinations
+# of values.
 LEAST_DRAWS = 1_000
 # Least number of draws for trees, and for ranks of scores or columns: with fewer draws, ranks
 # depend on luck.
@@ -48,17 +49,17 @@ MANY_DRAWS = 10_000
 # the informativeness of a column, and to compare sets of features.
 MOST_ROWS = 20_000
 
-# Limits on time and memory.
+# Limits on time and memory: the constants down to the next heading.
 
 # Number of floats in an array that stays in the processor's cache.
 CACHED = 65_536
-# Largest number of floats in an array of a fit.
+# Largest number of floats in an array that a fit makes, to limit memory.
 MOST_FLOATS = 5_000_000
 # Largest number of multiplications in one BLAS call. From 2^18 on, OpenBLAS starts threads, which
 # wait for each other when cores are busy.
 ONE_THREAD = 200_000
 
-# Limits on arithmetic.
+# Limits on arithmetic: the constants down to the next heading.
 
 # TINY: added to a number that may be 0 before it is a divisor or the argument of a logarithm; also
 # the relative difference below which numbers count as equal but for rounding. LEAST_WEIGHT: added
@@ -79,7 +80,7 @@ LEAST_EXPECTED = 4.0
 # difference together, over all pairs of columns.
 LUCK = 0.001
 
-# Limits on groups and on words.
+# Limits on groups and on words: the constants from here to the end.
 
 # Number of groups that neighbouring values, or neighbouring levels (groups of outcomes), are joined
 # into; groups have about equal numbers of draws.
@@ -88,7 +89,7 @@ GROUPS = 8
 NEAR = 6
 # Number of the best columns, scorers, and refitted scores that are kept for further use.
 BEST = 2
-# Largest number of items that an event in words lists.
+# Largest number of items (values, labels or intervals) that the description of an event lists.
 WORDS = 6
-# Largest number of columns that an event in words names.
+# Largest number of columns that the description of an event names.
 COLUMNS_NAMED = 4

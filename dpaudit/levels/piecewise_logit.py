@@ -50,10 +50,9 @@ _LONGEST_STEP = 3.0
 class Smoothed:
     """Smoothed counts by level (group of outcomes).
 
-    draws: (levels, 2), expected draws of d1 and of d2; the sum at each level is the number of draws
-        there.
-    follows_score: whether the fit has the score as a term, so that log-odds may be a multiple of
-        the score.
+    draws: (levels, 2), expected draws of d1 and of d2; at each level, their sum is the number of
+        draws there.
+    follows_score: whether the fit includes a multiple of the score.
     log_likelihood: log-likelihood minus the cost of the terms, in nats.
     """
 
@@ -175,7 +174,12 @@ def _ramps_over(coordinate: FloatArray) -> _Ramps:
 
 
 def _between(coordinate: FloatArray, level: NDArray[np.floating]) -> FloatArray:
-    """Return the coordinate at a fractional level number, by linear interpolation."""
+    """Return the coordinate at a fractional level: the level 2.5, for example, gets the mean of the
+    coordinates of the levels 2 and 3.
+
+    coordinate: (levels,).
+    level: the fractional levels.
+    """
     whole = np.clip(np.floor(level), 0, len(coordinate) - 2).astype(np.intp)
     part = level - whole
     return np.asarray(coordinate[whole] * (1 - part) + coordinate[whole + 1] * part)
@@ -196,10 +200,12 @@ class _Fits:
         counts: NDArray[np.int64] | FloatArray,
         position: FloatArray | None = None,
     ) -> None:
-        """Prepare the regressions.
+        """Prepare the regressions, one for each array of counts.
 
-        counts: (fits, levels, 2).
-        position: (levels,), a quantity that may be a term; only for a single fit.
+        ramps: all ramps (flat, then linear, then flat) that may be terms.
+        counts: (fits, levels, 2), draws by level and input.
+        position: (levels,), a quantity of which a multiple may be a term; only for a single fit.
+            None: no such term.
         """
         self._ramps = ramps
         self._ahead = counts[..., 0].astype(np.float64)

@@ -67,7 +67,9 @@ class JointLevels(LevelMap):
         return self.main.levels + len(self.extra)
 
     def guesses(self) -> IntArray:
-        """Return the guess of every rule at every joint level: (rules, levels)."""
+        """Return the guess of every rule at every level of the portfolio: (rules, levels), 1 for
+        d1, -1 for d2, 0 for none.
+        """
         usual = np.zeros((1 + len(self.sides), self.main.levels), dtype=np.int64)
         usual[0] = self.main_guesses
         return np.concatenate([usual, self.extra.T], axis=1)

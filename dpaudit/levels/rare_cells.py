@@ -44,8 +44,7 @@ OTHER = 1
 _TAIL, _TIMES_AS_FAR = 0.05, 3.0
 
 Numbers = NDArray[np.intp]
-# A piece of a column of numbers: its start (included), its end (excluded), and whether it is a
-# tail.
+# A piece of the number line: (start, end, is_tail). The start is included, the end is excluded.
 Piece = tuple[float, float, bool]
 
 
@@ -285,10 +284,11 @@ def _cells(
 
 
 def _often_seen(rising: FloatArray, least: int, most: int) -> tuple[FloatArray, IntArray]:
-    """Return the values seen at least `least` times, rising, and their counts. Of more than `most`
-    such values, only the most frequent ones are returned.
+    """Return (values, counts): the values that occur at least `least` times, in rising order, and
+    how often each occurs. If there are more than `most` such values, only the most frequent ones
+    are returned.
 
-    rising: numbers in rising order.
+    rising: the numbers, in rising order.
     """
     starts = np.flatnonzero(np.append(True, rising[1:] != rising[:-1])[: len(rising)])
     values, counts = rising[starts], np.diff(np.append(starts, len(rising)))

@@ -74,7 +74,7 @@ class Usual:
         return cls(column.name, usual, True, labels, _repeated(numbers, usual, often))
 
     def is_rare(self, column: Column) -> Mask:
-        """Return which entries of a column are rare: (size,)."""
+        """Return a mask of the entries that are rare: (size,)."""
         return self._rarity(column)
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:

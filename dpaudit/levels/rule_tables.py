@@ -140,10 +140,11 @@ def largest(bounds: FloatArray) -> tuple[int, int]:
 
 
 def guesses_of(rule: tuple[int, int], levels: int, unseen: int = 0) -> IntArray:
-    """Return the guess of a rule at every level: (levels,), 1 for d1, -1 for d2, 0 for none.
+    """Return the guess of a rule at every level (group of outcomes): (levels,), 1 for d1, -1 for
+    d2, 0 for none.
 
-    rule: (l, u).
-    levels: number of levels (groups of outcomes), the last level for unseen outcomes included.
+    rule: (l, u): guess d2 below level l, and d1 from level u on.
+    levels: number of levels, the last level for unseen outcomes included.
     unseen: the guess at the last level.
     """
     low, high = rule
@@ -192,8 +193,11 @@ def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
 
 def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: float) -> FloatArray:
     """Return the δ that every rule is predicted to certify at ε on `coming` draws: (levels + 1,
-    levels + 1). It may be negative, and is -inf for impossible rules. Errors are as in
-    `predicted_epsilon`."""
+    levels + 1). It may be negative, and is -inf for impossible rules.
+
+    penalty: standard errors for the luck of selection; as in `predicted_epsilon`, the loss of the
+        exact test is added in quadrature.
+    """
     odds = math.exp(min(epsilon, 300.0))
     noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * table.draws / max(1, coming))
     # By luck, fewer guesses may be wrong in the learning draws than in the draws to come. So
@@ -242,8 +246,11 @@ def _monotone(ordered: IntArray) -> FloatArray:
 
 
 def _wilson_lower(correct: FloatArray, wrong: FloatArray, z: float) -> FloatArray:
-    """Return Wilson's lower bound on the share of right guesses, z standard errors below; 0 if no
-    guess is right."""
+    """Return Wilson's lower bound on the share of right guesses, at z standard errors; 0 if no
+    guess is right.
+
+    correct, wrong: numbers of right and wrong guesses.
+    """
     total = np.maximum(correct + wrong, 1e-9)
     share = np.clip(correct / total, 0.0, 1.0)
     spread = z * np.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)

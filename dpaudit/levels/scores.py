@@ -229,8 +229,9 @@ class Scored:
 
     @property
     def has_finer(self) -> bool:
-        """Whether levels (groups of outcomes) can be cut finer: with more than 32 edges and at
-        least 10,000 draws."""
+        """Whether levels (groups of outcomes) can be divided more finely: there are more than 32
+        edges and at least 10,000 draws.
+        """
         return len(self.edges) > LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
@@ -374,7 +375,7 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
     """
     if len(held_out) < DRAWS_TO_RANK:
         return held_out
-    # A draw without a score (NaN) has no rank.
+    # A draw whose score is NaN has no rank and keeps NaN.
     scale, result = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
     for number in range(int(fold.max()) + 1 if len(scale) else 0):
         inside = (fold == number) & ~np.isnan(held_out)

@@ -44,9 +44,9 @@ def _grid() -> FloatArray:
 
 
 GRID = _grid()
-# The log-ratios of the grid that are at least 0.
+# The log-ratios of `GRID` that are not negative.
 SIZES = GRID[_POINTS:]
-# Distance between neighbouring points of the grid.
+# Distance between neighbouring log-ratios of `GRID`, at each of them.
 GAP = np.gradient(GRID)
 
 
@@ -249,8 +249,8 @@ class _Cells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
-    """A model in which cells fall into a certain number of clusters. All cells of a cluster have a
-    log-ratio of one size and either sign.
+    """A model in which the cells (groups of outcomes) fall into a number of clusters. All cells of
+    a cluster have log-ratios of one absolute size, of either sign.
 
     sizes, weights: (clusters,), absolute log-ratio of each cluster, and its share of the cells.
     worth: log-likelihood minus the cost of the clusters, in nats.

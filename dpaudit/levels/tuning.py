@@ -43,12 +43,12 @@ PENALTY_OF_MASS = 3.0
 
 # Margins of decisions, in standard errors.
 
-# For a single decision, about 98 %. Four uses:
-# - a rule is predicted to refute the claim if its bound, lowered by this much, exceeds the claim;
-# - a label is placed beyond all numbers unless a number is this far beyond it;
-# - the predicted bound of a score is multiplied by 1 - DEVIATIONS / √draws;
-# - right guesses over rare cells are lowered by this much.
-# Halved 0, doubled 0.
+# Margin, in standard errors, of a single decision: two standard errors, which chance exceeds in
+# about 2 % of cases. Change of efficiency, in hundredths: halved 0, doubled 0. Four uses:
+# 1. A rule is predicted to refute the claim if its bound, lowered by this much, exceeds the claim.
+# 2. A label is placed beyond all numbers unless a number is this far beyond it.
+# 3. The predicted bound of a score is multiplied by 1 - DEVIATIONS / √draws.
+# 4. Right guesses over rare cells are lowered by this much.
 DEVIATIONS = 2.0
 # Margin, in standard errors, of a decision that luck has many chances to get wrong: to end learning
 # early, to keep a regression coefficient, and to trust the counts of a cell more than its cluster.
@@ -67,8 +67,8 @@ FEW_CELLS = 16
 # Factor on the predicted bound of an order of many cells: simpler orders are preferred, since a
 # reader can check their events. Change of efficiency, in hundredths: halved 0, doubled 0.
 LESS_SIMPLE = 0.9
-# Candidates (orders of outcomes) whose predicted bound is at least this share of the largest
-# predicted bound are compared by likelihood. Change of efficiency, in hundredths: halved 0, doubled
+# Candidates (orders of outcomes) with at least this share of the largest predicted bound count as
+# nearly equal, and their likelihoods decide. Change of efficiency, in hundredths: halved 0, doubled
 # -3.5.
 ABOUT_AS_MUCH = 0.85
 # Prior odds that a piece of a tail leaks if only one input gave it; for values, labels and keys the
@@ -94,7 +94,7 @@ COST_OF_PARAMETER = 1.0
 # columns, or of the outputs of one type.
 GAIN_OF_BLOCK = 3.0
 
-# Constants for the smoothing of counts.
+# Constants that set how strongly counts are smoothed: the constants from here to the end.
 
 # Average number of draws in an interval of a column, if the column has too few draws for the
 # largest number of intervals. Change of efficiency, in hundredths: halved +1.1, doubled +1.3.

@@ -72,11 +72,10 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Keys of the first draws of a counted chunk, to detect chunks that repeat each other.
+    """The first draws of a counted chunk (request for draws), to detect chunks that repeat each
+    other. A key is a hash of a whole outcome.
 
-    A key is a hash of a whole outcome: equal outcomes have equal keys.
-
-    keys: (draws,), in the order of the draws.
+    keys: (draws,), the keys in the order of the draws.
     is_d1: (draws,), whether the input of each draw was d1.
     """
 

@@ -41,7 +41,7 @@ class ChunkStreams:
     """Random streams of one chunk.
 
     coins: generator of the coins that pick d1 or d2 for each draw.
-    mechanism: generator that the mechanism gets as its parameter `rng`, if it has one.
+    mechanism: generator that is passed to the mechanism's parameter `rng`, if it has one.
     """
 
     coins: np.random.Generator

@@ -67,7 +67,7 @@ _NEARLY_ALL = 0.9
 # _REPEATING: the note also needs another column in which the number of distinct values is at most
 #     this share of the number of draws.
 _MANY, _REPEATING = 500, 0.1
-# Outputs, in words, of a mechanism that computed nothing.
+# Outputs, in words, that show that a mechanism computed nothing.
 _EMPTY = {"None", "NaN"}
 _REMEDY = "use one generator for all calls and never reset it, or take rng as a parameter"
 
@@ -296,10 +296,13 @@ def _stored_results(
 def least_serial(
     outcomes: Outcomes, is_d1: BoolArray, every: Sequence[Series]
 ) -> tuple[float, str]:
-    """Return a p-value of "no draw depends on the draws just before it", and a text for messages.
+    """Return (p, text): a p-value of the hypothesis that no draw depends on the draws just before
+    it, and a text for messages. The p-value is the smallest Ljung-Box p-value over columns and
+    series, corrected for the number of tests. It is 1, and the text is empty, if no column can be
+    tested.
 
-    The p-value is the smallest Ljung-Box p-value over columns and series, corrected for the number
-    of tests. It is 1, and the text is empty, if no column can be tested.
+    outcomes, is_d1: the draws, and whether the input of each was d1.
+    every: the series to test.
     """
     tests = [
         (ljung_box(scores[series.rows], _LAGS), series, column)

@@ -41,7 +41,7 @@ from dpaudit.sampling.generators import (
 _ENTRIES, _DEPTH, _BYTES = 2_000, 4, 1 << 20
 # Largest number of functions and objects whose variables are read.
 _FUNCTIONS = 500
-# Types of values that have no parts.
+# Types of values that contain no other values.
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
 # Maps the name of a variable, such as `Mechanism.count`, to the digest of its value.

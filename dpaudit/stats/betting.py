@@ -291,7 +291,7 @@ def _by_guess(
     before, excesses = gains.shape[:-2], gains.shape[-2]
     spread = np.empty((*before, len(rules), excesses, rules.shape[1], 2))
     for place, guess in enumerate(rules[:, :, None] * np.array([1, -1])):
-        # `take` is several times as fast as `np.where`.
+        # `take` is several times faster than `np.where`.
         spread[..., place, :, :, :] = gains.take(guess, axis=-1)
     return spread.reshape(*before, -1, rules.shape[1], 2)
 

@@ -39,7 +39,7 @@ _COSTLY_DRAWS = 20_000
 # reason: the p-value jumps, with tens of draws by up to half of its value, with thousands of draws
 # by little.
 _CAUTION = 15.0
-# Lower bounds for ε are at most this, in nats.
+# Largest lower bound for ε that is returned, in nats.
 _LARGEST_EPSILON = 50.0
 
 # A function from a number x to a claim (ε, hδ). A scan for a bound on ε or δ raises x.

@@ -27,7 +27,7 @@ from dpaudit.stats.binomial import clopper_pearson_lower, right_share, upper_tai
 from dpaudit.stats.p_values import bisect_interval
 from dpaudit.stats.power import detectable_epsilon
 
-# Lower bounds for ε are at most this, in nats.
+# Largest lower bound for ε that is returned, in nats.
 _LARGEST_EPSILON = 50.0
 # Largest numbers of guesses and of canaries. `_slope` makes an array of up to one float per guess;
 # the number of canaries stays below 2^53, so that it is exact as a float.

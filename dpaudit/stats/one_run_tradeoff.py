@@ -35,7 +35,7 @@ from dpaudit.stats.p_values import bisect_interval, smallest_alpha
 # probability that the claim allows for a neighbouring input.
 Smallest = Callable[[float], float]
 
-# Lower bounds for μ are at most this.
+# Largest lower bound for μ that is returned.
 _LARGEST_MU = 40.0
 # Each step of the recursion in `refutes` is rounded down by this relative amount, which exceeds the
 # rounding error of a step.

@@ -66,9 +66,9 @@ def chi_squared(
     """Return Pearson's χ² of independence, summed over several tables, and its degrees of freedom.
 
     tables: contingency tables of counts, each (rows, columns). Rows and columns without counts are
-    dropped.
+        dropped.
     least_expected: cells with a smaller expected count add nothing to χ², but keep their degrees of
-    freedom, which makes the test conservative.
+        freedom, which makes the test conservative.
 
     >>> chi_squared([np.array([[50, 50], [50, 50]]), np.array([[80, 20], [20, 80]])])
     (72.0, 2)

@@ -38,11 +38,12 @@ def violating_mass(
 ) -> ViolatingMass:
     """Certify single outputs s with P(s) > e^ε Q(s), and bound the probability P(V) of their set V.
 
-    counts, others: number of draws equal to each candidate atom, of the input with law P and of the
-    other input, each (atoms,). The candidates must be chosen without these draws.
+    counts, others: number of draws equal to each candidate (single output), of the input with law P
+        and of the other input, each (atoms,). The candidates must be chosen without these draws.
     draws: number of all draws of the input with law P.
-    alpha: upper limit of the probability that a certified atom is not in V, or that the bound
-    exceeds P(V).
+    epsilon: ε.
+    alpha: upper limit of the probability that a certified output is not in V, or that the bound
+        exceeds P(V).
 
     Let A be the set of candidates. With probability at least 1 - ATOM_SHARE · alpha every certified
     atom is in V ∩ A, a set that does not depend on these draws. Then the number of draws equal to

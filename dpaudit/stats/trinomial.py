@@ -73,12 +73,14 @@ _DRAWS_BY_LOGS = 10**9
 # Number of fixed-point steps that approximate C*, the smallest number of right guesses with z ≥
 # observed z, before the exact search. Two suffice, since the standard deviation changes little.
 _ROUNDS = 2
-# Lower limit for divisors and for arguments of logarithms, which must not be 0.
+# Smallest divisor and smallest argument of a logarithm: smaller numbers are raised to it, since 0
+# is not allowed.
 _LEAST = 1e-300
 # Of the first values of w = Pr[wrong guess], every eighth is evaluated first: if the p-value is
 # large there, the other values are not needed.
 _GLANCE = 8
-# Claims with a larger ε, in nats, get p-value 1 without a test, since e^(2ε) must fit in a float.
+# Largest ε, in nats, that is tested; claims with a larger ε get p-value 1. The reason: e^(2ε) must
+# fit in a float.
 _LARGEST_EPSILON = 300.0
 # Number of `_Grid` tables in a cache. A table is used again for tests of the same counts against
 # another ε. (The largest table, of 65 points and 512 groups, takes a quarter of a megabyte.)
@@ -124,9 +126,8 @@ class _Grid:
 @lru_cache(maxsize=_CACHED)
 def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
     """Return the probabilities of at most `terms` groups of W, at `_POINTS` evenly spaced w in
-    [low, high].
-
-    w is the probability of a wrong guess, and W the number of wrong guesses in `draws` draws.
+    [low, high]. W is the number of wrong guesses in `draws` draws, and w the probability of a wrong
+    guess; a group is a range of consecutive W.
     """
     edges = _group_edges(*_wrong_range(draws, low, high), terms)
     return _Grid.over(np.linspace(low, high, _POINTS), edges, draws)
@@ -466,9 +467,8 @@ def _coarse(
 
 
 def _wrong_range(draws: int, low: float, high: float) -> tuple[int, int]:
-    """Return the ends of a range of W with Pr[W outside] ≤ 2·10⁻¹³ for every w in [low, high].
-
-    W ~ Bin(draws, w) is the number of wrong guesses.
+    """Return (first, last), a range of W such that Pr[W outside] ≤ 2·10⁻¹³ for every w in [low,
+    high]. W ~ Bin(draws, w) is the number of wrong guesses.
     """
     first = draws - _tail_quantile(_TRUNCATED, draws, 1 - low)
     return max(0, first), _tail_quantile(_TRUNCATED, draws, high)
@@ -495,10 +495,11 @@ def _group_edges(first: int, last: int, most: int) -> IntArray:
 def _score(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return the score z = (C - e^ε W - sN) / sd of C right and W wrong guesses in N draws.
+    """Return the score z = (C - e^ε W - sN) / sd of C right and W wrong guesses in N draws. sd is
+    the standard deviation of the numerator if Pr[wrong] = w and Pr[correct] = e^ε w + s, for the
+    most likely w.
 
-    sd is the standard deviation of the numerator if Pr[wrong] = w and Pr[correct] = e^ε w + s, for
-    the most likely w. ratio, spared: e^ε and s.
+    ratio, spared: e^ε and s.
     """
     excess = correct - ratio * wrong - spared * draws
     return np.asarray(excess / _spread(correct, wrong, draws, ratio, spared), dtype=float)
@@ -531,10 +532,12 @@ def _constrained_wrong(
 def _critical_correct(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return, for each number of wrong guesses, the fewest right guesses with score z ≥ observed z.
+    """Return, for each number of wrong guesses, the fewest right guesses with score z ≥ observed z;
+    draws + 1 if no number is enough.
 
-    The result is draws + 1 if no number suffices. wrong: numbers of wrong guesses. observed: the
-    score z of the observed counts.
+    wrong: numbers of wrong guesses.
+    ratio, spared: e^ε and s.
+    observed: the score z of the observed counts.
     """
     low, high = np.full(len(wrong), -1, dtype=np.int64), draws - wrong + 1
     slack = 1e-9 * max(1.0, abs(observed))

@@ -37,7 +37,8 @@ _CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
 # With the stakes of `best_stakes`, a bettor loses at most about this share of its wealth in one
 # draw.
 _MOST_STAKED = 0.5
-# Number of fixed-point steps in `best_stakes`.
+# Number of fixed-point steps by which `best_stakes` computes two quantities that depend on each
+# other.
 _TURNS = 4
 # Logs of two shares of each bettor's initial wealth: 0.9 is staked, 0.1 is kept aside. For pairs of
 # means far from the truth, one bettor loses nearly all staked wealth; without the part kept aside,

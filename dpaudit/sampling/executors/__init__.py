@@ -248,9 +248,8 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPoo
 
 @contextmanager
 def _closing(close: Callable[..., None]) -> Iterator[None]:
-    """Call `close(in_order=...)` after the context.
-
-    close: called with in_order=True, or in_order=False if an exception ended the context.
+    """Return a context that calls `close(in_order=True)` at its end, or `close(in_order=False)` if
+    an exception ended it.
     """
     is_over = False
     try:
@@ -326,7 +325,9 @@ class InProcess(WorkerPool):
             self._look()
 
     def _timed(self, chunk: Chunk[Any]) -> Any:
-        """Draw a chunk in this process, and update the rate of draws per second."""
+        """Draw a chunk (request for draws) in this process, return its result, and update the
+        number of draws per second.
+        """
         start, busy = time.perf_counter(), time.process_time()
         if math.isnan(self._since):
             self._since = start

@@ -162,7 +162,7 @@ class NewProcesses:
         return Answers(in_order, "" if len(drawn) == len(chunks) else late(len(drawn)))
 
     def close(self) -> None:
-        """Kill all processes."""
+        """Kill all new processes."""
         while self._pools:
             self._pools.popitem()[1].close(in_order=False)
 
@@ -284,9 +284,8 @@ def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
 
 
 def _fork() -> Connection:
-    """Fork this process, and return a connection to the fork.
-
-    The fork serves tasks until this process ends or closes the connection.
+    """Fork this process, and return a connection to the fork. The fork runs the tasks that it
+    receives until this process ends or closes the connection.
     """
     from multiprocessing import Pipe
 

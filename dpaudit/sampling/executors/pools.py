@@ -215,10 +215,9 @@ class OrderedPool(WorkerPool):
         """
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        """Yield the result of each chunk, in the order of the chunks.
-
-        The sizes of bundles depend on the clock. The draws do not, since every chunk has random
-        streams of its own.
+        """Yield the result of each chunk (request for draws), in the order of the chunks. The sizes
+        of bundles (lists of chunks for one worker) depend on the clock, but the draws do not, since
+        every chunk has random streams of its own.
         """
         waiting: deque[Future[Done]] = deque()
         source, size = iter(chunks), 1
@@ -414,7 +413,7 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
             threads_per_worker=1,
             dashboard_address=None,
             worker_dashboard_address=None,
-            # Port 0 means any free port: another cluster may use the default port.
+            # Port 0 stands for any free port, since another cluster may use the default port.
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
             memory_limit=0,
             silence_logs=logging.CRITICAL,
@@ -423,7 +422,7 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
         try:
             yield cluster
         except BaseException:
-            # Kill the workers, since a draw may never end.
+            # The workers are killed, since a draw may never end.
             for nanny in cluster.workers.values():
                 nanny.auto_restart = False
                 with suppress(ProcessLookupError, TypeError):  # ended, or not yet started
@@ -449,8 +448,10 @@ def _restored(variables: Mapping[str, str | None]) -> Iterator[None]:
 
 
 def _connected(distributed: Any, place: Any) -> Any:
-    """Return a Dask client.
+    """Return a Dask client that is connected to a cluster. Raise UsageError if no scheduler
+    answers.
 
+    distributed: the module `distributed`.
     place: a cluster object, the address of a scheduler, or the path of its .json file.
     """
     if not isinstance(place, str):

@@ -130,7 +130,7 @@ class ProcessPool(OrderedPool):
         util.Finalize(self, _kill, args=(self._workers,), exitpriority=10)
 
     def start(self) -> None:
-        """Start all processes now."""
+        """Start all processes now, instead of at the first tasks."""
         try:
             while len(self._workers) < self.workers:
                 self._start_next()
