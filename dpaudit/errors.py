@@ -67,12 +67,13 @@ class DpauditError(Exception):
             self.code = code
 
     def spelled(self, spell: Callable[[Name], str]) -> tuple[str, ...]:
-        """Return the parts of the message, in the spelling of a command line.
+        """Return the parts of the message with each option spelt as on the command line.
 
         Parameters
         ----------
         spell : callable
-            Called with the name of an option, returns the flag to show.
+            Function that takes the `Name` of an option and returns the text to show, such as its
+            flag.
 
         Returns
         -------
@@ -119,7 +120,7 @@ def code_of(error: BaseException) -> str:
 
 
 class UsageError(DpauditError):
-    """The user's request cannot be carried out as written; the message names the remedy.
+    """Raised if the user's request cannot be carried out as written. The message says what to do.
 
     Attributes
     ----------
@@ -132,37 +133,38 @@ class UsageError(DpauditError):
 
 
 class ClaimError(UsageError, ValueError):
-    """A privacy claim with impossible parameters."""
+    """Raised for a privacy claim with impossible parameters."""
 
     code = "claim"
 
 
 class DatasetError(UsageError):
-    """A dataset, a pair of inputs or a space of inputs that cannot be read or used."""
+    """Raised for a dataset, a pair of inputs or a space of inputs that cannot be read or used."""
 
     code = "dataset"
 
 
 class TargetError(UsageError):
-    """A mechanism that cannot be imported, made, started or called as the user asked."""
+    """Raised for a mechanism that cannot be imported, made, started or called as the user asked."""
 
     code = "target"
 
 
 class ConfigurationError(UsageError):
-    """A configuration file that is not valid; the message names file, line and key."""
+    """Raised for an invalid configuration file. The message names file, line and key."""
 
     code = "configuration"
 
 
 class JournalError(UsageError):
-    """A journal (the record of an audit, for continuing it) that cannot be written or continued."""
+    """Raised for a journal that cannot be written or continued. A journal records the draws of an
+    audit, so that an interrupted audit can continue."""
 
     code = "journal"
 
 
 class MechanismError(DpauditError):
-    """The mechanism behaved in a way that makes an audit meaningless. This is not a verdict.
+    """Raised if the mechanism behaves so that an audit would mean nothing. This is not a verdict.
 
     Attributes
     ----------
@@ -174,9 +176,9 @@ class MechanismError(DpauditError):
 
 
 class TrainingError(MechanismError):
-    """A mechanism of `dpaudit.training` cannot train as asked. This is not a verdict.
+    """Raised if a mechanism of `dpaudit.training` cannot train as asked. This is not a verdict.
 
-    Other exceptions of a mechanism count as outcomes; this one ends the audit.
+    Other exceptions of a mechanism count as its outputs; this one ends the audit.
 
     Attributes
     ----------
@@ -189,6 +191,6 @@ class TrainingError(MechanismError):
 
 
 class AttackError(MechanismError):
-    """An attack that the user provided failed. This is not a verdict."""
+    """Raised if an attack that the user provided fails. This is not a verdict."""
 
     code = "attack"

@@ -110,7 +110,7 @@ class Evidence:
 
     @property
     def betting_share(self) -> float:
-        """The share of alpha that betting spends."""
+        """Return the share of `alpha`, the pair's error probability, that betting has."""
         if self.stage == "recorded":
             return 0.0
         share = EARLY_BETTING_SHARE if self.by_bets else BETTING_SHARE
@@ -282,15 +282,15 @@ def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
 
 
 def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> float:
-    """Return the largest δ that outputs new to the exact test can hide, valid with probability 1 -
-    alpha.
+    """Return the largest δ of a leak that could be hidden in new outputs, valid with probability
+    1 - alpha.
 
-    An output is new if no learning draw gave one like it (`Unseen`). The result is the larger of
-    two upper bounds of the probability of new outputs, one for each input. It refutes nothing, and
-    so takes nothing of the error probability of the tests.
+    An output is new if no draw to learn from resembled it (`Unseen`). The result is the larger of
+    the upper bounds for the probability of new outputs under d1 and under d2. It refutes no claim,
+    so it does not use up the error probability of the tests.
 
-    new: number of draws of d1 and of d2 with new outputs.  arms: number of all draws of d1 and of
-        d2.
+    new: number of draws of d1 and of d2 with new outputs.
+    arms: number of all draws of d1 and of d2.
     """
     bounds = (
         clopper_pearson_upper(count, draws, alpha / 2) if draws else 1.0
@@ -353,7 +353,7 @@ def _unseen(evidence: Evidence) -> Unseen | None:
 
 
 def _counted(evidence: Evidence) -> Tally:
-    """Return the tally of all draws of the exact test."""
+    """Return the counts of all draws of the exact test, summed over its blocks."""
     counts = (tally(block) for block in evidence.blocks if block.stage == evidence.stage)
     return sum(counts, Tally.empty(len(evidence.rules[0].guesses)))
 

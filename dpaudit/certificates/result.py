@@ -206,12 +206,12 @@ AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """An audit that drew from a mechanism.
+    """The ending of an audit that made draws of a mechanism.
 
     Attributes
     ----------
     certificates : tuple of Certificate
-        One for each pair, at least one.
+        One certificate for each pair of inputs, at least one.
     """
 
     # Whether draws, and so chance, determine the verdict.
@@ -232,23 +232,24 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class Recorded(Sampled):
-    """An audit of recorded outputs.
+    """The ending of an audit of recorded outputs.
 
     Attributes
     ----------
     certificates : tuple of Certificate
-        One certificate.
+        The single certificate.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """An audit of laws that the mechanism states, without draws.
+    """The ending of an audit of exact output distributions that the mechanism states; nothing is
+    drawn.
 
     Attributes
     ----------
     certificates : tuple of ExactCertificate
-        One for each pair, at least one.
+        One certificate for each pair of inputs, at least one.
     """
 
     by_chance: ClassVar[bool] = False
@@ -269,12 +270,12 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Canaries:
-    """An audit of guesses about the canaries of one run.
+    """The ending of an audit of guesses about the canaries of one training run.
 
     Attributes
     ----------
     certificates : tuple of OneRunCertificate
-        One certificate.
+        The single certificate.
     """
 
     by_chance: ClassVar[bool] = True
@@ -292,14 +293,14 @@ class Canaries:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An audit that ended with an error.
+    """The ending of an audit that an error stopped.
 
     Attributes
     ----------
     error : str
-        The message.
+        Message of the error.
     certificates : tuple of Certificate
-        Certificates of the pairs that were finished before.
+        Certificates of the pairs of inputs that were complete before the error.
     code : str or None
         Code of the error (docs/errors.md); None in results of older versions.
     """

@@ -38,11 +38,11 @@ class SourceLine:
     Attributes
     ----------
     file : str
-        Path of the file, relative to the working directory if inside.
+        Path of the file: relative for a file in the working directory or below, else absolute.
     line : int
-        Number of the line, from 1.
+        Number of the line; the first line has number 1.
     code : str
-        The expression in question, or the whole line, without indentation.
+        The expression that the report is about, or the whole line without indentation.
     """
 
     file: str

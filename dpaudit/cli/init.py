@@ -68,11 +68,14 @@ _MORE = (
     *(one for one in CLAIMED if one not in _FLAGS),
     *("group", "definition"),
 )
-# Numbers of draws, of which one is written into the file: the largest that takes at most _SECONDS,
-# at the speed of the fastest of _ROUNDS rounds of _TRIALS draws for each input.
+# Numbers of draws, one of which is written into the file: the largest that takes at most
+# `_SECONDS`, or else the last.
 _BUDGETS = (100_000, 10_000, 1_000)
+# Longest time that the draws of the first audit may take, in seconds.
 _SECONDS = 10.0
-_TRIALS, _ROUNDS = 3, 3
+# The speed is measured in at most `_ROUNDS` rounds of `_TRIALS` draws of each input.
+_TRIALS = 3
+_ROUNDS = 3
 
 
 @click.command(

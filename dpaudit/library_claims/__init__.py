@@ -46,26 +46,27 @@ SOURCE = "claim_source"
 
 
 def ask(function: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that a library makes for one of its objects.
+    """Return the claim that a library states for one of its objects.
 
     Parameters
     ----------
     function : callable
         The mechanism as dpaudit calls it: an object of a library, a method of such an object, a
-        function of a library, or a callable with the attribute `claim_source`.
+        function of a library, or a function whose attribute `claim_source` names the object.
     question : Question
         The pair of inputs, and the δ that the user wants.
 
     Returns
     -------
     dict
-        `library`, `version`, `asked` and `answer` for the report (`ClaimSource`), and `claim`, the
-        parameters of the claim by name.
+        Five keys. `claim`: parameters of the claim by name. For the report (`ClaimSource`):
+        `library`, `version`, `asked` (the call that gave the claim) and `answer` (its result).
 
     Raises
     ------
     NoClaim
-        If no library is recognised, if the library refuses or fails, or if its claim is empty.
+        If the object belongs to no known library, if the library refuses or fails, or if its claim
+        allows every leak.
     """
     for thing in _objects(function, question):
         name = _library_of(thing)

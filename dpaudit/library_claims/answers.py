@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-# Values of δ at which a curve ε(δ) is evaluated. Reports show the claim at the first value. At a
-# large δ, ε is small, and a violation is easiest to show there.
+# Values of δ at which a curve ε(δ) is evaluated. Reports show the claim at the first value. The
+# large values are included because a violation of a small ε is easiest to show there.
 DELTAS = (1e-5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6)
 _REMEDY = "give the claim itself, or an object or a pair of inputs with a finite loss"
 

@@ -349,9 +349,6 @@ def _digest(dataset: Any) -> int:
         return 0
 
 
-# Functions that make the mechanism in this process.
-
-
 class _Unpickler(pickle.Unpickler):
     def persistent_load(self, parts: Any) -> Any:
         """Return the object that a replacement in a pickle stands for; `exchange.pickled` has
@@ -510,9 +507,6 @@ def _has_tables() -> bool:
     return any(one in sys.modules for one in ("pandas", "polars", "pyarrow"))
 
 
-# Functions that find and seed random generators.
-
-
 def generators() -> list[Any]:
     """Return all random generators that exist in this process and can be seeded, since the
     mechanism may use any of them."""
@@ -553,9 +547,6 @@ def child_seed(seed: int, purpose: str) -> int:
     """Return a number of 256 bits that is computed from a seed and a text. Different texts give
     independent numbers."""
     return random.Random(f"{seed} {purpose}").getrandbits(256)  # `random` hashes texts by SHA-512
-
-
-# Functions that turn outcomes into JSON, which exchange.py reads.
 
 
 def encode(value: Any) -> Any:

@@ -240,7 +240,7 @@ def render_summary(
 
 
 def chances(results: Sequence[AuditResult]) -> list[str]:
-    """Return sentences on the probability of false alarms."""
+    """Return sentences on the probability that at least one of the audits gives a false alarm."""
     chance = _false_alarms(results)
     # Audits of recorded outputs are left out, since their false alarms do not depend on the seed.
     drawn = (one for one in results if one.certificates and not one.certificates[0].recording)

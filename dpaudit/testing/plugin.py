@@ -55,10 +55,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def dp_audit() -> Callable[..., Any]:
-    """Audit a mechanism with the settings of the test run, and keep the result for its report.
+    """Return a function that audits a mechanism with the settings of the test run. Its results are
+    kept for pytest's summary.
 
-    `dp_audit(mechanism, d1, d2, epsilon=1.0)` takes what `assert_private` does, and returns the
-    `AuditResult`, whatever the verdict is.
+    `dp_audit(mechanism, d1, d2, epsilon=1.0)` has the parameters of `assert_private`. It returns
+    the `AuditResult` and never fails the test, whatever the verdict is.
     """
 
     def run(mechanism: Any, d1: Any, d2: Any, claim: Any = None, **options: Any) -> Any:

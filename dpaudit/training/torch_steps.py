@@ -97,8 +97,7 @@ def step_mechanism(
             expected_batch_size=3,
         )
     """
-    # Imported here and not in each call: an import changes variables of the process, and dpaudit
-    # would suspect that the mechanism keeps data between calls.
+    # Imported here and not in each call, since an import changes variables of the process.
     import torch
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader, TensorDataset

@@ -369,7 +369,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def check() -> None:
-    """Raise UsageError if a package that the page needs is not installed."""
+    """Raise UsageError if Jinja2 or matplotlib, which the page needs, is not installed."""
     missing = [name for module, name in _NEEDED.items() if find_spec(module) is None]
     if missing:
         are = "which is" if len(missing) == 1 else "which are"
