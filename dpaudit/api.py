@@ -309,21 +309,22 @@ def trace(
     primitives: Sequence[Callable[..., Any] | str] = (),
     **more: Unpack[TraceOptions],
 ) -> Trace:
-    """Run `mechanism` on two inputs with equal noise, and name the line where the runs differ.
+    """Run `mechanism` on two inputs with the same noise, and name the lines where the runs differ.
 
     Parameters
     ----------
     mechanism : callable or str
-        As in `audit`, but no program in another language.
+        As in `audit`, except that a program in another language is not possible.
     d1, d2 : Any
         Neighbouring inputs.
     claim : PrivacyClaim, optional
-        The claim with which the noise of each line is compared. Without a claim, a line is reported
-        as a cause only if no claim would allow it.
+        The claim with which the privacy cost of each line's noise is compared. Without a claim, a
+        line is reported as a cause of a leak only if no claim would allow it.
     params : mapping of str to Any, optional
         Keyword arguments with which the mechanism is called.
     noises : int, default 3
-        Number of noise sequences to try, from 1 to 1,000. Each sequence takes about four runs.
+        Number of noise sequences to try, from 1 to 1,000. For each sequence, the mechanism is run
+        about four times.
     follow : sequence of str, default ()
         Installed packages, folders or files whose lines may be reported. Lines of code that is not
         installed may always be reported.
@@ -334,8 +335,8 @@ def trace(
     Returns
     -------
     Trace
-        `findings` lists the differences between the runs on both inputs, causes first. `sites`
-        lists the lines that draw noise, with their cost in ε.
+        `findings` lists the differences between the runs on both inputs, causes of leaks first.
+        `sites` lists the lines that draw noise, with their privacy cost.
 
     Other Parameters
     ----------------

@@ -46,12 +46,12 @@ def bound(
     claim : PrivacyClaim
         The claim to test.
     coin_flipped : bool, default False
-        Whether a fair coin picked the input of every draw, so that the number of draws of each
-        input is random. If False, the numbers of draws count as fixed, and a bound for fixed
-        numbers is used.
+        Whether the toss of a fair coin chose the input of each draw, so that the number of draws of
+        each input is random. If False, these numbers count as fixed beforehand, and a bound for
+        fixed numbers is used.
     scores : bool, default False
-        Whether the outputs are scores of an attack. If True, only events "score above (or below) a
-        threshold" are tried.
+        Whether the outputs are scores that an attack gave. If True, the only events that are tried
+        are "score above a threshold" and "score below a threshold".
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
@@ -124,8 +124,8 @@ def bound_guesses(
     Parameters
     ----------
     canaries : int
-        Number of canaries: records, each of which a fair coin included in the input of the run or
-        left out. At least 1.
+        Number of canaries, at least 1. A canary is a record that the toss of a fair coin included
+        in the input of the run or left out.
     guesses : int
         Number of guesses. A guess says, from the output of the run, whether a canary was included.
         If the claim has δ > 0, this number must be fixed before the run.
@@ -192,26 +192,27 @@ def bound_canaries(
     Parameters
     ----------
     canaries : Canaries, or sequence of bool
-        The coins: which canaries the run included.
+        Whether the run included each canary, as fair coins decided.
     scores : sequence of float
-        A score for each canary, computed from what the run releases, without its coin. A larger
-        score means that the canary was more likely included.
+        A score for each canary, computed from the output of the run without knowledge of the coins.
+        A larger score means that the canary was more likely included.
     claim : PrivacyClaim
         The claim to test, about inputs that differ in one canary.
     guesses : int or 'auto', default 'auto'
-        Number of guesses: the canaries with the most extreme scores are guessed. A number must be
-        fixed before the scores are seen. With 'auto', a random half of the canaries chooses the
-        number, and the guesses are about the other half.
+        Number of guesses, which are about the canaries with the most extreme scores. If you give a
+        number, choose it before you see the scores. With 'auto', the scores of a random half of the
+        canaries are used to choose the number, and the guesses are about the other half.
     sides : {'both', 'in'}, optional
-        Whether half of the guesses say "in" and half "out", or all "in". Default: 'both', or chosen
-        with the number of guesses.
+        'both': half of the guesses say that a canary was included, and half that it was not. 'in':
+        all guesses say that a canary was included. Default: 'both'; if `guesses` is 'auto', chosen
+        together with the number of guesses.
     independent_canaries : bool, default False
         Whether to assume that what the run reveals about one canary is independent of what it
         reveals about the others. The bound is then larger, and invalid without this assumption.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
-        Seed of the random half, and of the order of equal scores.
+        Seed of the random half of the canaries, and of the random order of equal scores.
     name : str, default 'canaries'
         Name of the audit in reports.
 

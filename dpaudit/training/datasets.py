@@ -16,11 +16,12 @@ Record = tuple[list[float], Any]
 def canary_pair(
     records: Sequence[Sequence[Any]], *, target: Any, value: float = 1.0
 ) -> tuple[list[Record], list[Record]]:
-    """Return two datasets that differ in a gradient canary: a direction that no other record uses.
+    """Return two neighbouring datasets: one with a gradient canary, and one without it.
 
-    Every record gets one more feature. It is `value` for the canary, and 0 for all other records;
-    the other features of the canary are 0. So only the canary has a gradient for the weights of
-    this feature in the first linear layer, and no other record can hide it.
+    A gradient canary is a record whose gradient has a direction that no other record uses. Every
+    record gets one more feature: `value` for the canary, and 0 for all other records. All other
+    features of the canary are 0. Only the canary then has a gradient for the new feature's weights
+    in the first linear layer, and no other record can hide it.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def canary_pair(
         Target of the canary. Choose a target far from the output of the model, so that the gradient
         is at least as long as the clipping norm.
     value : float, default 1.0
-        The canary's feature.
+        Value of the canary's additional feature.
 
     Returns
     -------
@@ -44,8 +45,8 @@ def canary_pair(
 
     Notes
     -----
-    If the canary's gradient has the clipping norm C, one step with noise σC leaks exactly 1/σ in
-    the sense of Gaussian DP on this pair: the pair is a worst case of DP-SGD.
+    If the canary's gradient is at least as long as the clipping norm C, one step of DP-SGD with
+    noise of standard deviation σC has μ = 1/σ (Gaussian DP) on this pair, which is the worst case.
 
     Examples
     --------

@@ -27,38 +27,39 @@ def jax_mechanism(
     arrays: Callable[[Any], tuple[Any, ...]] = as_arrays,
     claim: Any = None,
 ) -> Callable[..., Any]:
-    """Return training with JAX as a mechanism, which returns all trained weights in one vector.
+    """Return a mechanism that trains with JAX and returns all trained weights in one vector.
 
     Parameters
     ----------
     gradient : callable
-        (params, inputs, targets) -> the sum of clipped gradients, such as
-        `jax_privacy.clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=(1, 2))`. It is compiled for
-        each number of records.
+        Function (params, inputs, targets) that returns the sum of clipped gradients, such as
+        `jax_privacy.clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=(1, 2))`. JAX compiles it
+        once for each number of records.
     make_privatizer : callable
-        key -> the transformation that adds noise, such as
+        Function that takes a random key and returns the transformation that adds noise, such as
         `lambda key: noise_addition.gaussian_privatizer(stddev=2.0, prng_key=key)`.
     params : Any
-        The first weights, a tree of arrays; the same in each call.
+        The initial weights, a tree of arrays. Every call begins with them.
     steps : int, default 1
         Number of steps.
     learning_rate : float, default 1.0
         Step size of SGD.
     optimizer : optax.GradientTransformation, optional
-        An optimizer in place of SGD.
+        The optimizer. Default: SGD.
     batches : BatchSelectionStrategy, optional
         A strategy of `jax_privacy.batch_selection`, such as `CyclicPoissonSampling`, with at least
         `steps` iterations. Default: all records in each step.
     arrays : callable, optional
-        Turns a dataset into the arguments of `gradient` after params, arrays with a row for each
-        record. Default: records are pairs (features, target).
+        Function that turns a dataset into the arguments of `gradient` after params: arrays with one
+        row for each record. By default, records are pairs (features, target).
     claim : Any, optional
-        The plan of jax-privacy, or the event of dp-accounting, that `--claim-from library` asks.
+        The plan of jax-privacy, or the event of dp-accounting, that states the claim if the audit
+        has `--claim-from library`.
 
     Returns
     -------
     callable
-        (records, rng) -> an array of JAX with one dimension.
+        Function (records, rng) that returns the weights, a JAX array with one dimension.
 
     Raises
     ------

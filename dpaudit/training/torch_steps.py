@@ -37,7 +37,7 @@ def step_mechanism(
     accountant: str = "prv",
     options: Mapping[str, Any] | None = None,
 ) -> Mechanism:
-    """Return training with Opacus as a mechanism.
+    """Return a mechanism that trains a torch model with Opacus.
 
     Every call makes a new model, makes it private with `PrivacyEngine.make_private`, trains it by
     SGD, and returns all trained weights in one vector.
@@ -45,10 +45,10 @@ def step_mechanism(
     Parameters
     ----------
     make_model : callable
-        Returns a new `torch.nn.Module`. If its first weights are random, they are a part of the
-        mechanism.
+        Function without arguments that returns a new `torch.nn.Module`. If its initial weights are
+        random, they are part of the mechanism's randomness.
     loss : callable
-        (outputs, targets) -> the loss, such as `torch.nn.MSELoss()`.
+        Function (outputs, targets) that returns the loss, such as `torch.nn.MSELoss()`.
     noise_multiplier, max_grad_norm : float
         σ and C of DP-SGD, as in `make_private`.
     learning_rate : float, default 1.0
@@ -65,18 +65,19 @@ def step_mechanism(
         A public number by which Opacus divides the noisy sum of gradients. By default, Opacus
         computes it from the number of records, and so the weights reveal this number.
     arrays : callable, optional
-        Turns a dataset into (inputs, targets), arrays or tensors with a row for each record.
-        Default: records are pairs (features, target).
+        Function that turns a dataset into (inputs, targets): arrays or tensors with one row for
+        each record. By default, records are pairs (features, target).
     accountant : str, default "prv"
-        The accountant of the privacy engine.
+        Name of the privacy engine's accountant.
     options : mapping of str to Any, optional
         Further arguments of `make_private`.
 
     Returns
     -------
     callable
-        records -> all trained weights, a tensor with one dimension. Its attribute `claim_source`
-        returns the `PrivacyEngine` of a training on given records, for `--claim-from library`.
+        Function that takes records and returns all trained weights, a tensor with one dimension.
+        Its attribute `claim_source` is a function that trains on given records and returns the
+        `PrivacyEngine`, which states the claim if the audit has `--claim-from library`.
 
     Raises
     ------
@@ -135,24 +136,24 @@ def step_mechanism(
 def run_mechanism(
     setup: Callable[[Any], Sequence[Any]], loss: Callable[[Any, Any], Any], *, steps: int = 1
 ) -> Mechanism:
-    """Return your own training as a mechanism: `steps` steps on the batches of its data loader.
+    """Return a mechanism that makes `steps` steps of your own training with Opacus.
 
     Parameters
     ----------
     setup : callable
-        Takes the records, and returns (model, optimizer, data loader) or (model, optimizer, data
-        loader, privacy engine), all made in this call. A batch of the data loader is (inputs,
-        targets).
+        Function that takes the records and returns (model, optimizer, data loader) or (model,
+        optimizer, data loader, privacy engine). It must make all of them in every call. Each
+        batch of the data loader is a pair (inputs, targets).
     loss : callable
-        (outputs, targets) -> the loss.
+        Function (outputs, targets) that returns the loss.
     steps : int, default 1
-        Number of steps. If the data loader ends, it begins again.
+        Number of steps, each on one batch. If the data loader has no more batches, it starts again.
 
     Returns
     -------
     callable
-        records -> all trained weights, a tensor with one dimension; with the attribute
-        `claim_source`, as in `step_mechanism`.
+        Function that takes records and returns all trained weights, a tensor with one dimension. It
+        has the attribute `claim_source`, as in `step_mechanism`.
 
     Raises
     ------
