@@ -243,8 +243,7 @@ class Recorded(Sampled):
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """The ending of an audit of exact output distributions that the mechanism states; nothing is
-    drawn.
+    """The ending of an audit of exact output distributions that the mechanism states.
 
     Attributes
     ----------
