@@ -152,8 +152,8 @@ class Repetition(Wrapping):
         return self.interleaved
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        # The watch is told the number of outputs: it allows one more second for each before it
-        # warns.
+        # The number of outputs is passed to the watch, which allows one more second for each output
+        # before it warns.
         with self.watch.runs(self.name, self.times, size):
             return self.released(self.mechanism.sample(dataset, size * self.times, rng))
 

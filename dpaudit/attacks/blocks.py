@@ -67,8 +67,8 @@ KINDS = "outputs of each kind by themselves"
 SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
 # Number of groups of neighbouring values that a column is cut into for the χ² test of two columns.
 _GROUPS = 4
-# Number of draws in memory from which sequences are prepared for learning from further draws: an
-# audit of this size probably counts such draws.
+# With at least this number of draws in memory, an audit probably learns from further draws, which
+# it only counts. Scores of sequences are then prepared for this.
 _ENOUGH_TO_GO_ON = 65_000
 
 # A block of columns, as the names of its columns.

@@ -30,9 +30,9 @@ from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
 
-# The quality of a score (how well it orders outcomes) is measured on draws after its fit. A
-# refitted score replaces the measurement of the earlier score once it has this fraction of the
-# earlier score's number of such draws.
+# The quality of a score (how well it orders outcomes) is measured on the draws after its fit. Once
+# the refitted score was measured on at least this fraction of the number of draws for the earlier
+# score, its measurement replaces the earlier one.
 _ENOUGH = 1 / 2
 
 

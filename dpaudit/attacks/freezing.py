@@ -261,8 +261,8 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
 def _leading(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> tuple[Counting, ...]:
-    """Return the candidates (orders of outcomes) that count further draws, best first: usually
-    three, at most four.
+    """Return the candidates (orders of outcomes) that continue to count further draws, the best
+    first: usually three, at most four.
 
     They contain the best candidate of unordered cells, and the (at most two) candidates of largest
     likelihood among those whose score is refitted from counts. The winner and other candidates, by

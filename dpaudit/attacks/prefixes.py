@@ -84,7 +84,7 @@ def _by_entry(
     or do not depend on earlier entries.
 
     sequences: the draws, as sequences of entries with few values.
-    selection: the draws as they are.
+    selection: the draws before numbers were replaced by bands.
     bands: intervals that have replaced numbers in `sequences`; None: no number was replaced.
     """
     if selection.size < LEAST_DRAWS:

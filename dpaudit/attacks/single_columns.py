@@ -206,8 +206,8 @@ def _of_most_informative(
     """
     is_d1 = selection.is_d1[:MOST_ROWS].astype(np.intp)
     errors = np.array([_difference(one.take(slice(MOST_ROWS)), is_d1) for one in columns])
-    # The sort is stable, so that of equally informative columns the first wins. It is the plainest:
-    # the column of an output's type comes before the columns of its content.
+    # The sort is stable, so that the first of several equally informative columns wins. It is the
+    # plainest: the column of an output's type comes before the columns of its content.
     best = [columns[int(place)] for place in np.argsort(-errors, kind="stable")]
     best = best[: int(np.count_nonzero(errors > tuning.ERRORS_OF_COLUMN))]
     if selection.size < DRAWS_TO_RANK:

@@ -158,9 +158,9 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
 
 
 def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
-    """Return the outputs to test one by one against a point (ε, δ): all whose log-ratio exceeds ε,
-    and those of the largest log-ratios whose total probability exceeds δ. Exceptions are not tested
-    in this way.
+    """Return the outputs to test one by one against a point (ε, δ). They are the outputs whose
+    log-ratio exceeds ε, and in addition the outputs with the largest log-ratios until their total
+    probability exceeds δ. Exceptions are not tested in this way.
     """
     result = count_atoms(selection)
     raw = ~raised(result.outcomes)

@@ -216,9 +216,10 @@ def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candid
 
 
 def _wanted_likelihood(base: Candidate, draws: int) -> float:
-    """Return the log-likelihood that trees must exceed, which is 2 % above that of the candidate
-    (order of outcomes) `base`.
+    """Return the log-likelihood that trees must exceed: the log-likelihood of the candidate (order
+    of outcomes) `base`, plus 2 % of its gain over a coin flip.
 
+    base: the candidate.
     draws: number of learning draws.
     """
     if not base.is_smooth:

@@ -44,8 +44,8 @@ _SHARES = (0.1, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.15, 0.2, 0.3
 # The number of guesses is chosen on this share of the canaries, and guesses are made about the
 # others (measured: benchmarks/canaries.py).
 CHOOSING = 0.5
-# Coins that repeat with a period are refused if at least this number of coins are equal to earlier
-# ones: the probability is below `IMPOSSIBLE` for fair coins.
+# Coins that repeat with a period are refused if fair coins would do so with a probability below
+# `IMPOSSIBLE`. For this, at least this number of coins must be equal to earlier coins.
 _REPEATED = math.ceil(-math.log2(IMPOSSIBLE))
 # A report warns that the scores may have the wrong sign if the AUROC (probability that an included
 # canary has a larger score than an excluded one) is below this.
@@ -223,8 +223,8 @@ def _bound(
 
 
 def right_guesses(coins: Bools, guesses: int, sides: Sides) -> int:
-    """Return the number of right guesses, if the guesses are "in" for the canaries with the largest
-    scores and "out" for those with the smallest scores.
+    """Return the number of right guesses if the canaries with the largest scores are guessed to be
+    "in", and the canaries with the smallest scores "out".
 
     coins: whether each canary was included, in falling order of the scores.
     guesses: number of guesses.

@@ -228,8 +228,10 @@ class RareStore:
     """
 
     def __init__(self, rare_filter: RareFilter, selection: SelectionDraws) -> None:
-        """Begin with the draws in the sample buffer, `selection`: keep those that `rare_filter`
-        selects.
+        """Keep the rare draws of the sample buffer: the draws that `rare_filter` selects.
+
+        rare_filter: the filter of rare outputs.
+        selection: the draws in the sample buffer.
         """
         self.rare_filter = rare_filter
         rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))

@@ -21,8 +21,8 @@ from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, LevelMap
 from dpaudit.stats.witness import Witness, most_telling_witness
 
-# The first witnesses (functions of the output that bet) begin after this number of draws. New ones
-# begin whenever the number of draws has doubled.
+# The first witnesses (functions of the output that bet) begin after this number of draws. Further
+# witnesses begin whenever the number of draws has doubled.
 _FIRST = 400
 # Two witnesses begin at a time. Their stakes are chosen for this many times the draws made so far:
 # 2 for the first witness, 6 for the second. Stakes for more draws are smaller.

@@ -251,7 +251,7 @@ def _by_divergence(record: Certificate) -> bool:
 
 def _rules(record: Certificate) -> Iterator[Finding]:
     """Yield findings about the frozen rules: that their kinds (main, rare, other) differ, and that
-    their shares of the error probability are those of the table in docs/method.md §4.
+    their shares of the error probability agree with the table in docs/method.md §4.
     """
     kinds = [test.kind for test in record.rules]
     yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)

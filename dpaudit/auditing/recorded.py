@@ -384,8 +384,8 @@ class _RecordedRun:
         rows, how = (pair, _PAIRED) if use_pair else (game, _THINNED)
         if not self._is_tossed:
             self._warnings.append(_FIXED_ARMS.format(how=how))
-        # Rows are put in the order of the recording, to check that the guesses do not drift over
-        # time.
+        # Rows are sorted into the order of the recording, to check that the guesses do not drift
+        # over time.
         by_place = rows[np.argsort(rows if audit.place is None else audit.place[rows])]
         levels = rule(audit.outcomes.take(by_place)).astype(np.int64)
         self._warnings += check_guesses(levels, audit.is_d1[by_place], rule.guesses, sorted_by)

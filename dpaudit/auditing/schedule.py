@@ -447,11 +447,10 @@ def wants_refit(
 
 
 def look_stride(size: int, *, bets: bool = False) -> int:
-    """Return the number of draws between two looks at the bets. A look evaluates the bets within a
-    block.
+    """Return after how many draws of a block the bets are evaluated again.
 
     size: number of draws of the block.
-    bets: whether bets alone may end the run. If so, looks are more frequent, since a look after
-        each draw may save draws.
+    bets: whether bets alone may end the run. If so, bets are evaluated more often, since each
+        evaluation may save draws.
     """
     return max(1 if bets else 16, size // 24)

@@ -108,9 +108,9 @@ class Parameter:
     """A description of a field of a definition, from which checks, flags and schemas are derived.
 
     help: text of the command-line help.
-    check: check of a value. Default: every value is kept as it is.
-    forms: accepted notations of the value in files (see `Form`); the command line accepts only the
-        first notation.
+    check: check of a value. Default: every value is accepted unchanged.
+    forms: accepted forms of the value in files (see `Form`); the command line accepts only the
+        first form.
     is_telling: whether the parameter implies its definition. If so, users who give the parameter
         need not name the definition.
     has_curve: whether `dpaudit explain` takes several values and draws a curve for each value.
@@ -213,7 +213,7 @@ class PrivacyClaim(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Return the claim as a user would write it, e.g. `(1, 1e-05)-DP`."""
+        """Return the claim as a user would write it, such as `(1, 1e-05)-DP`."""
 
     def point(self) -> ProfilePoint:
         """Return the point that represents the claim: the first of `points`."""

@@ -10,11 +10,11 @@ MOST_COLUMNS = 128
 # Largest number of columns for boosted trees and for the filter of rare outputs. Their time grows
 # slowly with the number of columns.
 MANY_COLUMNS = 256
-# Largest number of cells: of the distinct values of a column, of its labels, or of whole outputs,
-# only this number of the most frequent ones get a cell each.
+# Largest number of cells for the distinct values of a column, for its labels, or for whole outputs:
+# the most frequent ones get a cell each, the others share one.
 MOST_CELLS = 4_096
-# Largest number of intervals of a column when its log-ratios are compared with those of other
-# columns or added to them. Also the largest number of its labels that become features.
+# Largest number of intervals of a column if its log-ratios are compared with other columns or added
+# to them. Also the largest number of labels of a column that become features.
 CELLS = 32
 # The largest number that counts as few: of distinct values of outcomes or of a column, of labels
 # among numbers, of blocks of dependent columns, and of rare values of a column with a cell each.
@@ -31,8 +31,7 @@ SMALL_SHARE = 0.02
 
 # Limits on numbers of draws: the constants down to the next heading.
 
-# Number of first draws that are looked at to find the form of outcomes, such as which columns
-# depend on each other.
+# Number of first draws that show the form of outcomes, such as which columns depend on each other.
 FIRST_DRAWS = 4_096
 # Least number of draws for a fit with a few parameters per column.
 FEWEST_DRAWS = 300
@@ -61,9 +60,10 @@ ONE_THREAD = 200_000
 
 # Limits on arithmetic: the constants down to the next heading.
 
-# TINY: added to a number that may be 0 before it is a divisor or the argument of a logarithm; also
-# the relative difference below which numbers count as equal but for rounding. LEAST_WEIGHT: added
-# to prior weights, so that no log-ratio has probability 0.
+# TINY: added to a number that may be 0 before it is used as a divisor or as the argument of a
+# logarithm. Also a relative difference: two numbers that differ by less count as equal up to
+# rounding.
+# LEAST_WEIGHT: added to prior weights, so that no log-ratio has probability 0.
 TINY, LEAST_WEIGHT = 1e-9, 1e-12
 # For Newton's method. NEWTON_STEPS: largest number of steps, and of halvings of a step.
 # LONGEST_STEP: largest change of a log-ratio in a step. CLOSE: a step of log-odds that is shorter

@@ -23,8 +23,8 @@ from dpaudit.levels.shrinkage import GAP, GRID
 
 # Number of EM steps (expectation-maximisation) that learn the jump probability.
 _STEPS = 10
-# Lower limit of two learned probabilities: that the log-ratio jumps, or does not jump, between
-# neighbouring places of a row; and that a stretch of places is constant, or drifts.
+# The jump probability of a row stays at least this far from 0 and from 1. The same number is added
+# to the weights of constant and of drifting stretches, so that neither of them becomes 0.
 _LEAST_CHANCE = 1e-3
 # Largest number of places in a stretch (run of places without a jump). There are many longer
 # stretches, and they add little.
@@ -52,8 +52,8 @@ def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> Flo
 
 def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches) -> FloatArray:
     gap = np.interp(estimates, GRID, GAP)
-    # Log-ratios are restricted to a grid. An error smaller than the distance of grid points would
-    # fall between them, so it is raised to half of this distance.
+    # Log-ratios are restricted to a grid. Half of the distance between grid points is added to the
+    # errors (in quadrature), since a smaller error would fall between the grid points.
     likelihoods = _Likelihoods.of(estimates, 1 / (variance + (gap / 2) ** 2), stretches)
     law = np.full((len(estimates), 2, len(GRID)), 1 / (2 * len(GRID)))
     chance = np.full(len(estimates), 0.2)
@@ -151,7 +151,7 @@ class _Stretches:
         jumps, stays = np.log(chance)[:, None], np.log1p(-chance)[:, None]
         worth = worth + (self.end - self.start) * stays
         # Forward-backward algorithm: `before` is the log-likelihood of all places before a
-        # position, `after` that of all places after a stretch (run of places).
+        # position, `after` is the log-likelihood of all places after a stretch (run of places).
         before, after = np.zeros((fits, rows, length + 1)), np.full_like(worth, -np.inf)
         for end, (own, having) in enumerate(self.ending):
             here = before[:, :having, max(0, end + 1 - _LONGEST) : end + 1]

@@ -325,8 +325,8 @@ def _often_enough(
 
 
 def _names(columns: Sequence[Column]) -> list[str]:
-    """Return the names of the columns to look at. A column that only holds the types of another
-    column's entries is replaced by that other column.
+    """Return the names of the columns that the filter uses. A column that only holds the types of
+    another column's entries is replaced by that other column.
     """
     names = [one.name for one in columns]
     every = set(names)
@@ -339,7 +339,7 @@ def _base(name: str) -> str:
 
 def _often(keys: KeyArray, often: int) -> KeyArray | None:
     """Return the hashes seen at least `often` times, rising; None if more than 2 % of the hashes
-    are rarer, since then most new outcomes have new hashes.
+    are rarer, since further draws would then bring ever more new hashes.
     """
     values, counts = np.unique(keys, return_counts=True)
     if counts[counts < often].sum() > SMALL_SHARE * len(keys):
@@ -361,7 +361,7 @@ def _missing(keys: KeyArray, known: KeyArray) -> Mask:
 
 def _usual_labels(column: Column, often: int) -> frozenset[str] | None:
     """Return the labels seen at least `often` times; None if more than 2 % of the entries have
-    rarer labels, since then most new labels are rare without meaning.
+    rarer labels, since further draws would then bring ever more new labels.
     """
     if column.codes is None:
         return frozenset()

@@ -162,8 +162,8 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
-    """Return whether a generator can be seeded and put back into its state. The call leaves its
-    state unchanged.
+    """Return whether a generator accepts seeds and can be restored to an earlier state. The call
+    leaves its state unchanged.
     """
     try:
         restore = restorer(generator)

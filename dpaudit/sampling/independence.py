@@ -352,9 +352,9 @@ def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
 
 
 def numbers(column: Column) -> NDArray[np.float64]:
-    """Return the entries of a column as numbers: (draws,). Labels (texts) become very large numbers
-    in alphabetical order. The integer codes of labels are not used, since a code depends on the
-    draw in which its label first occurred.
+    """Return the entries of a column as numbers: (draws,). Labels (texts) become very large
+    numbers, which depend on the alphabetical order of the labels. The integer codes of labels are
+    not used, since a code depends on the draw in which its label first occurred.
     """
     if column.codes is None:
         return column.numbers

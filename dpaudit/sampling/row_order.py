@@ -43,8 +43,8 @@ INPUTS = ("d1", "d2")
 _SEGMENTS = (16, 128, 1024, 8192)
 # Largest number of columns that are compared between segments of rows.
 _COLUMNS = 8
-# Number of rows that are looked at first: they show that most columns are neither sorted nor row
-# numbers, which saves a look at all rows.
+# Number of rows that are checked first. For most columns they show already that the column is
+# neither sorted nor a row number, which saves a check of all rows.
 _GLANCE = 64
 # Stands for the column name in messages if rows are sorted by the number of rows that equal them.
 _BY_COUNT = "how often they occur"

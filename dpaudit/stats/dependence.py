@@ -127,7 +127,9 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return the first keys, as many as have at most about `_MOST_PAIRS` pairs of equal keys."""
+    """Return the longest beginning of the keys (by halving) that has at most about `_MOST_PAIRS`
+    pairs of equal keys.
+    """
     pairs = _pairs(keys[:_FIRST_ENTRIES])
     if pairs > _MOST_PAIRS:  # sequences of few distinct keys have too many equal pairs
         return keys[: int(_FIRST_ENTRIES * math.sqrt(_MOST_PAIRS / pairs))]

@@ -20,8 +20,9 @@ _FIRST, _FEW = 100, 8
 
 
 def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
-    """Return `np.argsort(numbers, kind="stable")`. Long arrays take about half of NumPy's time: an
-    unstable sort comes first, and then equal numbers are put in the order of their positions.
+    """Return `np.argsort(numbers, kind="stable")`. For long arrays this takes about half of NumPy's
+    time: the numbers are sorted by an unstable sort, and then equal numbers are reordered by their
+    positions.
     """
     size = len(numbers)
     if size < _MANY:

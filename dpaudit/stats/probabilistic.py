@@ -101,7 +101,9 @@ def detectable_epsilon(
     with probability 0.9 (docs/method.md §8). The result is inf if the lower bound is at most δ even
     for the set of all candidates.
 
-    counts, others, draws: as in `violating_mass`.  alpha: level of the test.
+    counts, others, draws: as in `violating_mass`.
+    epsilon, delta: the claim.
+    alpha: level of the test.
     """
     if len(counts) == 0:
         return math.inf

@@ -339,8 +339,8 @@ def _promising(
     laws: FloatArray, limits: Mapping[float, float], each: float, alpha: float
 ) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
     """Yield (ratio, order, direction, values, stakes) for each witness that is predicted to certify
-    a positive divergence. The ratio is that of certified to allowed divergence; the direction is 1
-    or -1; the values are one for each level (bin of the output).
+    a positive divergence. The ratio is the certified divergence divided by the allowed divergence;
+    the direction is 1 or -1; there is one value for each level (bin of the output).
 
     laws: (levels, 2), probability of each level on d1 and on d2.
     limits: maps each order to the largest divergence that the claim allows, in nats.
