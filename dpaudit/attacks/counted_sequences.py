@@ -197,7 +197,7 @@ class KeptOutcomes:
 class MeasuredBins:
     """Intervals of a score, with counts of draws that the score was not fitted to.
 
-    result: (outcomes,), the score of each different outcome in memory.
+    result: (outcomes,), the score of each distinct outcome in memory.
     edges: edges between the intervals, rising.
     intervals: the intervals with their counts.
     """
@@ -318,7 +318,7 @@ class CountedEntries:
 
     @cached_property
     def _latest_scores(self) -> FloatArray:
-        """The latest score of every different outcome in memory: (outcomes,)."""
+        """The latest score of every distinct outcome in memory: (outcomes,)."""
         return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: OrderedBins) -> OrderedBins:

@@ -121,8 +121,7 @@ class Objective:
         return low, high, best
 
     def predicted_bounds(self, table: RuleTable, penalty: float) -> FloatArray:
-        """Return the predicted bound of every rule of a table: the number that every choice
-        maximises.
+        """Return the predicted bound of every rule of a table; learning chooses rules by it.
 
         penalty: standard errors that are subtracted for the luck of selection.
         """

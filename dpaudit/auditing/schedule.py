@@ -70,8 +70,8 @@ _SIZE_RANGE = 4
 # A budget is large if it would have more than about this number of blocks of the usual largest
 # size.
 _ENOUGH_BLOCKS = 200
-# A budget has at most about this number of blocks, since a result stores each block. Blocks of a
-# huge budget are as large as that needs.
+# A budget has at most about this number of blocks, since a result stores each block. A huge budget
+# has larger blocks instead.
 _MOST_BLOCKS = 16_384
 
 # Least share of the budget after which rules may be frozen, if the claim is clearly refuted.

@@ -358,7 +358,10 @@ def described(kind: type[PrivacyClaim]) -> dict[str, Parameter]:
 
 
 def implied_delta(point: ProfilePoint, epsilon: float) -> float:
-    """Return the δ at ε that (ε₀, δ₀)-DP implies, rounded up (docs/method.md (6.6))."""
+    """Return the δ at `epsilon` that (ε₀, δ₀)-DP implies, rounded up (docs/method.md (6.6)).
+
+    point: (ε₀, δ₀).
+    """
     if epsilon >= point.epsilon:
         return point.delta
     gap = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))

@@ -24,7 +24,7 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
     Without the ½ this would be the maximum-likelihood fit of rising shares (Ayer et al. 1955); with
     it, smoothed log-ratios rise, too. A cell without draws joins a neighbour.
-    counts: (cells, 2).
+    counts: (cells, 2), the first and the second count of each cell, such as draws of d1 and of d2.
     """
     if len(counts) == 0:
         return np.empty((0, 2))

@@ -46,7 +46,7 @@ def _grid() -> FloatArray:
 GRID = _grid()
 # The log-ratios of `GRID` that are not negative.
 SIZES = GRID[_POINTS:]
-# Distance between neighbouring log-ratios of `GRID`, at each of them.
+# For each log-ratio of `GRID`, the distance to its neighbours.
 GAP = np.gradient(GRID)
 
 
