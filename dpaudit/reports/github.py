@@ -1,9 +1,10 @@
-"""Show audits as annotations of GitHub Actions: lines of output that GitHub displays next to the
-code.
+"""Audits as annotations of GitHub Actions: lines of output that GitHub displays next to the code.
 
 Each unexpected result becomes an error at the line of the likely cause if a trace has found one,
 else at the line of the mechanism. Paths start at the root of the repository. GitHub shows at most
 ten annotations for each step of a workflow.
+
+`dpaudit list reports` prints the first sentence.
 """
 
 from __future__ import annotations

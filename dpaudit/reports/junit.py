@@ -1,9 +1,11 @@
-"""Write audits as JUnit XML, which CI systems display. Each audit is one test case with its name.
+"""Audits as JUnit XML, which CI systems display: each audit is a test case with its name.
 
 An unexpected verdict is a failure, and the verdict ERROR is an error. An expected verdict passes,
 even if it is a violation. The report is in `system-out`. Each audit has its own test suite, whose
 properties are the numbers of the audit: in the schema of Jenkins and pytest (junit-10.xsd), a test
 case cannot have properties.
+
+`dpaudit list reports` prints the first sentence.
 """
 
 from __future__ import annotations

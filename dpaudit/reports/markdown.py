@@ -1,5 +1,8 @@
-"""Write audits as Markdown for a comment on GitHub or GitLab: a table, then full reports of the
-unexpected results."""
+"""Audits as Markdown for a comment on a code host: a table, then full reports of unexpected
+results.
+
+`dpaudit list reports` prints the first sentence.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Write audits as SARIF 2.1.0. GitHub and other code-scanning tools show such files as alerts.
+"""Audits as SARIF 2.1.0, which code-scanning tools such as GitHub's show as alerts.
 
 Each unexpected result becomes an alert at the line of the likely cause if a trace has found one,
 else at the line of the mechanism.
+
+`dpaudit list reports` prints the first sentence.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Write audits as plain text of 80 columns. A single audit has a full report; several audits have
-one line each and a summary."""
+"""Audits as plain text of 80 columns: a full report for one, a line each and a summary for several.
+
+`dpaudit list reports` prints the first sentence.
+"""
 
 from __future__ import annotations
 

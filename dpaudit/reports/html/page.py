@@ -1,9 +1,10 @@
-"""Write audits as one self-contained HTML file: a table of all audits, then a section for each
-audit.
+"""Audits as one self-contained HTML file: a table of all audits, then a section for each audit.
 
 Text from a mechanism, a name or a message never becomes markup: Jinja2 escapes it, characters that
 browsers do not show are written as Python escapes, and a content security policy allows only the
 page's own script and style.
+
+`dpaudit list reports` prints the first sentence.
 """
 
 from __future__ import annotations
