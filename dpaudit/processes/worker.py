@@ -509,17 +509,28 @@ def _has_tables() -> bool:
 
 def generators() -> list[Any]:
     """Return all random generators that exist in this process and can be seeded, since the
-    mechanism may use any of them."""
-    gc.collect()  # afterwards `gc.get_objects` lists objects in a fixed order, by age
+    mechanism may use any of them. Generators in variables of modules come first, in the order in
+    which the modules were imported; the others follow by age, as far as garbage collection keeps
+    this order."""
+    gc.collect()  # so that generators no longer in use are not listed
     numpy: Any = sys.modules.get("numpy")
     theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
     every = gc.get_objects()
-    kept = [one for one in every if issubclass(type(one), (random.Random, *theirs))]
+    variables = [one for module in list(sys.modules.values()) for one in _variables(module)]
+    found = [one for one in (*variables, *every) if issubclass(type(one), (random.Random, *theirs))]
     if _has_torch():  # `gc.get_objects` lists no generators of torch, but objects that hold them
         kinds = _torch().generator_types()
-        own = [one for one in gc.get_referents(*every) if issubclass(type(one), kinds)]
-        kept += {id(one): one for one in own}.values()
-    return [one for one in kept if _reseed(one, 0, "to see whether it can be")]
+        found += [one for one in gc.get_referents(*every) if issubclass(type(one), kinds)]
+    unique = {id(one): one for one in found}.values()
+    return [one for one in unique if _reseed(one, 0, "to see whether it can be")]
+
+
+def _variables(module: Any) -> list[Any]:
+    # Any object may be in sys.modules. The attribute access of a lazy module would import it.
+    try:
+        return list(object.__getattribute__(module, "__dict__").values())
+    except AttributeError:
+        return []
 
 
 def _reseed(generator: Any, seed: int, purpose: str) -> bool:

@@ -1,0 +1,30 @@
+"""The script of isolated mechanisms."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# Generators of the whole process are seeded, so that another process has to call it.
+_IN_EITHER_ORDER = """
+import gc, random, sys, types
+from dpaudit.processes import worker
+
+module = types.ModuleType("two")
+module.first, module.second = random.Random(1), random.Random(2)
+sys.modules["two"] = module
+listed = gc.get_objects
+by_age = worker.generators()
+gc.get_objects = lambda: listed()[::-1]
+reversed_ = worker.generators()
+places = [[every.index(one) for one in (random._inst, module.first, module.second)]
+          for every in (by_age, reversed_)]
+assert len(by_age) == len(reversed_) == len(set(map(id, by_age)))
+print(places)
+"""
+
+
+def test_the_seeds_of_generators_of_modules_do_not_depend_on_garbage_collection() -> None:
+    words = [sys.executable, "-c", _IN_EITHER_ORDER]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "[[0, 1, 2], [0, 1, 2]]\n"
