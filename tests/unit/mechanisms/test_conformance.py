@@ -147,8 +147,9 @@ def test_python_dp_adds_noise_to_the_clamped_values(noise: str) -> None:
     means = python_dp.bounded_mean([9.0, 2.0], size, **common, **bounds, **often)
     assert [len(one) for one in (counts, sums, means)] == [size] * 3
     assert np.median(counts) == 7
-    assert np.median(sums) == pytest.approx(6.0, abs=0.1)
-    assert np.median(means) == pytest.approx(3.0, abs=0.1)
+    # python-dp takes no seed. The standard errors of the medians are 0.04 and 0.023.
+    assert np.median(sums) == pytest.approx(6.0, abs=0.3)
+    assert np.median(means) == pytest.approx(3.0, abs=0.2)
     assert all(-1.0 <= mean <= 4.0 for mean in means)
 
 
