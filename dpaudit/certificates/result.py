@@ -425,7 +425,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict: VIOLATION, NO_VIOLATION_FOUND or ERROR."""
+        """The verdict, which is VIOLATION, NO_VIOLATION_FOUND or ERROR."""
         if isinstance(self.ending, Failed):
             return Verdict.ERROR
         refuted = self.is_refuted_alone or (
