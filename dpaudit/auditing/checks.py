@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.counting import DOUBTING, Ledger
 from dpaudit.auditing.redrawing import PART, SUSPECT_E_VALUE
-from dpaudit.auditing.schedule import FEW_DRAWS, MAX_BUFFERED_DRAWS
+from dpaudit.auditing.schedule import FEW_DRAWS
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Block
 from dpaudit.certificates.wealth import tally as replay_tally
@@ -32,8 +32,13 @@ from dpaudit.sampling.chunks import Measure, ToLearn
 from dpaudit.targets.target import what_to_check
 from dpaudit.wording import counted
 
+# A refutation by fewer draws than this number is checked with further draws, since it has too few
+# calls to show noise that is shared within a call (docs/method.md §11, "Few draws").
+_ENOUGH_DRAWS = 100_000
 # Number of blocks in which further draws are made, to check a refutation.
 _FURTHER_BLOCKS = 32
+# Largest number of further draws, if a call makes many draws.
+_MOST_FURTHER = 20_000
 # Largest number of rules that an audit usually learns while it counts learning draws.
 # `DrawChecks.learned_again` checks each rule, so each check gets 1/64 of the probability of a false
 # warning.
@@ -178,12 +183,14 @@ class DrawChecks:
         """
         ledger, limits = self._ledger, self._ledger.plan.limits
         draws = sum(tally.draws for tally in tallies)
-        if self._is_timed or draws >= MAX_BUFFERED_DRAWS:
+        if self._is_timed or draws >= _ENOUGH_DRAWS:
             return []
         before = homogeneity.doubt(tallies, guesses)
         if before < math.log(SUSPECT_E_VALUE) and limits.single_draws:
             return []
-        size = FEW_DRAWS if limits.single_draws else _FURTHER_BLOCKS * PART
+        size = FEW_DRAWS
+        if not limits.single_draws:
+            size = min(max(draws, _FURTHER_BLOCKS * PART), _MOST_FURTHER)
         size = min(size, limits.learned)
         if ledger.ends_by_bets:  # draws are slow: use no more
             size = min(size, ledger.spent)

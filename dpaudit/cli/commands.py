@@ -61,7 +61,7 @@ def cli(ctx: click.Context) -> int:
     Exit codes:
       0  no violation, or every expectation met
       1  violation, expectation not met, or warning with --strict
-      2  wrong usage or configuration
+      2  wrong usage or configuration, or a mistake in a training step
       3  error of the mechanism or of dpaudit
       4  under-powered
       5  no audit matched

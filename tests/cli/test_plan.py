@@ -170,6 +170,9 @@ def test_rare_outputs_are_planned_for_at_the_best_point_of_a_curve(dpaudit: Any)
     assert dpaudit(*run).exit_code == 0
     fewer = dpaudit("run", *inputs, "--samples", str(samples // 2), "--require-rare", "0.05")
     assert fewer.exit_code == 4
+    (number,) = re.findall(r"--samples ([\d_]+)\.", words(fewer.stdout))
+    enough = ("--samples", number, "--require-rare", "0.05")
+    assert dpaudit("run", *inputs, *enough).exit_code == 0
 
 
 @pytest.mark.usefixtures("one_trial")
