@@ -308,10 +308,13 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
 
 
 def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
-    """Return the beliefs of every bettor, Pr[d1 | level]: (bettors, levels). The belief is ½ for
-    unseen outcomes.
+    """Return the beliefs Pr[d1 | level] of eight bettors: (bettors, levels). Bettors differ in how
+    finely they group levels (groups of outcomes), and in how much they shrink log-ratios towards 0.
+    The columns are the levels of the main rule, a level for unseen outcomes (belief ½), and the
+    extra levels.
 
-    by_level: (main levels + 1, 2), draws by level (group of outcomes) of the main rule and input.
+    by_level: (levels of the main rule + 1, 2), draws by level and input. The last row counts unseen
+        outcomes.
     extra: (extra levels, 2), expected draws at the levels that side rules add.
     """
     ordered, main_levels = by_level[:-1], len(by_level) - 1

@@ -374,8 +374,11 @@ class Plan:
         return 2 * spent <= self.budget // 2
 
     def may_count_after_buffer(self, spent: int) -> bool:
-        """Return whether learning may continue with draws that are only counted, after the buffer
-        is full: the buffer must have its largest possible size, and learning may double.
+        """Return whether learning may continue with draws that are only counted after the buffer is
+        full: the buffer must have its largest possible size, and twice the draws made so far must
+        be at most half of the budget.
+
+        spent: number of draws made so far.
         """
         return spent >= self.limits.learned and self.may_double(spent)
 

@@ -31,8 +31,9 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     starts: list[int] = []
     firsts: list[float] = []
     seconds: list[float] = []
-    # This is the inner loop of learning, so the last block is held in variables. Each of its two
-    # counts includes ½.
+    # Neighbouring cells are merged into blocks. `starts`, `firsts` and `seconds` list the blocks
+    # before the last one. The last block is in the variables `start`, `first` and `second`, since
+    # this is the inner loop of learning. Both counts of a block include ½.
     pairs = iter((counts + 0.5).tolist())
     start, (first, second) = 0, next(pairs)
     for cell, (ahead, behind) in enumerate(pairs, 1):

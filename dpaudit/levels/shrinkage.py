@@ -457,7 +457,8 @@ def _fitted(
     """Run EM (expectation-maximisation) on clusters of cells. Return (sizes, weights,
     log-likelihood).
 
-    sizes, weights: the clusters to start from.
+    sizes, weights: (clusters,) each, the clusters to start from. The cells of a cluster have
+        log-ratios of one absolute value, its size; the weight is the cluster's share of all cells.
     steps: number of EM steps.
     moves: whether sizes may change, by one Newton step in each EM step.
     """

@@ -102,9 +102,9 @@ def _estimate(one: Leader) -> str:
 
 
 def witness_of(result: AuditResult) -> int | None:
-    """Return the index of the witness. It is the simplest pair of inputs that refutes the claim, or
-    else the pair that decides the verdict. Return None if no pair refutes the claim, or if the user
-    gave the pairs."""
+    """Return the index of the witness of a search: of the last pair, if the search has simplified
+    it and it refutes the claim; otherwise of the pair that decides the verdict. Return None if the
+    verdict is not VIOLATION, or if the user gave the pairs."""
     if result.searched is None or result.verdict is not Verdict.VIOLATION:
         return None
     if result.searched.shrunk and result.by_pair[-1].refuted:

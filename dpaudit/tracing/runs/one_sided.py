@@ -540,9 +540,10 @@ def threshold_leaks(
             if not (alone and same_output(first, hidden)):
                 continue
             beyond = {one.entry: sign * one.side * _FAR * one.scale}
-            # The entry must also occur in runs whose other noise differs. If it does not, such as
-            # for the winner of several noisy counts, its probability is smaller than one threshold
-            # suggests.
+            # Only the noise of this comparison is forced. The entry must also occur in runs that
+            # draw all other noise from new seeds. If it does not, as for the winner of several
+            # noisy counts, more than this comparison decides whether it occurs, so that the
+            # probability of this comparison's result would overestimate that of the entry.
             seeds = range(_OTHERS, _OTHERS + _OTHER_RUNS)
             if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
                 found.append(_leak(one, alone[0], sign))
