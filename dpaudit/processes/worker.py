@@ -260,7 +260,7 @@ class Service:
             importlib.import_module("numpy")
         numpy: Any = sys.modules.get("numpy")
         if self._requests < 2:  # also in the second request: the first call may make a generator
-            self._generators = generators()
+            self._generators = generators(self._function, self._params, self._datasets)
         self._requests += 1
         for place, generator in enumerate(self._generators):
             _reseed(generator, seed, f"generator {place}")
@@ -507,30 +507,62 @@ def _has_tables() -> bool:
     return any(one in sys.modules for one in ("pandas", "polars", "pyarrow"))
 
 
-def generators() -> list[Any]:
+def generators(*held: Any) -> list[Any]:
     """Return all random generators that exist in this process and can be seeded, since the
-    mechanism may use any of them. Generators in variables of modules come first, in the order in
-    which the modules were imported; the others follow by age, as far as garbage collection keeps
-    this order."""
+    mechanism may use any of them.
+
+    Generators in variables of modules come first, in the order in which the modules were imported.
+    Generators that are reached through objects follow (`_reached`), and then all others by age, as
+    far as garbage collection keeps this order.
+
+    held: objects that this script holds for the mechanism, such as the function that draws.
+    """
     gc.collect()  # so that generators no longer in use are not listed
     numpy: Any = sys.modules.get("numpy")
-    theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
+    kinds = (random.Random,)
+    kinds += (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
     every = gc.get_objects()
-    variables = [one for module in list(sys.modules.values()) for one in _variables(module)]
-    found = [one for one in (*variables, *every) if issubclass(type(one), (random.Random, *theirs))]
     if _has_torch():  # `gc.get_objects` lists no generators of torch, but objects that hold them
-        kinds = _torch().generator_types()
-        found += [one for one in gc.get_referents(*every) if issubclass(type(one), kinds)]
-    unique = {id(one): one for one in found}.values()
-    return [one for one in unique if _reseed(one, 0, "to see whether it can be")]
+        kinds += tuple(_torch().generator_types())
+        every += gc.get_referents(*every)
+    modules = [_variables(module) for module in list(sys.modules.values())]
+    variables = [one for names in modules for one in list(names.values())]
+    first = {id(one): one for one in variables if issubclass(type(one), kinds)}
+    found = {id(one): one for one in every if issubclass(type(one), kinds)}
+    others = {place: one for place, one in found.items() if place not in first}
+    if len(others) > 1:
+        others = {**_reached(others, held, modules), **others}
+    every = [*first.values(), *others.values()]
+    return [one for one in every if _reseed(one, 0, "to see whether it can be")]
 
 
-def _variables(module: Any) -> list[Any]:
+def _reached(wanted: dict[int, Any], held: Any, modules: list[dict[str, Any]]) -> dict[int, Any]:
+    """Return the objects among `wanted` (by id) that are reached from `held` or from the variables
+    of modules, in an order that depends on the program alone: the module that was imported last
+    comes first."""
+    seen = {id(sys.modules), *map(id, sys.modules.values()), *map(id, modules)}
+    reached: dict[int, Any] = {}
+    for names in (held, *modules[::-1]):
+        ahead = list(names.values() if isinstance(names, dict) else names)
+        for one in ahead:  # `ahead` grows: breadth first
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            if id(one) in wanted:
+                reached[id(one)] = one
+            ahead += gc.get_referents(one)
+        if len(reached) == len(wanted):
+            break
+    return reached
+
+
+def _variables(module: Any) -> dict[str, Any]:
     # Any object may be in sys.modules. The attribute access of a lazy module would import it.
     try:
-        return list(object.__getattribute__(module, "__dict__").values())
+        names: dict[str, Any] = object.__getattribute__(module, "__dict__")
+        return names
     except AttributeError:
-        return []
+        return {}
 
 
 def _reseed(generator: Any, seed: int, purpose: str) -> bool:
