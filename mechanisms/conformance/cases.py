@@ -11,24 +11,22 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
+from mechanisms.conformance import revealing
+from mechanisms.conformance.budgets import draws_for_distance, draws_for_revealing
 from mechanisms.conformance.textproto import Message, parse
 
 _CASE = "_dp_test_case"
 # Fields of the parameters for sampling that are inputs, or that dpaudit chooses.
 _INPUTS = ("raw_increment_by", "raw_entry")
 _NOT_PARAMETERS = ("number_of_samples", *_INPUTS, *(f"neighbour_{name}" for name in _INPUTS))
-_LIMIT = np.iinfo(np.int64).min
-# Draws of an audit. The noise of a violating case differs little from the claim, most of all with
-# Gaussian noise and 250 partitions: an event of probability 0.0007 in place of 0.0002.
-_SAMPLES, _VIOLATING_SAMPLES = 20_000, 60_000_000
+# Draws of an audit; a variant that must be refuted may need more.
+_SAMPLES = 20_000
 Audit = dict[str, Any]
 
 
@@ -80,41 +78,6 @@ def document(sources: Sequence[str], module: str, violating: bool = False) -> di
     return {"version": 1, "familywise": True, "defaults": defaults, "audits": audits}
 
 
-def failing(
-    mechanism: str, larger_than: int, probability: float, params: dict[str, Any]
-) -> Callable[[Sequence[float], int, np.random.Generator], list[float]]:
-    """Return a mechanism that, for some inputs, now and then reveals that it got one of them.
-
-    Parameters
-    ----------
-    mechanism : str
-        The implementation as "module:function".
-    larger_than : int
-        Number of entries of the largest input for which it is the implementation itself.
-    probability : float
-        Probability of the output that reveals a larger input, -2⁶³ or NaN.
-    params : dict
-        Keyword arguments of the implementation.
-
-    Returns
-    -------
-    callable
-        A function of an input, a number of outputs, and a generator.
-    """
-    module, _, name = mechanism.partition(":")
-    function = getattr(import_module(module), name)
-    revealing = _LIMIT if name == "count" else math.nan
-
-    def draws(entries: Sequence[float], size: int, rng: np.random.Generator) -> list[float]:
-        outputs: list[float] = function(entries, size, **params)
-        if len(entries) > larger_than:
-            for place in np.flatnonzero(rng.random(size) < probability):
-                outputs[place] = revealing
-        return outputs
-
-    return draws
-
-
 def _audits(file: Message, module: str, violating: bool) -> Iterator[Audit]:
     names = [name for name in file.fields if name.endswith(_CASE)]
     if not names:
@@ -157,33 +120,38 @@ def _inputs(sampling: Message) -> tuple[list[float], list[float]]:
 
 def _violating(audit: Audit, kind: str, case: Message, validity: Message) -> Iterator[Audit]:
     """Yield an audit of counts that are too far apart, and one of outputs that reveal d2."""
-    more = {"samples": _VIOLATING_SAMPLES, "expect": "violation"}
+    claim = audit["claim"]["epsilon"], audit["claim"].get("delta", 0.0)
     if kind == "count":
         partitions = audit["params"]["max_partitions_contributed"]
-        is_laplace = audit["params"]["noise_type"] == "LAPLACE"
-        sensitivity = partitions if is_laplace else math.sqrt(partitions)
+        noise = audit["params"]["noise_type"]
+        sensitivity = partitions if noise == "LAPLACE" else math.sqrt(partitions)
         distance = math.ceil(validity.number("distance_specificity") * sensitivity)
         yield {
             **audit,
-            **more,
+            **_refuted(draws_for_distance(noise, claim, sensitivity, distance)),
             "name": f"{audit['name']}, too far apart",
             "d2": [*audit["d1"], distance],
         }
     tolerance = case.message("dp_test_parameters").number("delta_tolerance")
+    probability = tolerance * validity.number("failure_specificity")
     init = {
         "mechanism": audit["mechanism"],
         "larger_than": len(audit["d1"]),
-        "probability": tolerance * validity.number("failure_specificity"),
+        "probability": probability,
         "params": audit["params"],
     }
     yield {
         **{name: value for name, value in audit.items() if name != "params"},
-        **more,
+        **_refuted(draws_for_revealing(claim, probability)),
         "name": f"{audit['name']}, revealing",
-        "mechanism": f"{__name__ if __name__ != '__main__' else __spec__.name}:failing",
+        "mechanism": f"{revealing.__name__}:failing",
         "factory": True,
         "init": init,
     }
+
+
+def _refuted(draws: int) -> Audit:
+    return {"samples": max(draws, _SAMPLES), "expect": "violation"}
 
 
 def main() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.stats import laplace, norm
 
 from dpaudit.cli.commands import cli
-from mechanisms.conformance import cases, python_dp
+from dpaudit.stats.game import Game, p_value
+from mechanisms.conformance import budgets, cases, python_dp, revealing
 from mechanisms.conformance.textproto import parse
 
 ROOT = Path(__file__).parents[3]
@@ -90,11 +92,14 @@ def test_violating_variants_are_those_of_the_published_tests() -> None:
         "pass",
         "violation",
     ]
-    _, laplace, revealing, _, gaussian, _, _, total = audits
-    assert laplace["d2"] == [1, 1, 2]  # ⌈1.175⌉
+    _, far, reveals, _, gaussian, _, _, total = audits
+    assert far["d2"] == [1, 1, 2]  # ⌈1.175⌉
     assert gaussian["d2"] == [2147483647, 19]  # ⌈1.175 √250⌉
-    assert revealing["init"]["probability"] == pytest.approx(0.1)
-    assert revealing["init"]["larger_than"] == 2
+    assert reveals["init"]["probability"] == pytest.approx(0.1)
+    assert reveals["init"]["larger_than"] == 2
+    # Many draws only if the variant differs little from the claim.
+    assert far["samples"] == reveals["samples"] == 20_000
+    assert 20_000_000 < gaussian["samples"] < 30_000_000
     assert total["init"]["probability"] == pytest.approx(0.2)
 
 
@@ -104,15 +109,78 @@ def test_a_failing_mechanism_reveals_larger_inputs_alone(
     def zeros(entries: list[float], size: int, base: float) -> list[float]:
         return [base] * size
 
-    for name, revealing in (("count", -(2**63)), ("bounded_sum", math.nan)):
+    for name, output in (("count", -(2**63)), ("bounded_sum", math.nan)):
         monkeypatch.setattr(python_dp, name, zeros)
         mechanism = f"{python_dp.__name__}:{name}"
-        failing = cases.failing(mechanism, 1, 0.25, {"base": 7.0})
+        failing = revealing.failing(mechanism, 1, 0.25, {"base": 7.0})
         assert failing([1], 1_000, np.random.default_rng(1)) == [7.0] * 1_000
         outputs = np.array(failing([1, 1], 1_000, np.random.default_rng(1)), dtype=float)
         share = np.mean(outputs != 7.0)
         assert share == pytest.approx(0.25, abs=0.06)  # 4.4 standard deviations
-        assert np.array_equal(np.unique(outputs), sorted([7.0, revealing]), equal_nan=True)
+        assert np.array_equal(np.unique(outputs), sorted([7.0, output]), equal_nan=True)
+
+
+def _rule(noise: Any, distance: int, epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the probabilities of a right and of a wrong guess of the best threshold."""
+    best = (0.0, 0.0, 0.0)
+    for threshold in np.linspace(distance / 2, distance / 2 + 6 * noise.std(), 1_000):
+        right, wrong = noise.sf(threshold - distance), noise.sf(threshold)
+        excess = right - math.exp(epsilon) * wrong - delta
+        best = max(best, (excess / math.sqrt(right + math.exp(2 * epsilon) * wrong), right, wrong))
+    return best[1:]
+
+
+def _refuted(draws: int, right: float, wrong: float, claim: tuple[float, float], h: float) -> float:
+    """Return how often an exact test of half of the draws refutes the claim at 0.75 · 10⁻⁷."""
+    rng, alpha, size = np.random.default_rng(5), 0.75e-7, draws // 2
+    counts = rng.multinomial(size, [right, wrong, 1 - right - wrong], size=8)
+    games = [Game(int(c), int(w), size, two_guesses=h == 1.0) for c, w, _ in counts]
+    return float(np.mean([p_value(game, *claim, alpha, alpha) <= alpha for game in games]))
+
+
+LN3 = math.log(3)
+
+
+# σ of the analytic Gaussian mechanism by dp-accounting 0.6.0: get_sigma_gaussian(ln 3, 1e-5).
+@pytest.mark.parametrize(
+    ("noise", "claim", "scale", "distance", "law"),
+    [
+        ("LAPLACE", (0.01, 0.0), 1.0, 2, laplace(scale=100.0)),
+        ("GAUSSIAN", (LN3, 1e-5), 1.0, 2, norm(scale=3.424662397908953)),
+        (
+            "GAUSSIAN",
+            (LN3, 1e-5),
+            math.sqrt(250),
+            19,
+            norm(scale=3.424662397908953 * math.sqrt(250)),
+        ),
+    ],
+)
+def test_the_budget_refutes_counts_that_are_too_far_apart(
+    noise: str, claim: tuple[float, float], scale: float, distance: int, law: Any
+) -> None:
+    draws = budgets.draws_for_distance(noise, claim, scale, distance)
+    right, wrong = _rule(law, distance, *claim)
+    assert _refuted(draws, right, wrong, claim, 1.0) >= 0.75
+    assert _refuted(draws // 4, right, wrong, claim, 1.0) <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("claim", "probability"), [((2 * LN3, 0.0), 0.004), ((LN3, 1e-5), 1.25e-4), ((0.1, 0.01), 0.02)]
+)
+def test_the_budget_refutes_failures_that_reveal_an_input(
+    claim: tuple[float, float], probability: float
+) -> None:
+    draws = budgets.draws_for_revealing(claim, probability)
+    assert _refuted(draws, probability / 2, 0.0, claim, 0.5) >= 0.75
+    assert _refuted(draws // 4, probability / 2, 0.0, claim, 0.5) <= 0.5
+
+
+def test_variants_that_keep_the_claim_have_no_budget() -> None:
+    with pytest.raises(ValueError, match=r"1 apart .* \(1\)"):
+        budgets.draws_for_distance("LAPLACE", (1.0, 0.0), 1.0, 1)
+    with pytest.raises(ValueError, match=r"0\.001"):
+        budgets.draws_for_revealing((1.0, 0.001), 0.001)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +224,6 @@ def test_python_dp_adds_noise_to_the_clamped_values(noise: str) -> None:
 def test_python_dp_passes_its_case_and_both_variants_are_refuted(tmp_path: Path) -> None:
     document = cases.document([COUNTS], cases.__name__.replace("cases", "python_dp"), True)
     document["audits"] = document["audits"][:3]
-    # python-dp takes no seed, and 4,000 draws refute the second variant in most runs.
-    document["defaults"]["samples"] = 40_000
-    for audit in document["audits"]:
-        del audit["samples"]
     file = tmp_path / "cases.yaml"
     file.write_text(cases.as_yaml(document), encoding="utf-8")
     result = CliRunner().invoke(cli, ["run", str(file), "-q", "--workers", "1", "--no-trace"])
