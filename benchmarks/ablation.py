@@ -6,8 +6,9 @@ python -m benchmarks.ablation [--only TEXT]... [--cases TEXT]... [--draws N]... 
 A removal replaces a scorer, a smoother, a special case or a tuned constant by nothing, or by the
 simplest thing that works. Its loss is the efficiency (benchmarks/efficiency.py) with the part less
 the efficiency without it, on equal draws, by law: the exact law of the mechanism judges the frozen
-rules, so that no luck of certification draws is left. Cases are the specimens, the mixtures, and
-the twenty mechanisms of DP-Sniper's suite (benchmarks/peer_suite.py) at each number of draws.
+main rule, so that no luck of certification draws is left. (Side rules cannot show in it.) Cases are
+the specimens, the mixtures, and the twenty mechanisms of DP-Sniper's suite
+(benchmarks/peer_suite.py) at each number of draws.
 
 1. *Screen.* Every removal is measured with one seed in every case. Where the loss is large, four
    more seeds follow, and the part *stays* if mean minus two standard errors is above 0.05: one such

@@ -145,6 +145,7 @@ CASES: dict[str, Patches] = {
     "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._smoothed_bounds", _none),
     "case rare rule": _set(f"{FREEZING}:rare_rule", _none),
     "case rule of another kind": _set(f"{FREEZING}:_other_rule", _none),
+    "case counting on for a gain": _set(f"{LEARNING}:gains_by_doubling", _no),
     "case keeping half of the draws": _set("dpaudit.auditing.schedule:Plan.extend_buffer", _no),
 }
 
