@@ -24,10 +24,10 @@ from benchmarks.efficiency import ALPHA, CLIP, audit
 from benchmarks.oracle import Oracle, Rule
 from benchmarks.removals import notice, notice_scorer, noticing, removals, removed
 from benchmarks.specimens import Specimen
-from dpaudit.attacks import learning
+from dpaudit.attacks import learning, scorers
+from dpaudit.attacks import trees as tree_attacks
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
-from dpaudit.attacks.trees import propose_trees
 from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
@@ -75,7 +75,7 @@ class _Draft:
 
         def trees(*given: Any) -> Any:
             key = ("trees", *map(id, used))
-            made, skipped = kept(key, partial(propose_trees, *given))
+            made, skipped = kept(key, partial(make_trees, *given))
             return _fresh(made), skipped
 
         def of(selection: SelectionDraws, often: int) -> RareTable:
@@ -96,14 +96,15 @@ class _Draft:
 
         # A removal may have replaced this function.
         smoothed_counts = vars(candidates)["smoothed"]
-        scorers = tuple(_Scorer(one, kept) for one in learning.SCORERS)
+        make_trees = tree_attacks.propose_trees
+        attacks = tuple(_Scorer(one, kept) for one in scorers.SCORERS)
         tables = SimpleNamespace(of=of, frequent=frequent)
         with (
-            patch.object(learning, "propose_trees", trees),
+            patch.object(tree_attacks, "propose_trees", trees),
             patch.object(learning, "RareTable", tables),
             patch.object(candidates, "smoothed", smoothed),
         ):
-            return learning.learn(self.selection, objective, scorers)
+            return learning.learn(self.selection, objective, attacks)
 
     def _kept(self, key: Any, without: frozenset[str], make: Callable[[], Any]) -> Kept:
         every = self._known.setdefault(key, [])

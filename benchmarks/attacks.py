@@ -93,7 +93,7 @@ CASES: tuple[tuple[str, Mechanism, float | None], ...] = (
 def only(attacks: tuple[Scorer, ...], *, trees: bool) -> Iterator[None]:
     """Audit with these attacks, and trees or none."""
     with (
-        patch("dpaudit.auditing.pair_audit.scorers_for", lambda **_: attacks),
+        patch("dpaudit.auditing.pair_audit.scorers_of", lambda *_, **__: attacks),
         patch("dpaudit.attacks.trees.is_installed", lambda: trees),
     ):
         yield

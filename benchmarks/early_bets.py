@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.attacks.early_bets import bet_early
-from dpaudit.attacks.learning import SCORERS
 from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.scorers import SCORERS
 from dpaudit.attacks.weighted_sums import by_mean_differences
 from dpaudit.auditing.schedule import Limits, Plan, look_stride, wants_refit
 from dpaudit.certificates.evidence import EARLY_BETTING_SHARE

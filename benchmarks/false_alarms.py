@@ -48,11 +48,12 @@ from benchmarks.whole_audits import (
     rare_at_the_claim,
 )
 from dpaudit.attacks import blocks
-from dpaudit.attacks.learning import SCORERS, learn_again
 from dpaudit.attacks.learning import learn as learn_orders
+from dpaudit.attacks.learning import learn_again
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.prefixes import banded, prefixes
 from dpaudit.attacks.rare_outputs import RareTable
+from dpaudit.attacks.scorers import SCORERS
 from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.whitened import innovations
 from dpaudit.auditing import counting

@@ -36,7 +36,7 @@ OUTPUTS = "dpaudit.attacks.single_outputs"
 BLOCKS = "dpaudit.attacks.blocks"
 CANDIDATES = "dpaudit.levels.candidates"
 TUNING = "dpaudit.levels.tuning"
-LIST_OF_SCORERS = f"{LEARNING}:SCORERS"
+LIST_OF_SCORERS = "dpaudit.attacks.scorers:SCORERS"
 # Values that are no functions, and the one function that reads each.
 READER = {f"{BLOCKS}:SCORING": f"{BLOCKS}:fits", f"{COLUMNS}:_WIDTHS": f"{COLUMNS}:_fits"}
 # Cached functions that read a tuned constant.

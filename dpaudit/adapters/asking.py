@@ -12,7 +12,7 @@ from typing import Any
 
 from dpaudit.adapters.isolation import Worker
 from dpaudit.claims import PrivacyClaim, make_claim
-from dpaudit.claims.source import ClaimSource
+from dpaudit.claims.base import ClaimSource
 from dpaudit.errors import ClaimError, Name
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.pairs import NeighbouringPair

@@ -24,13 +24,13 @@ from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.level_map import (
     FOLDS,
-    HALF,
     FloatArray,
     IntArray,
     by_fold,
     folds,
     larger_for_d1,
     log_ratio,
+    training_counts,
 )
 from dpaudit.levels.limits import CELLS, MOST_COLUMNS
 from dpaudit.levels.piecewise_logit import LEVELS, log_odds
@@ -229,17 +229,6 @@ def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
     for place, fit in zip(some, _closely([columns[at] for at in some]), strict=True):
         fits[place] = fit
     return fits
-
-
-def training_counts(counts: IntArray) -> IntArray:
-    """Return the draws that each fit is made from: (fits, …). The fits are, in order: one without
-    each fold, one of all draws, one of the first half of the folds, one of the second half.
-
-    counts: (folds, …), number of draws by fold.
-    """
-    total = counts.sum(axis=0)
-    halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
-    return np.stack([*(total - counts), total, *halves])
 
 
 def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:

@@ -17,7 +17,6 @@ from dpaudit.attacks.freezing import as_beliefs, expected_draws_of
 from dpaudit.attacks.learning import learn
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import CellLevels
-from dpaudit.attacks.weighted_sums import by_mean_differences
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.cells import Cells, frequent_labels, is_number, make_cells, short_edges
@@ -83,6 +82,8 @@ def bet_early(
         if learned.counts is None:
             return learned
         level, tried, counts = learned.portfolio.main.level, learned.tried, learned.counts
+        from dpaudit.attacks.weighted_sums import by_mean_differences
+
         sums = by_mean_differences(selection, pools=True)
         if sums and _log_likelihood(sums[0].counts) > _log_likelihood(counts):
             level, counts = sums[0].freeze(), sums[0].counts

@@ -7,7 +7,7 @@
 1. *Features.* An outcome is a table row: columns of numbers and labels (`outcomes/`). A column is
    cut into cells (`levels/cells.py`) or turned into numbers for regressions and trees
    (`features.py`), without a look at the inputs.
-2. *Scorers* (`SCORERS`, one function each; also boosted trees, `trees.py`, and users' attacks)
+2. *Scorers* (`scorers.py`, one function each; also boosted trees, `trees.py`, and users' attacks)
    estimate the likelihood ratio of the two inputs from some columns or all. Each draw is scored by
    a fit to other draws.
 3. *Candidates* (`levels/candidates.py`) are the resulting orders of outcomes, cut into levels, with
@@ -57,23 +57,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpaudit.attacks.additive import additive, exchangeable
-from dpaudit.attacks.blocks import kinds, parts
 from dpaudit.attacks.freezing import freeze
 from dpaudit.attacks.objective import Objective, best_of, best_predicted, rank_key, refutes
-from dpaudit.attacks.prefixes import banded, prefixes
 from dpaudit.attacks.rare_outputs import RareTable
-from dpaudit.attacks.single_columns import (
-    bits,
-    elapsed,
-    one_dimensional,
-    represented,
-    single_columns,
-)
+from dpaudit.attacks.single_columns import bits, one_dimensional, represented
 from dpaudit.attacks.single_outputs import atoms
-from dpaudit.attacks.trees import propose_trees
-from dpaudit.attacks.weighted_sums import logistic, mean_differences
-from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
@@ -91,24 +79,10 @@ from dpaudit.levels.rule_tables import (
 )
 from dpaudit.levels.shrinkage import Clusters, sample_shares
 
-# Scorers over several columns. They are left out where outcomes have at most 8 different values: a
-# list of these values is as powerful, and a reader can check it by hand.
-_OF_SEVERAL_COLUMNS: tuple[Scorer, ...] = (
-    additive,  # sum over columns of log-ratios
-    innovations,  # the same of each number minus its prediction from the numbers before it
-    prefixes,  # sequences: log-ratio of each entry, given the entries before it
-    banded,  # the same, with numbers replaced by bands
-    logistic,  # logistic regression
-    mean_differences,  # weighted sum of more than 512 columns
-    parts,  # sum over independent blocks of columns, each by its best scorer
-    kinds,  # by type of output, each by its best scorer
-)
-# Scorers of every audit, in order of preference: of equally good candidates the first one wins. The
-# last scorers give events that take longer to describe.
-SCORERS: tuple[Scorer, ...] = (
-    one_dimensional,  # outcomes of one column, by size or by cell
-    single_columns,  # the most informative of several columns, in the same way
-    *_OF_SEVERAL_COLUMNS,
+# Scorers of outcomes with one column, in order of preference: of equally good candidates the first
+# one wins. `scorers.py` has the scorers of outcomes with several columns.
+_OF_ONE_COLUMN: tuple[Scorer, ...] = (
+    one_dimensional,  # by size or by cell
     represented,  # details that == ignores: types, the sign of zero, the order of keys
     atoms,  # whole outputs, each by its own frequency
 )
@@ -118,25 +92,29 @@ SCORERS: tuple[Scorer, ...] = (
 _RARE_COUNTS = (OFTEN, 10 * OFTEN)
 
 
-def scorers_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Scorer, ...]:
-    """Return the scorers of every audit, followed by the scorers of the options that are on.
+def scorers_of(
+    selection: SelectionDraws,
+    *,
+    floating_point: bool = False,
+    timing: bool = False,
+    repeated: bool = False,
+) -> tuple[Scorer, ...]:
+    """Return the scorers of dpaudit for these draws.
 
-    floating_point: add the scorer of low-order bits of numbers.
-    timing: add the scorer of the duration of calls.
-    repeated: outcomes are lists of independent runs on one input; add the scorer of such lists.
+    floating_point, timing, repeated: the options, as in `scorers.scorers_for`.
     """
-    optional = (
-        (exchangeable, repeated),  # lists of runs: sum over runs of log-ratios
-        (bits, floating_point),
-        (elapsed, timing),
-    )
-    return (*SCORERS, *(scorer for scorer, is_on in optional if is_on))
+    if len(selection.outcomes.columns) > 1:
+        # Imported only for outcomes with several columns.
+        from dpaudit.attacks.scorers import scorers_for
+
+        return scorers_for(floating_point=floating_point, timing=timing, repeated=repeated)
+    return (*_OF_ONE_COLUMN, *([bits] if floating_point else []))
 
 
 def learn(
     selection: SelectionDraws,
     objective: Objective,
-    scorers: tuple[Scorer, ...] = SCORERS,
+    scorers: tuple[Scorer, ...] | None = None,
     *,
     custom_scorers: tuple[Scorer, ...] = (),
     to_bet: bool = False,
@@ -147,7 +125,7 @@ def learn(
 
     selection: the draws.
     objective: the predicted bound by which rules are chosen.
-    scorers: scorers of dpaudit.
+    scorers: scorers of dpaudit; None: those of `scorers_of`.
     custom_scorers: scorers of users, whose cost is unknown.
     to_bet: make rules for the next bets, or for the confirmation after a bet has refuted the claim,
         rather than for the exact test. This takes less work (see `freeze`): users' scorers need
@@ -156,14 +134,20 @@ def learn(
     with_rare: look for rare outputs, unless `to_bet`.
     """
     objective = replace(objective, to_bet=to_bet)
+    scorers = scorers_of(selection) if scorers is None else scorers
     if not to_bet or selection.size >= LEAST_DRAWS:
         scorers = (*scorers, *custom_scorers)
-    has_few = _has_few_values(selection)
+    is_one = len(selection.outcomes.columns) < 2
+    has_few = not is_one and _has_few_values(selection)
     if has_few:
-        scorers = tuple(scorer for scorer in scorers if scorer not in _OF_SEVERAL_COLUMNS)
+        from dpaudit.attacks.scorers import OF_SEVERAL_COLUMNS
+
+        scorers = tuple(scorer for scorer in scorers if scorer not in OF_SEVERAL_COLUMNS)
     candidates: list[Candidate] = [one for scorer in scorers for one in scorer(selection)]
     skipped: list[Tried] = []
-    if not has_few:
+    if not (is_one or has_few):
+        from dpaudit.attacks.trees import propose_trees
+
         trees, skipped = propose_trees(selection, objective, candidates)
         candidates += trees
     rare_tables: list[RareTable] = []
@@ -176,10 +160,8 @@ def learn(
 
 
 def _has_few_values(selection: SelectionDraws) -> bool:
-    """Return whether outcomes have at least two columns and at most 8 different values, with at
-    least 50 draws per value on average."""
-    if len(selection.outcomes.columns) < 2:
-        return False
+    """Return whether outcomes have at most 8 different values, with at least 50 draws per value on
+    average."""
     first = selection.outcomes.take(slice(FIRST_DRAWS))
     if len(np.unique(first.keys())) > FEW:
         return False
@@ -217,7 +199,7 @@ def best_point(
     selection: SelectionDraws,
     claim: PrivacyClaim,
     coming: int,
-    scorers: tuple[Scorer, ...] = SCORERS,
+    scorers: tuple[Scorer, ...] | None = None,
 ) -> ProfilePoint:
     """Return the point (ε, δ) of the claim's privacy profile to test on `coming` draws.
 
@@ -225,6 +207,7 @@ def best_point(
     predicted bound on the parameter; otherwise the point with the largest ratio of predicted δ to
     claimed δ. Of nearly equal points, return the first.
     """
+    scorers = scorers_of(selection) if scorers is None else scorers
     tables = [RuleTable.of_balanced(one.counts) for scorer in scorers for one in scorer(selection)]
 
     def size(point: ProfilePoint) -> float:

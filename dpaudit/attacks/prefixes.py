@@ -23,14 +23,13 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.additive import training_counts
 from dpaudit.attacks.counted_sequences import SequenceScored, Sum, relearned
 from dpaudit.attacks.sequences import NAME, MarkovStates, Prefixes, depend, weights
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, OrderedBins
-from dpaudit.levels.level_map import FOLDS, FloatArray, by_fold, folds
+from dpaudit.levels.level_map import FOLDS, FloatArray, by_fold, folds, training_counts
 from dpaudit.levels.limits import FIRST_DRAWS, LEAST_DRAWS, MOST_COLUMNS
 from dpaudit.levels.scores import aligned
 from dpaudit.outcomes import KIND, Column, Outcomes

@@ -21,7 +21,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.additive import additive, training_counts
 from dpaudit.attacks.features import on_scale
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
@@ -45,6 +44,7 @@ from dpaudit.levels.level_map import (
     is_continuous,
     larger_for_d1,
     log_ratio,
+    training_counts,
 )
 from dpaudit.levels.limits import BEST, CELLS, DRAWS_TO_RANK, FEW, MOST_ROWS, TINY
 from dpaudit.levels.rule_tables import pooled_counts
@@ -109,6 +109,8 @@ def bits(selection: SelectionDraws) -> list[Candidate]:
     """Return candidates that order outcomes by low-order bits and numbers of decimals: candidates
     for the most informative columns, and one that sums over columns.
     """
+    from dpaudit.attacks.additive import additive  # most audits have no use for low-order bits
+
     columns = bit_columns(selection.outcomes, ASPECTS)
     result = _of_most_informative(selection, columns, _LOW_BITS)
     sums = additive(selection, bit_columns(selection.outcomes, [SPAN]))

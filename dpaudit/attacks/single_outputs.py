@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.additive import training_counts
-from dpaudit.attacks.sequences import sequence_predictor
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
@@ -27,12 +26,15 @@ from dpaudit.levels.level_map import (
     cut_by_mass,
     held_out_tally,
     log_ratio,
+    training_counts,
 )
 from dpaudit.levels.limits import MOST_CELLS, REPEATS, SMALL_SHARE, WORDS
 from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.portfolio import SingleOutputs
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
-from dpaudit.outcomes.known import Bands, Known
+
+if TYPE_CHECKING:
+    from dpaudit.outcomes.known import Bands, Known
 
 # If all of the first 2,000 outcomes differ, no outcome is frequent enough to be scored by itself.
 _FIRST_LOOK = 2_000
@@ -87,6 +89,8 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     level, levels = cut_by_mass(log_ratio(fits, arms), each_draws.sum(axis=1).astype(np.float64))
     by_level = held_out_tally(level[:-1], counts, levels)
     final = np.append(level[-1], levels).astype(np.intp)
+    from dpaudit.outcomes.known import Known  # needed only where outcomes repeat
+
     known, each = Known.of(result.keys, result.outcomes), result.outcomes.trimmed()
     if bands is not None:
         known = known.through(bands)
@@ -95,8 +99,12 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
     # Log-ratios of sequences may be predicted from related sequences, if nearly all draws are in
     # `result`.
-    are_all = everything[-1].sum() <= SMALL_SHARE * arms.sum()
-    predictor = sequence_predictor(result.outcomes, each_draws) if are_all else None
+    predictor = None
+    if everything[-1].sum() <= SMALL_SHARE * arms.sum() and len(selection.outcomes.columns) > 1:
+        # Imported only for outcomes that may be sequences.
+        from dpaudit.attacks.sequences import sequence_predictor
+
+        predictor = sequence_predictor(result.outcomes, each_draws)
     cell_counts = CellCounts(every, everything, predictor)
     return [UnorderedCells("single outputs", by_level, penalty, level_map, cell_counts)]
 

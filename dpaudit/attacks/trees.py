@@ -39,13 +39,13 @@ from dpaudit.levels.limits import (
     MOST_ROWS,
     SMALL_SHARE,
 )
-from dpaudit.levels.portfolio import Tried
+from dpaudit.levels.portfolio import TREES, Tried
 from dpaudit.levels.rule_tables import predicted_growth
 from dpaudit.levels.scores import Score, Scored, cross_fitted, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.wording import install_command
 
-NAME = "gradient-boosted trees"
+NAME = TREES
 
 # Settings that differ from scikit-learn's defaults. They make smaller trees, since outcomes are
 # noisy.
@@ -71,12 +71,11 @@ def propose_trees(
     candidates: Sequence[Candidate],
 ) -> tuple[list[Candidate], list[Tried]]:
     """Return (candidates, skipped): a list of the candidates of trees, and a list with the reason
-    why trees are left out. One of the two is empty. Both are empty for outcomes of one column, or
-    fewer than 2,000 draws.
+    why trees are left out. One of the two is empty. Both are empty for fewer than 2,000 draws.
 
     candidates: parameter, the candidates of all other scorers.
     """
-    if len(selection.outcomes.columns) < 2 or selection.size < DRAWS_TO_RANK:
+    if selection.size < DRAWS_TO_RANK:
         return [], []
     best = max(candidates, key=lambda one: rank_key(one, objective))
     base = _most_explaining(candidates, best)

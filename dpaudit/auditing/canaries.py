@@ -8,6 +8,7 @@ guesses into an `AuditResult`; `dpaudit.bounds` and the command line call it.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -15,7 +16,7 @@ from functools import partial
 
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, verify
-from dpaudit.auditing.underpowered import guessed_too_few
+from dpaudit.auditing.underpowered import point_words
 from dpaudit.certificates.one_run import CanaryScores, GuessMethod, OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries
 from dpaudit.claims import PrivacyClaim
@@ -30,6 +31,7 @@ from dpaudit.stats.one_run_tradeoff import (
     mu_lower,
     tradeoff_p_value,
 )
+from dpaudit.wording import counted
 
 _PAIR = "each canary in or out, by its own fair coin"
 _ONE_POINT = (
@@ -110,7 +112,7 @@ def audit_guesses(
         ending=Canaries((certificate,)),
         seconds=time.perf_counter() - start,
         versions=versions(),
-        underpowered=guessed_too_few(
+        underpowered=_guessed_too_few(
             most,
             claim,
             lambda other: _test(other, claim, alpha, method).refutes(other, alpha),
@@ -245,3 +247,44 @@ def _check(seen: Guesses, claim: PrivacyClaim) -> None:
         why = "guesses are already the adversary's answers; leave adversary out of the claim"
     if why:
         raise UsageError(why, code="guesses-cannot-test-claim")
+
+
+def _guessed_too_few(
+    seen: Guesses,
+    claim: PrivacyClaim,
+    refutes: Callable[[Guesses], bool],
+    *,
+    were_chosen: bool = False,
+) -> str | None:
+    """Return a message if the guesses about canaries are too few to refute the claim, else None.
+    The message names a sufficient number of guesses. The check assumes the best case, in which all
+    guesses are right.
+
+    seen: numbers of canaries and of guesses.
+    claim: the claim to test.
+    refutes: a function from counts of guesses to whether they refute the claim, by the test of the
+        audit.
+    were_chosen: whether other canaries chose the number of guesses.
+    """
+    canaries, most = seen.canaries, seen.guesses
+    if refutes(replace(seen, correct=most)):
+        return None
+    enough = most + 1
+    while enough <= one_run.MOST_GUESSES and not _all_right_refute(canaries, enough, refutes):
+        enough *= 2
+    remedy = ", and no number could"
+    if enough <= one_run.MOST_GUESSES:
+        sizes = range(max(most + 1, enough // 2), enough)
+        enough = sizes.start + bisect_left(
+            sizes, True, key=lambda guesses: _all_right_refute(canaries, guesses, refutes)
+        )
+        about = f" about {enough:,} canaries" if enough > canaries else ""
+        remedy = f"; at least {enough:,} guesses{about} could"
+        remedy += ", and as many other canaries to choose that number" if were_chosen else ""
+    words = point_words(claim.point()) if len(claim.points()) == 1 else claim.describe()
+    guesses = f"{counted(most, 'guess')} cannot refute {words}"
+    return f"{guesses} even if all are right{remedy}"
+
+
+def _all_right_refute(canaries: int, guesses: int, refutes: Callable[[Guesses], bool]) -> bool:
+    return refutes(Guesses(max(canaries, guesses), guesses, guesses))

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.counting import DOUBTING, Ledger
-from dpaudit.auditing.redrawing import PART, SUSPECT_E_VALUE
 from dpaudit.auditing.schedule import FEW_DRAWS
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Block
@@ -32,6 +31,14 @@ from dpaudit.sampling.chunks import Measure, ToLearn
 from dpaudit.targets.target import what_to_check
 from dpaudit.wording import counted
 
+# A refutation is checked with further draws if an e-value is at least this number. The e-value
+# measures the evidence that draws depend on their call, or that processes draw from different
+# distributions. With independent draws, about 1 of 100 audits reaches 2 for calls, and at most half
+# reach 2 for processes.
+SUSPECT_E_VALUE = 2.0
+# Largest number of draws of each new process in the first comparison, and of each block of further
+# draws.
+PART = 250
 # A refutation by fewer draws than this number is checked with further draws, since it has too few
 # calls to show noise that is shared within a call (docs/method.md §11, "Few draws").
 _ENOUGH_DRAWS = 100_000

@@ -14,13 +14,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import add
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpaudit.attacks import learning
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
-from dpaudit.auditing.divergence_bets import DivergenceBets
 from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE, EARLY_BETTING_SHARE
@@ -36,6 +36,9 @@ from dpaudit.sampling.chunks import Counted, Failures, Head, Measure, Rare, ToCo
 from dpaudit.sampling.executors import Drawer
 from dpaudit.stats.betting import Beliefs
 from dpaudit.wording import counted
+
+if TYPE_CHECKING:
+    from dpaudit.auditing.divergence_bets import DivergenceBets
 
 # Indices of the stages of one pair. Each chunk of draws has its own random stream, which is
 # selected by the indices of the pair, the stage and the chunk.
@@ -95,7 +98,11 @@ class Ledger:
         share = share / 2 if limits else share
         self.wealth = Wealth(point, share * self.spec.alpha)
         self.needed = 1 / (share * self.spec.alpha)
-        self.divergences = DivergenceBets(limits, share * self.spec.alpha) if limits else None
+        self.divergences: DivergenceBets | None = None
+        if limits:  # the claim is about a Rényi divergence
+            from dpaudit.auditing.divergence_bets import DivergenceBets
+
+            self.divergences = DivergenceBets(limits, share * self.spec.alpha)
 
     @property
     def ends_by_bets(self) -> bool:

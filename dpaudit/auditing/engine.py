@@ -12,7 +12,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from functools import partial
 from importlib import metadata
 from typing import Any
@@ -20,14 +20,11 @@ from typing import Any
 import numpy as np
 
 from dpaudit import torch_use
-from dpaudit.attacks.user_attacks import load_attacks
 from dpaudit.auditing.checks import doubtful_inputs
 from dpaudit.auditing.counting import PROBING, Ledger
-from dpaudit.auditing.journal import Journal, opened_journal
 from dpaudit.auditing.kept_state import KeptState, state_words
 from dpaudit.auditing.options import StopEarly, flag_of
 from dpaudit.auditing.pair_audit import PairAudit
-from dpaudit.auditing.redrawing import Redrawing, Refutation, redrawing_remarks
 from dpaudit.auditing.schedule import (
     FIRST_CALLS,
     PROBE_CALLS,
@@ -36,7 +33,7 @@ from dpaudit.auditing.schedule import (
     limits_for,
 )
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.time_left import Notify, TimeLeft
+from dpaudit.auditing.time_left import Journal, Notify, TimeLeft
 from dpaudit.auditing.underpowered import why_underpowered
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Redrawn
@@ -57,6 +54,7 @@ from dpaudit.hash_seed import USUAL, VARIABLE
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import notes, stated
 from dpaudit.levels.candidates import Scorer
+from dpaudit.levels.portfolio import TREES
 from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.sampling.chunks import FirstCalls, ToProbe
 from dpaudit.sampling.executors import (
@@ -136,7 +134,13 @@ def check_attacks(spec: AuditSpec) -> None:
 
     Raises the same errors as an audit whose attacks cannot be loaded.
     """
-    load_attacks(spec.statistics.attacks, travels=spec.sampling.draws_ahead)
+    _loaded_attacks(spec)
+
+
+def _loaded_attacks(spec: AuditSpec) -> tuple[Scorer, ...]:
+    from dpaudit.attacks.user_attacks import load_attacks  # most audits have none
+
+    return load_attacks(spec.statistics.attacks, travels=spec.sampling.draws_ahead)
 
 
 def check_mechanism(spec: AuditSpec) -> None:
@@ -160,8 +164,6 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     """
     import scipy
 
-    from dpaudit.attacks.trees import NAME
-
     names = {
         "dpaudit": __version__,
         "numpy": np.__version__,
@@ -173,7 +175,7 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
         names[VARIABLE] = seed
     # An attack with trees that was skipped in the last fit is in the list, too: an earlier fit may
     # have used it.
-    if any(tried.attack == NAME for one in certificates for tried in one.attacks):
+    if any(tried.attack == TREES for one in certificates for tried in one.attacks):
         with suppress(metadata.PackageNotFoundError):
             names["scikit-learn"] = metadata.version("scikit-learn")
     return names
@@ -181,9 +183,13 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
 
 def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
     """Run an audit whose pairs of inputs are known, and return its result."""
-    is_kept = spec.journaling.journal is not None and not spec.statistics.exact
-    with opened_journal(spec) if is_kept else nullcontext(Journal(spec)) as journal:
-        result = AuditRun(journal, on_progress).run()
+    if spec.journaling.journal is None or spec.statistics.exact:
+        result = AuditRun(Journal(spec), on_progress).run()
+    else:
+        from dpaudit.auditing.journal import opened_journal
+
+        with opened_journal(spec) as journal:
+            result = AuditRun(journal, on_progress).run()
     return _traced(spec, result)
 
 
@@ -273,6 +279,14 @@ def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
     )
 
 
+def _redrawing_remarks(redrawn: Redrawn | None) -> tuple[list[str], list[str]]:
+    if redrawn is None:
+        return [], []
+    from dpaudit.auditing.redrawing import redrawing_remarks
+
+    return redrawing_remarks(redrawn)
+
+
 class AuditRun:
     """One run of an audit, which may continue an interrupted run from its journal.
 
@@ -354,9 +368,8 @@ class AuditRun:
     def _sample(self) -> Sampled:
         spec = self._spec
         warnings = [check_pair(pair, spec.group) for pair in spec.pairs]
-        self._users_attacks = load_attacks(
-            spec.statistics.attacks, travels=spec.sampling.draws_ahead
-        )
+        if spec.statistics.attacks:
+            self._users_attacks = _loaded_attacks(spec)
         self._sampler = sampler = self._make()
         check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
         self._state = KeptState(sampler, self._make, self._journal)
@@ -421,7 +434,9 @@ class AuditRun:
         show = partial(self._time.show, journal.now(), seconds)
         ledger = Ledger(spec, number, plan, drawer, show)
         self._time.begin(number, ledger)
-        audit = PairAudit(ledger, self._users_attacks, partial(self._compared, first.seconds))
+        audit = PairAudit(
+            ledger, self._users_attacks, partial(self._compared, first.seconds, ledger)
+        )
         try:
             certificate = audit.run()
         except MechanismError as error:
@@ -466,7 +481,7 @@ class AuditRun:
         texts += [state_words(names, redrawn, is_reproducible)] if names else []
         is_compared = redrawn is not None and redrawn.processes > 0
         texts += [_DIFFERED] if is_doubted and self._pool.differed and not is_compared else []
-        doubts, redrawing_notes = redrawing_remarks(redrawn)
+        doubts, redrawing_notes = _redrawing_remarks(redrawn)
         # Inputs that a search made are left out: they have the type that the user asked for.
         doubtful = [] if spec.search is not None else doubtful_inputs(pair, certificate)
         unseeded = [] if is_reproducible or names else [UNSEEDED]
@@ -478,13 +493,13 @@ class AuditRun:
             notes=(*unseeded, *certificate.notes, *notes(pair, spec.group), *redrawing_notes),
         )
 
-    def _compared(self, seconds: float, refutation: Refutation) -> Redrawn | None:
+    def _compared(self, seconds: float, ledger: Ledger, *refutation: Any) -> Redrawn | None:
         """Draw again in new processes, compare these draws with the draws that refuted the claim,
         and return a record. Return None if no comparison is asked for. Raise MechanismError if new
         processes draw from other distributions.
 
         seconds: duration of one draw.
-        refutation: the draws that refuted the claim.
+        ledger, refutation: the parameters of `Refutation.of`.
         """
         processes = new_processes.current() or self._processes
         targets = single_targets(self._spec.target)
@@ -492,8 +507,10 @@ class AuditRun:
         is_asked = processes is not self._processes or can_be_sent or self._pool.others_drew
         if not (is_asked and new_processes.PROCESSES):
             return None
+        from dpaudit.auditing.redrawing import Redrawing, Refutation
+
         redrawing = Redrawing(self._spec, processes, self._make, seconds, self._time.show_waiting)
-        return redrawing.recorded(self._journal, refutation)
+        return redrawing.recorded(self._journal, Refutation.of(ledger, *refutation))
 
     def _most_workers(self) -> int:
         """Return the largest number of processes that may draw at any time of the audit."""

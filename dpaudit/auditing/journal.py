@@ -25,7 +25,7 @@ from functools import partial
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dpaudit.auditing.counting import Ledger
 from dpaudit.auditing.journal_file import (
@@ -41,15 +41,13 @@ from dpaudit.auditing.journal_file import (
 )
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.auditing.time_left import Journal, Plain
 from dpaudit.claims import ProfilePoint
 from dpaudit.composed import replace
 from dpaudit.errors import Given, JournalError, MechanismError, UsageError
 from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
 from dpaudit.version import __version__
-
-# A type of values that JSON can hold.
-Plain = TypeVar("Plain")
 
 # Packages, in addition to dpaudit, whose version may change the numbers of a result.
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
@@ -83,59 +81,6 @@ _WAS_EMPTY = (
     "nothing to continue, and the audit began from the start; if the file had held draws, they are "
     "lost, and to begin again because of what they showed makes the verdict invalid"
 )
-
-
-class Journal:
-    """A journal that records nothing, for an audit without a journal; base class of `FileJournal`.
-
-    spec: the audit; a seed that was drawn at random is the seed with which the journal was begun.
-    warnings: warnings about the journal, for the result.
-    resumed: number of earlier runs that this run continues.
-    """
-
-    def __init__(self, spec: AuditSpec) -> None:
-        self.spec, self._start = spec, time.perf_counter()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def resumed(self) -> int:
-        return 0
-
-    def now(self) -> float:
-        """Return the total seconds of this run and of the earlier runs that this run continues."""
-        return time.perf_counter() - self._start
-
-    def clock(self) -> float:
-        """Return `now()` for a decision of the audit, and record it. A run that continues the
-        journal gets the recorded times instead, and so makes the same decisions.
-        """
-        return self.now()
-
-    def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
-        """Return a drawer that yields recorded results first, then draws and records new results.
-
-        drawer: called with chunks to draw; yields a result per chunk.
-        is_here: returns whether this process, and not a worker, draws the next chunk.
-        """
-        return drawer
-
-    def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
-        """Return the value that the journal has under `name`. If the journal has no further
-        records, call `make`, and record and return its value. Return None if the next record has
-        another name.
-
-        make: called without arguments; returns a value that JSON can hold.
-        """
-        return make()
-
-    def note(self, ledger: Ledger) -> None:
-        """Store the state of the bettors of `ledger`, which the next record will contain."""
-
-    def finish(self) -> None:
-        """Record that all pairs have ended."""
 
 
 class FileJournal(Journal):

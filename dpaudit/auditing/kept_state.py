@@ -16,8 +16,8 @@ import numpy as np
 
 from dpaudit.adapters.calls import ONE_BY_ONE, names_after_dataset
 from dpaudit.auditing.counting import PROBING
-from dpaudit.auditing.journal import Journal
 from dpaudit.auditing.schedule import FIRST_CALLS
+from dpaudit.auditing.time_left import Journal
 from dpaudit.certificates.records import Redrawn
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.early_bets import EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS, bet_early
-from dpaudit.attacks.learning import best_point, learn, scorers_for
+from dpaudit.attacks.learning import best_point, learn, scorers_of
 from dpaudit.attacks.objective import Objective
 from dpaudit.auditing.checks import DrawChecks, certifying_tallies
 from dpaudit.auditing.counting import LEARNING, TIMING, Counts, Ledger, learn_by_counting
@@ -34,7 +34,6 @@ from dpaudit.auditing.exact_tests import (
     single_outputs,
     without_levels,
 )
-from dpaudit.auditing.redrawing import Refutation
 from dpaudit.auditing.schedule import look_stride, wants_refit
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import (
@@ -56,7 +55,6 @@ from dpaudit.certificates.wealth import round_of
 from dpaudit.composed import replace
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm, pool
 from dpaudit.levels.candidates import Scorer
-from dpaudit.levels.level_map import NearLevels
 from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.levels.rule_tables import evidence_of
@@ -70,6 +68,10 @@ _CountedStage = Literal["certification", "confirmation"]
 # Number of rules that bettors bet on, not counting rules for rare outputs.
 _RULES = 3
 
+# Compares a refutation with draws of new processes. Called with the draws in the sample buffer, the
+# rules that count draws, the guesses of the rule that refutes, and the tallies of its blocks.
+Compare = Callable[[SelectionDraws, Measure, NDArray[np.int64], Sequence[Tally]], Redrawn | None]
+
 
 class PairAudit:
     """The audit of one pair; call `run` once."""
@@ -78,7 +80,7 @@ class PairAudit:
         self,
         ledger: Ledger,
         users_attacks: tuple[Scorer, ...] = (),
-        compare: Callable[[Refutation], Redrawn | None] = lambda refutation: None,
+        compare: Compare = lambda *refutation: None,
     ) -> None:
         """Prepare the audit of one pair of inputs.
 
@@ -91,11 +93,6 @@ class PairAudit:
         spec = ledger.spec
         self._ledger, self._spec, self._plan = ledger, spec, ledger.plan
         self._claim, self._checks, self._compare = spec.tested, DrawChecks(ledger), compare
-        self._attacks = scorers_for(
-            floating_point=spec.statistics.floating_point,
-            timing=spec.statistics.timing,
-            repeated=spec.runs > 1,
-        )
         self._users_attacks = users_attacks
         # Whether the point (ε, δ) to bet against is fixed. If the claim is a curve of points, the
         # first fit chooses one.
@@ -316,10 +313,16 @@ class PairAudit:
                 break
 
     def _fit(self, *, to_bet: bool = True) -> Learned:
-        selection = self._selection
+        selection, spec = self._selection, self._spec
+        attacks = scorers_of(
+            selection,
+            floating_point=spec.statistics.floating_point,
+            timing=spec.statistics.timing,
+            repeated=spec.runs > 1,
+        )
         if not self._has_point:
             # The point may be chosen on these draws: they certify nothing, and no bet was made yet.
-            point = best_point(selection, self._claim, self._coming, self._attacks)
+            point = best_point(selection, self._claim, self._coming, attacks)
             self._ledger.settle(point)
             self._has_point = True
         self._learned_from = selection.size
@@ -328,8 +331,8 @@ class PairAudit:
         until = EARLY_UNTIL_OF_COLUMNS if is_vector else EARLY_UNTIL
         if to_bet and self._ledger.ends_by_bets and selection.size < until:
             rules = _RULES + self._reserves * (1 if objective.point.delta == 0 else 2)
-            return bet_early(selection, objective, self._attacks, rules)
-        return learn(selection, objective, self._attacks, custom_scorers=custom, to_bet=to_bet)
+            return bet_early(selection, objective, attacks, rules)
+        return learn(selection, objective, attacks, custom_scorers=custom, to_bet=to_bet)
 
     def _objective(self) -> Objective:
         points = several_points(self._claim)
@@ -429,19 +432,7 @@ class PairAudit:
             block.
         """
         texts = [*certificate.warnings, *self._checks.doubted(measure, guesses, tallies)]
-        columns = self._selection.outcomes.columns
-        is_number = (
-            len(columns) == 1
-            and columns[0].codes is None
-            and not self._spec.statistics.floating_point
-        )
-        # In another process, a sum over a set may be added up in another order, and so be rounded
-        # differently.
-        if is_number:
-            near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
-            measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
-        refutation = Refutation(self._ledger, measure, guesses, is_number, tuple(tallies))
-        redrawn = self._compare(refutation)
+        redrawn = self._compare(self._selection, measure, guesses, tallies)
         # If new processes agree, the refutation does not come from results that this process had
         # stored, so that warning is dropped.
         if redrawn is not None and redrawn.processes:

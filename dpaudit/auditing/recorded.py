@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.learning import SCORERS, best_point, learn, learn_again
+from dpaudit.attacks.learning import best_point, learn, learn_again
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import thresholds
 from dpaudit.auditing.counting import Counts, is_enough
@@ -259,7 +259,7 @@ class _RecordedRun:
         # single level: (1, 2).
         self._learning: list[Tally] = []
         self._is_tossed = audit.coin_flipped and self._looks_tossed()
-        self._attacks = (thresholds,) if audit.scores_only else SCORERS
+        self._attacks = (thresholds,) if audit.scores_only else None
         self._limits = limits_for(len(audit.outcomes.columns), single_draws=False)
 
     def certificate(self) -> Certificate:

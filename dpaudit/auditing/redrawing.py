@@ -7,20 +7,22 @@ processes show it. engine.py makes a `Redrawing` for each pair whose claim is re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.auditing.checks import PART, SUSPECT_E_VALUE
 from dpaudit.auditing.counting import REDRAWING, Ledger
-from dpaudit.auditing.journal import Journal
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.time_left import Journal
 from dpaudit.certificates.records import Redrawn
-from dpaudit.draws import Tally
+from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError, UsageError
+from dpaudit.levels.level_map import NearLevels
 from dpaudit.sampling import homogeneity
 from dpaudit.sampling.chunks import Measure, ToCount
 from dpaudit.sampling.executors import LOCAL, new_processes
@@ -29,14 +31,6 @@ from dpaudit.sampling.executors.pools import Recipe
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import runs_in_another_process
 
-# A refutation is checked with further draws if an e-value is at least this number. The e-value
-# measures the evidence that draws depend on their call, or that processes draw from different
-# distributions. With independent draws, about 1 of 100 audits reaches 2 for calls, and at most half
-# reach 2 for processes.
-SUSPECT_E_VALUE = 2.0
-# Largest number of draws of each new process in the first comparison, and of each block of further
-# draws.
-PART = 250
 # New processes share their time equally. If the share of one process is too short for this number
 # of draws, no new processes are compared. In the first comparison, each process makes at least
 # twice this number of draws.
@@ -76,6 +70,29 @@ class Refutation:
     guesses: NDArray[np.int64]
     is_number: bool
     tallies: tuple[Tally, ...]
+
+    @classmethod
+    def of(
+        cls,
+        ledger: Ledger,
+        selection: SelectionDraws,
+        measure: Measure,
+        guesses: NDArray[np.int64],
+        tallies: Sequence[Tally],
+    ) -> Refutation:
+        """Return the refutation. selection: the draws in the sample buffer."""
+        columns = selection.outcomes.columns
+        is_number = (
+            len(columns) == 1
+            and columns[0].codes is None
+            and not ledger.spec.statistics.floating_point
+        )
+        # In another process, a sum over a set may be added up in another order, and so be rounded
+        # differently.
+        if is_number:
+            near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
+            measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
+        return cls(ledger, measure, guesses, is_number, tuple(tallies))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

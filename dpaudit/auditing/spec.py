@@ -22,7 +22,7 @@ from dpaudit.auditing.options import (
 )
 from dpaudit.certificates.result import Family, Grouped, Progress, Searched
 from dpaudit.claims import PrivacyClaim, compose
-from dpaudit.claims.source import ClaimSource
+from dpaudit.claims.base import ClaimSource
 from dpaudit.composed import part
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair

@@ -7,19 +7,77 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from dpaudit.auditing.counting import Ledger
-from dpaudit.auditing.journal import Journal
 from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.composed import replace
+from dpaudit.sampling.executors import Drawer
 
 _NEW_PROCESSES = "waiting for new processes, which draw again"
 
 _log = logging.getLogger(__name__)
 
 Notify = Callable[[Progress], None]
+# A type of values that JSON can hold.
+Plain = TypeVar("Plain")
+
+
+class Journal:
+    """A journal that records nothing, for an audit without a journal; base class of `FileJournal`.
+
+    spec: the audit; a seed that was drawn at random is the seed with which the journal was begun.
+    warnings: warnings about the journal, for the result.
+    resumed: number of earlier runs that this run continues.
+    """
+
+    def __init__(self, spec: AuditSpec) -> None:
+        self.spec, self._start = spec, time.perf_counter()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def resumed(self) -> int:
+        return 0
+
+    def now(self) -> float:
+        """Return the total seconds of this run and of the earlier runs that this run continues."""
+        return time.perf_counter() - self._start
+
+    def clock(self) -> float:
+        """Return `now()` for a decision of the audit, and record it. A run that continues the
+        journal gets the recorded times instead, and so makes the same decisions.
+        """
+        return self.now()
+
+    def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
+        """Return a drawer that yields recorded results first, then draws and records new results.
+
+        drawer: called with chunks to draw; yields a result per chunk.
+        is_here: returns whether this process, and not a worker, draws the next chunk.
+        """
+        return drawer
+
+    def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
+        """Return the value that the journal has under `name`. If the journal has no further
+        records, call `make`, and record and return its value. Return None if the next record has
+        another name.
+
+        make: called without arguments; returns a value that JSON can hold.
+        """
+        return make()
+
+    def note(self, ledger: Ledger) -> None:
+        """Store the state of the bettors of `ledger`, which the next record will contain."""
+
+    def finish(self) -> None:
+        """Record that all pairs have ended."""
 
 
 class TimeLeft:

@@ -13,7 +13,6 @@ import math
 import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from operator import itemgetter
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
@@ -22,12 +21,10 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE, detectable_rare_of_any
 from dpaudit.certificates.records import FixedTest
-from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.records import are_equal
 from dpaudit.levels.portfolio import RARE_SHARE
-from dpaudit.stats import one_run
-from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import POWER, draws_to_refute
 from dpaudit.wording import counted
 
@@ -296,47 +293,6 @@ def kept_too_few(certificate: Certificate) -> str | None:
     return _cannot_refute(kept, point, remedy)
 
 
-def guessed_too_few(
-    seen: Guesses,
-    claim: PrivacyClaim,
-    refutes: Callable[[Guesses], bool],
-    *,
-    were_chosen: bool = False,
-) -> str | None:
-    """Return a message if the guesses about canaries are too few to refute the claim, else None.
-    The message names a sufficient number of guesses. The check assumes the best case, in which all
-    guesses are right.
-
-    seen: numbers of canaries and of guesses.
-    claim: the claim to test.
-    refutes: a function from counts of guesses to whether they refute the claim, by the test of the
-        audit.
-    were_chosen: whether other canaries chose the number of guesses.
-    """
-    canaries, most = seen.canaries, seen.guesses
-    if refutes(replace(seen, correct=most)):
-        return None
-    enough = most + 1
-    while enough <= one_run.MOST_GUESSES and not _all_right_refute(canaries, enough, refutes):
-        enough *= 2
-    remedy = ", and no number could"
-    if enough <= one_run.MOST_GUESSES:
-        sizes = range(max(most + 1, enough // 2), enough)
-        enough = sizes.start + bisect_left(
-            sizes, True, key=lambda guesses: _all_right_refute(canaries, guesses, refutes)
-        )
-        about = f" about {enough:,} canaries" if enough > canaries else ""
-        remedy = f"; at least {enough:,} guesses{about} could"
-        remedy += ", and as many other canaries to choose that number" if were_chosen else ""
-    words = _words(claim.point()) if len(claim.points()) == 1 else claim.describe()
-    guesses = f"{counted(most, 'guess')} cannot refute {words}"
-    return f"{guesses} even if all are right{remedy}"
-
-
-def _all_right_refute(canaries: int, guesses: int, refutes: Callable[[Guesses], bool]) -> bool:
-    return refutes(Guesses(max(canaries, guesses), guesses, guesses))
-
-
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
     """Return whether a budget of `samples` draws can refute a point (ε, δ).
 
@@ -360,9 +316,10 @@ def _enough(point: ProfilePoint, alpha: float) -> int:
 def _cannot_refute(
     draws: str, point: ProfilePoint, remedy: str, even: str = " even if every one"
 ) -> str:
-    return f"{draws} cannot refute {_words(point)}{even} reveals its input{remedy}"
+    return f"{draws} cannot refute {point_words(point)}{even} reveals its input{remedy}"
 
 
-def _words(point: ProfilePoint) -> str:
+def point_words(point: ProfilePoint) -> str:
+    """Return a point (ε, δ) for messages, such as `ε = 1, δ = 1e-05`."""
     delta = f", δ = {point.delta:g}" if point.delta else ""
     return f"ε = {point.epsilon:g}{delta}" if math.isfinite(point.epsilon) else "ε = ∞"

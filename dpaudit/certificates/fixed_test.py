@@ -33,7 +33,7 @@ from dpaudit.errors import MechanismError, UsageError
 from dpaudit.levels.portfolio import SingleOutputs
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, from_raw
 from dpaudit.stats import game as games
-from dpaudit.stats import power, probabilistic
+from dpaudit.stats import power
 from dpaudit.stats.binomial import (
     clopper_pearson_interval,
     epsilon_interval,
@@ -179,6 +179,8 @@ def atoms_test(
     arms: number of draws of d1 and of d2.
     rule: rule by which the draws were counted; its guesses do not affect the test.
     """
+    from dpaudit.stats import probabilistic  # other definitions do not need it
+
     alpha, point = setting.alpha / 2, setting.point
     atoms = [[atom for atom in accused if atom[1] == guess] for guess in _GUESSES]
     # Counts of the outputs in each list of `atoms`, (outputs, 2). Each entry of `sides` has counts

@@ -16,7 +16,7 @@ from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.claims.source import ClaimSource
+from dpaudit.claims.base import ClaimSource
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 
 

@@ -29,6 +29,8 @@ FindingKind = Literal[
 
 # Every note about a trace that stopped early begins with these words.
 CUT = "not all runs were made"
+# Remedy of a finding about an exception.
+GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
 
 
 @dataclass(frozen=True, slots=True)

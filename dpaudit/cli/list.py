@@ -132,7 +132,7 @@ def attacks() -> None:
     """List the attacks that try to tell the inputs apart, and the installed ones for --attack."""
     # Imported inside the function: attacks import SciPy, which takes most of this command's time
     # and which other lists do not need.
-    from dpaudit.attacks.learning import scorers_for
+    from dpaudit.attacks.scorers import scorers_for
     from dpaudit.attacks.trees import trees
     from dpaudit.attacks.user_attacks import installed_attacks
 

@@ -28,8 +28,7 @@ from dpaudit.auditing.options import (
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed, PairSearch
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
-from dpaudit.claims.base import checked_delta
-from dpaudit.claims.source import ClaimSource
+from dpaudit.claims.base import ClaimSource, checked_delta
 from dpaudit.composed import composed, replace
 from dpaudit.config.problems import (
     Locate,

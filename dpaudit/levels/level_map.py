@@ -197,6 +197,17 @@ def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -
     return counts.reshape(FOLDS, places, 2)
 
 
+def training_counts(counts: IntArray) -> IntArray:
+    """Return the draws that each fit is made from: (fits, …). The fits are, in order: one without
+    each fold, one of all draws, one of the first half of the folds, one of the second half.
+
+    counts: (folds, …), number of draws by fold.
+    """
+    total = counts.sum(axis=0)
+    halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
+    return np.stack([*(total - counts), total, *halves])
+
+
 def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:
     """Return log-ratios of the two inputs, smoothed by adding ½ to each count.
 

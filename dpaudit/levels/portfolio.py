@@ -195,6 +195,10 @@ class Portfolio:
         return Portfolio(self.level, (rule,), self.all_guesses[number : number + 1])
 
 
+# Name of the attack that needs scikit-learn.
+TREES = "gradient-boosted trees"
+
+
 @dataclass(frozen=True, slots=True)
 class Tried:
     """An attack that was considered for the exact test, with its predicted bound or the reason why

@@ -11,8 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dpaudit.attacks.learning import best_point, learn, scorers_for
+from dpaudit.attacks.learning import best_point, learn
 from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.scorers import scorers_for
 from dpaudit.auditing.counting import CERTIFYING, LEARNING, PROBING
 from dpaudit.auditing.exact_tests import frozen_rules, several_points
 from dpaudit.auditing.spec import AuditSpec

@@ -36,7 +36,8 @@ def _draws_said(result: AuditResult, ending: Sampled | Failed) -> str:
         return ending.error or "the audit did not end"
     level = bounds.decided_at(result)
     if result.verdict is Verdict.VIOLATION:
-        where = " outside the space" if searched.is_outside(result) else ""
+        is_outside = result.searched is not None and searched.is_outside(result)
+        where = " outside the space" if is_outside else ""
         return f"refuted at {level}{where}: {findings.refutation(ending.deciding)}"
     return f"{counted(result.draws, 'draw')} do not refute {result.claim.describe()} at {level}"
 

@@ -41,11 +41,13 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
     lines = [*wrap(headline(result), further="  "), "", *rows]
     # Commands are not broken into lines, so that users can copy them.
     lines += [f"  repeat      {pasted(result.command)}"] if result.command is not None else []
-    witness = searched.command(result)
+    witness = python = None
+    if result.searched is not None:
+        witness = searched.command(result)
+        python = searched.snippet(result) if verbose or witness is None else None
     lines += [f"  reproduce   {pasted(witness)}"] if witness is not None else []
     traced = trace.command(result, witness or result.command)
     lines += [f"  trace       {pasted(traced)}"] if traced is not None else []
-    python = searched.snippet(result) if verbose or witness is None else None
     lines += [] if python is None else ["", *(f"    {line}" for line in python.splitlines())]
     lines += laid_out(trace.details(result)) if verbose else []
     meaning = ["", *laid_out(said.meaning)] if said.meaning else []
@@ -61,7 +63,7 @@ def statements(result: AuditResult, verbose: int) -> Statements:
         *_asked(result),
         *found,
         *trace.rows(result),
-        *searched.rows(result, verbose),
+        *([] if result.searched is None else searched.rows(result, verbose)),
         *(_time(result) if found and verbose else []),
     ]
     if result.resumed:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.attacks.learning import scorers_for
 from dpaudit.attacks.objective import Objective, best_predicted
+from dpaudit.attacks.scorers import scorers_for
 from dpaudit.attacks.single_columns import one_dimensional, single_columns
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.attacks.user_attacks import load_attacks

@@ -16,11 +16,14 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scipy.special import ndtri
 
 from dpaudit.stats.binomial import clopper_pearson_lower, right_share, upper_tail
-from dpaudit.stats.trinomial import TERMS, ScoreTest
+
+if TYPE_CHECKING:
+    from dpaudit.stats.trinomial import ScoreTest
 
 # Share of alpha that is spent on an interval for w = Pr[wrong guess]. The value of w is needed by
 # the test, but not of interest by itself: a nuisance parameter (Berger & Boos 1994).
@@ -211,8 +214,12 @@ def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
     return min(1.0, clopper_pearson_lower(spared, game.draws, alpha / 2) / game.h)
 
 
-def _score_test(game: Game, alpha: float, terms: int = TERMS) -> ScoreTest:
-    return ScoreTest(game.correct, game.wrong, game.draws, _NUISANCE_SHARE * alpha, terms)
+def _score_test(game: Game, alpha: float, terms: int | None = None) -> ScoreTest:
+    # Imported here, since claims with δ = 0 do not need it.
+    from dpaudit.stats.trinomial import TERMS, ScoreTest
+
+    counts = game.correct, game.wrong, game.draws
+    return ScoreTest(*counts, _NUISANCE_SHARE * alpha, TERMS if terms is None else terms)
 
 
 def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:

@@ -24,7 +24,6 @@ from dpaudit.errors import TargetError
 from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import list_names, loaded, package_of, public_callables, resolve
 from dpaudit.inputs.values import resolved
-from dpaudit.library_claims.drawing import as_function, is_drawn_from
 from dpaudit.outcomes import Raised
 from dpaudit.targets.parameters import check_post_process, init_words
 from dpaudit.targets.target import (
@@ -54,7 +53,7 @@ def functions(target: PythonTarget) -> tuple[Function, Function | None]:
     if inspect.isclass(target.function):
         why = f"{target.function.__qualname__} is a class; give an instance or its method"
         raise TargetError(why, code="not-callable")
-    function = _callable(as_function(target.function), f"mechanism={target.function!r}")
+    function = _callable(_as_function(target.function), f"mechanism={target.function!r}")
     return function, post_processing(target.post_process)
 
 
@@ -88,7 +87,7 @@ def build(target: ImportedTarget) -> Function:
         _check_usable(named, target)
     if inspect.isclass(named) or target.factory:
         made = _made(_callable(named, target.path), target)
-        made = as_function(made) if target.call is None else made
+        made = _as_function(made) if target.call is None else made
         if target.factory and target.call is None and not callable(made):
             raise TargetError(
                 f"the factory {target.path} returned {shown(made)}, which cannot be called; let it "
@@ -147,7 +146,7 @@ def _made(maker: Function, target: ImportedTarget) -> Any:
 
 def _method(made: Any, target: ImportedTarget) -> Function:
     if target.call is None:
-        return _callable(as_function(made), target.path)
+        return _callable(_as_function(made), target.path)
     known = public_callables(made)
     method = getattr(made, target.call, None)
     if method is None:
@@ -165,6 +164,8 @@ def _method(made: Any, target: ImportedTarget) -> Function:
 def _check_usable(kind: type, target: ImportedTarget) -> None:
     # `callable(kind)` is True for every class, so check whether instances of the class can be
     # called.
+    from dpaudit.library_claims.drawing import is_drawn_from
+
     is_callable = any("__call__" in vars(base) for base in kind.__mro__) or is_drawn_from(kind)
     if target.call is None and not is_callable:
         init = needs_init(target) if _lacks_arguments(kind, target) else ""
@@ -173,6 +174,16 @@ def _check_usable(kind: type, target: ImportedTarget) -> None:
             f"METHOD (YAML: call){init}.{list_names(public_callables(kind))}",
             code="not-callable",
         )
+
+
+def _as_function(made: Any) -> Any:
+    """Return a function of a dataset that uses `made`, if this is an object of a known library;
+    otherwise return the object itself."""
+    if inspect.isroutine(made):
+        return made
+    from dpaudit.library_claims.drawing import as_function
+
+    return as_function(made)
 
 
 def _callable(value: Any, name: str) -> Function:

@@ -15,11 +15,13 @@ import time
 import warnings
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
+from itertools import count
 from typing import Any
 
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult
-from dpaudit.certificates.traced import CUT, Finding, SourceLine, Trace
+from dpaudit.certificates.traced import CUT, GIVE_AN_OUTPUT, Finding, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.pairs import describe_pair
@@ -29,8 +31,6 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     runs_in_another_process,
 )
-from dpaudit.tracing.findings.words import GIVE_AN_OUTPUT
-from dpaudit.tracing.trace import trace_pair
 
 # Time limit of the trace in seconds. It is short, since the user waits for the report of an audit
 # and did not ask for a trace.
@@ -51,6 +51,8 @@ _RUNS = 20
 _PIECE = 1 << 16
 # Returned in place of a trace that did not arrive before the deadline.
 _LATE = object()
+# Counts the forked copies of this process.
+_forks = count()
 
 
 def trace_apart(
@@ -63,8 +65,8 @@ def trace_apart(
     claim: The privacy claim for one run of the target.
     pace: The approximate duration of one run of the mechanism, in seconds.
     """
-    if isinstance(target, IsolatedTarget):
-        return _of_a_process(target, d1, d2, claim)
+    if isinstance(target, IsolatedTarget):  # its mechanism already runs in a process of its own
+        return _telling(_made(target, d1, d2, claim, SECONDS))
     cannot = runs_in_another_process(target) or isinstance(target, ComposedTarget)
     if cannot or not hasattr(os, "fork"):
         return None
@@ -76,9 +78,11 @@ def trace_apart(
     # A forked copy would wait forever for the threads of JAX, which a fork does not copy. So the
     # trace runs in this process.
     if is_of_jax:
-        with suppress(DpauditError):
-            return _telling(trace_pair(target, d1, d2, claim, seconds=seconds))
-        return None
+        return _telling(_made(target, d1, d2, claim, seconds))
+    if next(_forks):
+        # A process that traces once does not need the tracer; for further traces, it imports the
+        # tracer, so that not every forked copy has to.
+        import_module("dpaudit.tracing.trace")
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Python warns that the fork of a process with threads may deadlock. A deadlocked copy does
@@ -99,11 +103,13 @@ def trace_apart(
             os.waitpid(child, 0)
 
 
-def _of_a_process(target: IsolatedTarget, d1: Any, d2: Any, claim: PrivacyClaim) -> Trace | None:
-    """Return the trace of a target whose mechanism already runs in its own process, so that no fork
-    is needed. Return None if the trace has no finding or fails."""
+def _made(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: float) -> Trace | None:
+    """Return the trace; None if it fails."""
+    # Imported here, since usually only the forked copy traces.
+    from dpaudit.tracing.trace import trace_pair
+
     with suppress(DpauditError):
-        return _telling(trace_pair(target, d1, d2, claim, seconds=SECONDS))
+        return trace_pair(target, d1, d2, claim, seconds=seconds)
     return None
 
 
@@ -153,10 +159,9 @@ def _trace_and_leave(
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
-        with suppress(DpauditError):
-            found = trace_pair(target, d1, d2, claim, seconds=seconds)
-            with open(writing, "wb") as pipe:
-                pickle.dump(found, pipe)
+        found = _made(target, d1, d2, claim, seconds)
+        with open(writing, "wb") as pipe:
+            pickle.dump(found, pipe)
     finally:
         os._exit(0)
 

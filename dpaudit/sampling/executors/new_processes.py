@@ -26,15 +26,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpaudit.errors import UsageError
-from dpaudit.processes.other_clock import SHIFT, shift_as_asked
 from dpaudit.sampling.chunks import Chunk, Counted
 from dpaudit.sampling.executors import in_a_line
-from dpaudit.sampling.executors.pools import Done, Recipe, draw
 
 if TYPE_CHECKING:  # most audits start no process, and these imports take some 30 ms
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
 
+    from dpaudit.sampling.executors.pools import Done, Recipe
     from dpaudit.sampling.executors.processes import ProcessPool
 
 # Number of new processes that repeat the draws of each refutation. Noise that a process draws once
@@ -245,6 +244,9 @@ def _draw_here(given: bytes, place: int) -> Done:
     given: pickle of the recipe and the chunks.
     place: index of the process, which decides how far its clock runs ahead.
     """
+    from dpaudit.processes.other_clock import SHIFT, shift_as_asked
+    from dpaudit.sampling.executors.pools import Done, draw
+
     os.environ[SHIFT] = str((place + 1) * _AHEAD)
     shift_as_asked()
     begun = time.perf_counter()

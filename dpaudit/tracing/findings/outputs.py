@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificates.traced import Finding, FindingKind, SourceLine
+from dpaudit.certificates.traced import GIVE_AN_OUTPUT, Finding, FindingKind, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, coin_cost, exceeds, law_exceeds, tail
 from dpaudit.tracing.findings.sites import Case, choice_cost
-from dpaudit.tracing.findings.words import GIVE_AN_OUTPUT, number, same_parts, shown, times
+from dpaudit.tracing.findings.words import number, same_parts, shown, times
 from dpaudit.tracing.runs.coins import Laws
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import Coupled

@@ -108,7 +108,6 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
 FOR_PAIR = "would do for this pair"
 # Last words of a remedy that suggests more noise, if other lines leak, too.
 FOR_LINE = "would do for this line"
-GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
 # Words for a sum that changes by a whole record: for a record that is added or removed, and for a
 # record that is replaced.
 WHOLE = ("the size of the record that differs", "the difference of the two records")

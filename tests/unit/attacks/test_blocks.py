@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.blocks import PARTS, _parts, gain, log_odds, offset, parts
-from dpaudit.attacks.learning import SCORERS
 from dpaudit.attacks.objective import Objective, rank_key
+from dpaudit.attacks.scorers import SCORERS
 from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.blocks import KINDS, ByKind, Fit, Parts, _offsets, kinds
-from dpaudit.attacks.learning import SCORERS
 from dpaudit.attacks.objective import Objective, rank_key
+from dpaudit.attacks.scorers import SCORERS
 from dpaudit.attacks.weighted_sums import logistic
 from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import ProfilePoint

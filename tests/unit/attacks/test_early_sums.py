@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpaudit.attacks.early_bets import bet_early
-from dpaudit.attacks.learning import SCORERS
 from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.scorers import SCORERS
 from dpaudit.attacks.weighted_sums import by_mean_differences
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws

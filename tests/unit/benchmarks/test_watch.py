@@ -10,7 +10,7 @@ import yaml
 
 from benchmarks import gallery, watch
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.claims.source import ClaimSource
+from dpaudit.claims.base import ClaimSource
 from dpaudit.reports.json import read_document
 
 SOURCE = ClaimSource("Mine", "1.2", "m.map(d_in=1)", "ε = 1")

@@ -1,0 +1,59 @@
+"""The scorers of outcomes with any number of columns, in order of preference.
+
+`learning.py` has the scorers of outcomes with one column, and imports this module only for outcomes
+with several.
+"""
+
+from __future__ import annotations
+
+from dpaudit.attacks.additive import additive, exchangeable
+from dpaudit.attacks.blocks import kinds, parts
+from dpaudit.attacks.prefixes import banded, prefixes
+from dpaudit.attacks.single_columns import (
+    bits,
+    elapsed,
+    one_dimensional,
+    represented,
+    single_columns,
+)
+from dpaudit.attacks.single_outputs import atoms
+from dpaudit.attacks.weighted_sums import logistic, mean_differences
+from dpaudit.attacks.whitened import innovations
+from dpaudit.levels.candidates import Scorer
+
+# Scorers over several columns. They are left out where outcomes have at most 8 different values: a
+# list of these values is as powerful, and a reader can check it by hand.
+OF_SEVERAL_COLUMNS: tuple[Scorer, ...] = (
+    additive,  # sum over columns of log-ratios
+    innovations,  # the same of each number minus its prediction from the numbers before it
+    prefixes,  # sequences: log-ratio of each entry, given the entries before it
+    banded,  # the same, with numbers replaced by bands
+    logistic,  # logistic regression
+    mean_differences,  # weighted sum of more than 512 columns
+    parts,  # sum over independent blocks of columns, each by its best scorer
+    kinds,  # by type of output, each by its best scorer
+)
+# Scorers of every audit, in order of preference: of equally good candidates the first one wins. The
+# last scorers give events that take longer to describe.
+SCORERS: tuple[Scorer, ...] = (
+    one_dimensional,  # outcomes of one column, by size or by cell
+    single_columns,  # the most informative of several columns, in the same way
+    *OF_SEVERAL_COLUMNS,
+    represented,  # details that == ignores: types, the sign of zero, the order of keys
+    atoms,  # whole outputs, each by its own frequency
+)
+
+
+def scorers_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Scorer, ...]:
+    """Return the scorers of every audit, followed by the scorers of the options that are on.
+
+    floating_point: add the scorer of low-order bits of numbers.
+    timing: add the scorer of the duration of calls.
+    repeated: outcomes are lists of independent runs on one input; add the scorer of such lists.
+    """
+    optional = (
+        (exchangeable, repeated),  # lists of runs: sum over runs of log-ratios
+        (bits, floating_point),
+        (elapsed, timing),
+    )
+    return (*SCORERS, *(scorer for scorer, is_on in optional if is_on))
