@@ -483,7 +483,8 @@ class AuditRun:
         texts += [_DIFFERED] if is_doubted and self._pool.differed and not is_compared else []
         doubts, redrawing_notes = _redrawing_remarks(redrawn)
         # Inputs that a search made are left out: they have the type that the user asked for.
-        doubtful = [] if spec.search is not None else doubtful_inputs(pair, certificate)
+        is_theirs = spec.search is None and certificate.failures
+        doubtful = doubtful_inputs(pair, certificate) if is_theirs else []
         unseeded = [] if is_reproducible or names else [UNSEEDED]
         unseeded += [KERNELS] if not is_reproducible and torch_use.is_loaded() else []
         return replace(

@@ -168,7 +168,8 @@ class Option:
 
     def verify(self, value: Any) -> None:
         """Raise UsageError if the option may not have this value."""
-        if value is None and self.default in (None, ()) and self.unless != "required":
+        is_default = type(value) is type(self.default) and value == self.default
+        if (is_default or (value is None and self.default == ())) and self.unless != "required":
             return
         why = self._why_not(value)
         if why:

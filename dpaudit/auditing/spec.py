@@ -222,11 +222,12 @@ class AuditSpec:
         for name in ("require_power", "require_rare"):
             if getattr(self.requirements, name) is not None:
                 self._check_required(Name(name))
-        try:
-            compose([self.claim] * self.runs)
-        except ClaimError as error:
-            why = f"={self.runs} leaves nothing to test: "
-            raise ClaimError(Name("repeat"), why, *error.parts, code=error.code) from error
+        if self.runs > 1:
+            try:
+                compose([self.claim] * self.runs)
+            except ClaimError as error:
+                why = f"={self.runs} leaves nothing to test: "
+                raise ClaimError(Name("repeat"), why, *error.parts, code=error.code) from error
 
     def _check_required(self, name: Name) -> None:
         """Raise UsageError if no draws could meet the required power or rare probability.

@@ -138,8 +138,9 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
     Raises ValueError if recorded beliefs of bettors are not probabilities, or recorded guesses not
     -1, 0 or 1.
     """
-    tests, divergence = fixed_tests(evidence), _divergence_test(evidence)
-    fixed = _shown(tests)
+    tests = fixed_tests(evidence)
+    fixed, limited = _shown(tests), evidence.limited
+    divergence = None if limited is None else _divergence_test(evidence, *limited)
     point = fixed.point or evidence.point
     # Use only bounds of rules that were tested at the same point: other bounds hold at another δ or
     # ε.
@@ -155,8 +156,9 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
         log_betting, epsilon_betting = bets.log_largest, bets.epsilon_lower
         p_values.append(math.exp(-max(0.0, log_betting)) / evidence.betting_share)
         is_refuted |= bets.refuted
-    witnesses = _divergence_bets(evidence)
-    if witnesses is not None:
+    witnesses = None
+    if evidence.divergence_bets is not None:
+        witnesses = _divergence_bets(evidence, evidence.divergence_bets)
         p_values.append(1 / (max(1.0, witnesses.wealth) * evidence.betting_share))
         is_refuted |= witnesses.wealth * witnesses.alpha >= 1
     return {
@@ -176,7 +178,7 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
         "others": tuple(test for test in tests if test is not fixed),
         "divergence": divergence,
         "divergence_bets": witnesses,
-        "unseen": _unseen(evidence),
+        "unseen": None if evidence.unseen is None else _unseen(evidence, evidence.unseen),
         "detectable_rare": _detectable_rare(evidence),
         "point": point,
         "bet_against": None if point == evidence.point else evidence.point,
@@ -299,10 +301,7 @@ def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> f
     return max(bounds)
 
 
-def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
-    if evidence.limited is None:
-        return None
-    witness, allowed = evidence.limited
+def _divergence_test(evidence: Evidence, witness: Witness, allowed: float) -> DivergenceTest:
     counts, alpha = _counted(evidence).counts, evidence.fixed_share * evidence.alpha
     lower, p = divergence_lower(witness, counts, alpha), p_value(witness, counts, allowed)
     # Lower bound and p-value are rounded separately, so that only one of them may refute the claim.
@@ -314,10 +313,8 @@ def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
     return DivergenceTest(witness=witness, alpha=alpha, allowed=allowed, lower=lower, p_value=p)
 
 
-def _divergence_bets(evidence: Evidence) -> DivergenceBets | None:
-    bets, alpha = evidence.divergence_bets, evidence.betting_share * evidence.alpha
-    if bets is None:
-        return None
+def _divergence_bets(evidence: Evidence, bets: tuple[DivergenceBet, ...]) -> DivergenceBets:
+    alpha = evidence.betting_share * evidence.alpha
     log_mixed = mixed_log_wealth(bets, evidence.limits)
     return DivergenceBets(alpha, math.exp(min(log_mixed, _LARGEST_LOG)), bets)
 
@@ -344,12 +341,9 @@ def mixed_log_wealth(bets: Sequence[DivergenceBet], limits: Mapping[float, float
     return float(np.logaddexp.reduce(logs)) if logs else 0.0
 
 
-def _unseen(evidence: Evidence) -> Unseen | None:
-    if evidence.unseen is None:
-        return None
-    arms = _counted(evidence).arms
-    delta = hidden_delta(evidence.unseen, arms, evidence.alpha)
-    return Unseen(*evidence.unseen, delta, evidence.ranges)
+def _unseen(evidence: Evidence, new: tuple[int, int]) -> Unseen:
+    delta = hidden_delta(new, _counted(evidence).arms, evidence.alpha)
+    return Unseen(*new, delta, evidence.ranges)
 
 
 def _counted(evidence: Evidence) -> Tally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import Item, row
@@ -72,7 +72,8 @@ def rows(result: AuditResult, *, every: bool) -> list[Item]:
     p, level = p_value(result)
     pairs = len(result.certificates)
     corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
-    text = f"{p} (violation if ≤ {level}{_of_the_family(result)}{corrected})"
+    of_family = "" if result.family is None else _of_the_family(result, result.family)
+    text = f"{p} (violation if ≤ {level}{of_family}{corrected})"
     if pairs:
         is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)
         seed = f", seed {result.seed}" if is_drawn else ""
@@ -99,16 +100,12 @@ def p_value(result: AuditResult) -> tuple[str, str]:
     return p, level
 
 
-def _of_the_family(result: AuditResult) -> str:
-    """Return words that explain the audit's error probability as a share of its family's, or "".
+def _of_the_family(result: AuditResult, family: Family) -> str:
+    """Return words that explain the audit's error probability as a share of its family's.
 
     A family is a set of audits with one error probability for all of them. Holm's procedure divides
-    it among the audits, and raises the shares of the others when one claim is refuted. Return "" if
-    the audit belongs to no family.
+    it among the audits, and raises the shares of the others when one claim is refuted.
     """
-    family = result.family
-    if family is None:
-        return ""
     of_all = f"{numbers.plain(1 - family.confidence)} for {counted(family.size, 'audit')}"
     share = 1 - result.confidence
     if result.level <= share * (1 + 1e-9):

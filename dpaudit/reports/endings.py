@@ -5,11 +5,11 @@ audit shows the pairs of inputs that were complete before the error."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
-from dpaudit.certificates.records import EpsilonInterval, EventCount, FirstFailure, FixedTest
+from dpaudit.certificates.records import EpsilonInterval, FirstFailure, FixedTest
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,
@@ -19,7 +19,7 @@ from dpaudit.certificates.result import (
     Sampled,
     Verdict,
 )
-from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import bounds, canaries, findings, numbers, searched
 from dpaudit.reports.bounds import own_bound
 from dpaudit.reports.findings import EVEN, allowance, brief, compared, inputs, shares
@@ -90,7 +90,7 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[I
         lines += row("evidence", bets) if bets else []
     if _has_row_of_draws(certificate, verbose):
         lines += row("draws", _draws(certificate))
-    lines += _interval(certificate)
+    lines += [] if certificate.interval is None else _interval(certificate, certificate.interval)
     lines += _exceptions(certificate, verbose)
     return lines + (_workings(certificate) if verbose else [])
 
@@ -135,22 +135,15 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[I
     for name, event in zip(names, shown, strict=True):
         words = event.words if verbose else brief(event.words)
         lines += row(f"event {name}", f"{words}  (points to {event.guess}{choice})")
-    cells = _cells(names, shown, certificate.point, confidence)
+    cells = [["", "", "seen in", "share", f"{numbers.level(confidence)} Clopper–Pearson"]]
+    for name, event in zip(names, shown, strict=True):
+        cells += map(list, findings.counted_rows(name, event, certificate.point))
     lines += table(cells, left=(0, 1, 4), margin=BELOW)
     if certificate.fixed.method == "probabilistic":
         return lines
     for name, event in zip(names, shown, strict=True):
         lines.append(findings.allowance(name, event, certificate.point))
     return lines
-
-
-def _cells(
-    names: Sequence[str], events: Sequence[EventCount], point: ProfilePoint, confidence: float
-) -> list[list[str]]:
-    cells = [["", "", "seen in", "share", f"{numbers.level(confidence)} Clopper–Pearson"]]
-    for name, one in zip(names, events, strict=True):
-        cells += map(list, findings.counted_rows(name, one, point))
-    return cells
 
 
 def _draws(certificate: Certificate) -> str:
@@ -172,12 +165,9 @@ def _draws(certificate: Certificate) -> str:
     return f"{text}; {kept:,} of them kept for the exact bound"
 
 
-def _interval(certificate: Certificate) -> list[Item]:
-    """Return a row with lower and upper bound for ε. Return [] unless the user has declared all
-    possible outputs, which an upper bound needs."""
-    interval = certificate.interval
-    if interval is None:
-        return []
+def _interval(certificate: Certificate, interval: EpsilonInterval) -> list[Item]:
+    """Return a row with lower and upper bound for ε. The user has declared all possible outputs,
+    which an upper bound needs."""
     at_zero = " at δ = 0" if certificate.point.delta else ""
     level, lower = numbers.level(1 - certificate.alpha), numbers.at_least(interval.lower)
     if math.isfinite(interval.upper):

@@ -77,7 +77,9 @@ def refutation(certificate: Certificate) -> str:
     found = None  # the counts of the event alone do not show the refutation
     if certificate.ended_by_bets:
         return f"betting wealth reached {_wealth(certificate)}"
-    if _is_by_witnesses(certificate) and not _is_by_bets(certificate):
+    witnesses = certificate.divergence_bets
+    is_by_witnesses = witnesses is not None and witnesses.wealth * witnesses.alpha >= 1
+    if is_by_witnesses and not _is_by_bets(certificate):
         return f"betting wealth on divergences reached {_wealth(certificate)}"
     if certificate.fixed.method == "probabilistic" and certificate.fixed.events:
         found = _violating_mass(certificate.fixed, point)
@@ -92,12 +94,6 @@ def refutation(certificate: Certificate) -> str:
 
 def _is_by_bets(certificate: Certificate) -> bool:
     return certificate.wealth * certificate.alpha_betting >= 1
-
-
-def _is_by_witnesses(certificate: Certificate) -> bool:
-    """Return whether the bets on a Rényi divergence have won enough to refute the claim."""
-    found = certificate.divergence_bets
-    return found is not None and found.wealth * found.alpha >= 1
 
 
 def _wealth(certificate: Certificate) -> str:
