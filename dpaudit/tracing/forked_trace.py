@@ -44,6 +44,8 @@ _SLOW_DRAWS = 100
 _MOST_SECONDS = 30.0
 # Time limit in seconds if JAX is loaded, which compiles each operation at its first use.
 _JAX_SECONDS = 10.0
+# Time in seconds that a forked copy may take to import the tracer.
+_LOADING = 1.0
 # Approximate number of runs in a trace. If this number of runs would exceed the time limit, no
 # trace is made.
 _RUNS = 20
@@ -79,10 +81,12 @@ def trace_apart(
     # trace runs in this process.
     if is_of_jax:
         return _telling(_made(target, d1, d2, claim, seconds))
+    deadline = time.monotonic() + seconds + _LOADING
     if next(_forks):
         # A process that traces once does not need the tracer; for further traces, it imports the
         # tracer, so that not every forked copy has to.
         import_module("dpaudit.tracing.trace")
+        deadline = time.monotonic() + seconds
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Python warns that the fork of a process with threads may deadlock. A deadlocked copy does
@@ -93,7 +97,7 @@ def trace_apart(
         _trace_and_leave(writing, reading, target, d1, d2, claim, seconds)
     os.close(writing)
     try:
-        found = _received(reading, time.monotonic() + seconds)
+        found = _received(reading, deadline)
         return _cut(target, d1, d2, claim, seconds) if found is _LATE else _telling(found)
     finally:
         os.close(reading)
