@@ -279,14 +279,6 @@ def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
     )
 
 
-def _redrawing_remarks(redrawn: Redrawn | None) -> tuple[list[str], list[str]]:
-    if redrawn is None:
-        return [], []
-    from dpaudit.auditing.redrawing import redrawing_remarks
-
-    return redrawing_remarks(redrawn)
-
-
 class AuditRun:
     """One run of an audit, which may continue an interrupted run from its journal.
 
@@ -481,7 +473,12 @@ class AuditRun:
         texts += [state_words(names, redrawn, is_reproducible)] if names else []
         is_compared = redrawn is not None and redrawn.processes > 0
         texts += [_DIFFERED] if is_doubted and self._pool.differed and not is_compared else []
-        doubts, redrawing_notes = _redrawing_remarks(redrawn)
+        doubts: list[str] = []
+        redrawing_notes: list[str] = []
+        if redrawn is not None:
+            from dpaudit.auditing.redrawing import redrawing_remarks
+
+            doubts, redrawing_notes = redrawing_remarks(redrawn)
         # Inputs that a search made are left out: they have the type that the user asked for.
         is_theirs = spec.search is None and certificate.failures
         doubtful = doubtful_inputs(pair, certificate) if is_theirs else []

@@ -68,10 +68,6 @@ _CountedStage = Literal["certification", "confirmation"]
 # Number of rules that bettors bet on, not counting rules for rare outputs.
 _RULES = 3
 
-# Compares a refutation with draws of new processes. Called with the draws in the sample buffer, the
-# rules that count draws, the guesses of the rule that refutes, and the tallies of its blocks.
-Compare = Callable[[SelectionDraws, Measure, NDArray[np.int64], Sequence[Tally]], Redrawn | None]
-
 
 class PairAudit:
     """The audit of one pair; call `run` once."""
@@ -80,15 +76,15 @@ class PairAudit:
         self,
         ledger: Ledger,
         users_attacks: tuple[Scorer, ...] = (),
-        compare: Compare = lambda *refutation: None,
+        compare: Callable[..., Redrawn | None] = lambda *refutation: None,
     ) -> None:
         """Prepare the audit of one pair of inputs.
 
         ledger: the draws and bets of this pair; no draw has been made yet.
         users_attacks: the user's own attacks.
-        compare: called with a refutation before it is final; compares it with draws of new
-            processes and returns a record. It returns None if no comparison is asked for, and
-            raises MechanismError if the processes differ.
+        compare: called with a refutation before it is final: all parameters of `Refutation.of` but
+            the ledger. Compares it with draws of new processes and returns a record. It returns
+            None if no comparison is asked for, and raises MechanismError if the processes differ.
         """
         spec = ledger.spec
         self._ledger, self._spec, self._plan = ledger, spec, ledger.plan

@@ -194,14 +194,10 @@ class Redrawing:
         return answers
 
 
-def redrawing_remarks(redrawn: Redrawn | None) -> tuple[list[str], list[str]]:
+def redrawing_remarks(redrawn: Redrawn) -> tuple[list[str], list[str]]:
     """Return (warnings, notes) about a comparison with new processes. There is a warning if few
     processes could be compared: noise that each process draws only once may then look like a leak.
-
-    redrawn: the comparison; None if no comparison was asked for, which gives two empty lists.
     """
-    if redrawn is None:
-        return [], []
     processes, wanted = redrawn.processes, new_processes.PROCESSES
     notes = [] if processes else [f"not compared with draws of new processes: {redrawn.note}"]
     share = _UNNOTICED**processes
