@@ -44,8 +44,10 @@ _SLOW_DRAWS = 100
 _MOST_SECONDS = 30.0
 # Time limit in seconds if JAX is loaded, which compiles each operation at its first use.
 _JAX_SECONDS = 10.0
-# Time in seconds that a forked copy may take to import the tracer.
-_LOADING = 1.0
+# Time in seconds that a forked copy may take to import the tracer. Its time limit begins later.
+_LOADING = 30.0
+# Sent by the forked copy when it has imported the tracer.
+_READY = b"\0"
 # Approximate number of runs in a trace. If this number of runs would exceed the time limit, no
 # trace is made.
 _RUNS = 20
@@ -81,12 +83,10 @@ def trace_apart(
     # trace runs in this process.
     if is_of_jax:
         return _telling(_made(target, d1, d2, claim, seconds))
-    deadline = time.monotonic() + seconds + _LOADING
     if next(_forks):
         # A process that traces once does not need the tracer; for further traces, it imports the
         # tracer, so that not every forked copy has to.
         import_module("dpaudit.tracing.trace")
-        deadline = time.monotonic() + seconds
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Python warns that the fork of a process with threads may deadlock. A deadlocked copy does
@@ -97,7 +97,7 @@ def trace_apart(
         _trace_and_leave(writing, reading, target, d1, d2, claim, seconds)
     os.close(writing)
     try:
-        found = _received(reading, deadline)
+        found = _received(reading, seconds)
         return _cut(target, d1, d2, claim, seconds) if found is _LATE else _telling(found)
     finally:
         os.close(reading)
@@ -157,12 +157,14 @@ def _trace_and_leave(
         # Without this call, a garbage collection would write to every page of memory, and the
         # system would have to copy each.
         gc.freeze()
+        import_module("dpaudit.tracing.trace")
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(int(seconds) + 2)  # ends this copy even if the parent process has died
         os.close(reading)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
+        os.write(writing, _READY)
         found = _made(target, d1, d2, claim, seconds)
         with open(writing, "wb") as pipe:
             pickle.dump(found, pipe)
@@ -170,14 +172,18 @@ def _trace_and_leave(
         os._exit(0)
 
 
-def _received(reading: int, deadline: float) -> Any:
+def _received(reading: int, seconds: float) -> Any:
     """Return the trace that the forked copy of this process sends. Return `_LATE` if it does not
-    arrive before the deadline, and None if the copy sends no valid pickle.
+    arrive in time, and None if the copy sends no valid pickle.
 
     reading: The file descriptor of the pipe.
-    deadline: A value of `time.monotonic`.
+    seconds: The time limit, after the copy has imported the tracer.
     """
+    if not select.select([reading], [], [], _LOADING)[0]:
+        return _LATE
+    os.read(reading, len(_READY))
     pieces = []
+    deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([reading], [], [], left)[0]:
             return _LATE
