@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test validity check browser package libraries all-libraries lowest docs docs-links pictures benchmarks gallery \
+.PHONY: audit test system validity check browser package libraries all-libraries lowest docs docs-links pictures benchmarks gallery \
 	watch clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
@@ -13,9 +13,14 @@ BIN := .venv/bin
 audit: .venv/installed
 	$(BIN)/dpaudit run configs/quickstart.yaml
 
-# worksteal: a worker that is done takes over tests that others have not begun.
+# The suite to run at each change; .ci/run also runs the targets below. worksteal: a worker that is
+# done takes over tests that others have not begun.
 test: .venv/installed-test
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# Whole programs, processes and audits, from beginning to end.
+system: .venv/installed-test
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/system
 
 # Simulations of whole audits: false alarms, planted invalid twins, power.
 validity: .venv/installed-test
@@ -34,7 +39,7 @@ check: .venv/installed-dev
 package: .venv/installed-dev
 	$(BIN)/python -m pytest tests/package
 
-# The suite with the oldest versions that pyproject.toml allows. From 0.39 on, check-jsonschema needs
+# `test` and `system` with the oldest versions that pyproject.toml allows. From 0.39 on, check-jsonschema needs
 # a newer click than it says.
 lowest: .venv/installed-dev
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
@@ -43,6 +48,7 @@ lowest: .venv/installed-dev
 	$(BIN)/uv pip install --quiet --python build/lowest/bin/python --requirement build/lowest.txt \
 		--editable '.[test]' 'check-jsonschema<0.39'
 	build/lowest/bin/python -m pytest -n auto --dist worksteal
+	build/lowest/bin/python -m pytest -n auto --dist worksteal tests/system
 
 # The commands that the pages show, and the site, in build/site. What nitpicks find is an error; no page may fetch anything from elsewhere.
 # Every page is read again, since Sphinx warns only of those that it reads.

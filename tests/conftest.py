@@ -24,9 +24,9 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 # Each folder has a target of its own. It needs Chromium (make browser) or other environments (make
-# libraries), builds and installs (make package), runs the pages of docs (make docs), or simulates
-# whole audits (make validity).
-collect_ignore = ["browser", "libraries", "package", "pages", "validity"]
+# libraries), builds and installs (make package), runs the pages of docs (make docs), runs whole
+# programs, processes and audits (make system), or simulates many audits (make validity).
+collect_ignore = ["browser", "libraries", "package", "pages", "system", "validity"]
 
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.

@@ -1,4 +1,4 @@
-"""Fixtures that make whole audits faster, for the folders audits/ and validity/."""
+"""Fixtures that make whole audits faster, for the folders system/audits/ and validity/."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 
 from dpaudit.cli.init_files import FILES
 from dpaudit.config.project import SETTINGS
-from tests import warm
-from tests.cli.test_run_journal import KILLED
 from tests.documents import ROOT, blocks
 
 MECHANISM = "def noisy(x, size, rng): return x + rng.laplace(size=size)\n"
@@ -62,20 +59,6 @@ def test_a_time_takes_the_place_of_draws(dpaudit: Any) -> None:
     project("samples = 2_000")
     assert dpaudit("run", *TARGET, "--time", "0.2", "--json", "r.json").exit_code == 0
     assert asked()[0][0] != 2_000
-
-
-def test_other_commands_take_what_they_have(dpaudit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    project("samples = 2_000\nconfidence = 0.9\nseed = 5\nrequire_rare = 0.3\nstrict = true")
-    words = ("--space", "number in [0, 1]", "--adjacency", "l1:1", "--epsilon", "3")
-    dpaudit("search", "m.py:noisy", *words, "--json", "r.json", "--samples", "3000")
-    assert asked()[0][1:] == (0.9, 5)
-    Path("guesses.csv").write_text("included,guess\n" + "1,1\n0,0\n" * 50)
-    dpaudit("bound", "--guesses", "guesses.csv", "--epsilon", "9", "--json", "g.json")
-    (found,) = json.loads(Path("g.json").read_text("utf-8"))["audits"]
-    assert (found["confidence"], found["strict"]) == (0.9, True)
-    monkeypatch.setattr("dpaudit.auditing.planning._ROUNDS", 0)
-    monkeypatch.setattr("dpaudit.auditing.planning.TRIAL", 2_000)
-    assert dpaudit("plan", *TARGET, "-q", "--excess", "2").exit_code == 0
 
 
 def test_strict_and_what_is_required_hold_for_the_project(dpaudit: Any) -> None:
@@ -150,26 +133,6 @@ def test_a_rerun_does_not_ask_the_project_again(dpaudit: Any) -> None:
     dpaudit("run", "--json", "r.json")
     project("samples = 5_000\nconfidence = 0.8\nseed = 4")
     assert dpaudit("report", "r.json", "--rerun", "-q").exit_code == 0
-
-
-def test_a_journal_of_the_project_is_gone_once_a_run_has_ended(dpaudit: Any) -> None:
-    project("samples = 2_000\njournal = '.kept'")
-    for _ in range(2):
-        assert dpaudit("run", "-q").exit_code == 0
-        assert list(Path(".kept").iterdir()) == []
-    assert dpaudit("run", "-q", "--journal", "own").exit_code == 0
-    assert len(list(Path("own").iterdir())) == 2
-
-
-def test_an_interrupted_run_goes_on_from_the_journal_of_the_project(dpaudit: Any) -> None:
-    project("samples = 20_000\njournal = '.kept'")
-    words = [*warm.python(), "-c", KILLED, "5000", "run", "-q"]
-    assert subprocess.run(words, capture_output=True, timeout=120).returncode == 3
-    assert list(Path(".kept").iterdir()) != []
-    assert dpaudit("run", "-q", "--json", "r.json").exit_code == 0
-    resumed = [one["resumed"] for one in json.loads(Path("r.json").read_text("utf-8"))["audits"]]
-    assert resumed == [1, 0]
-    assert list(Path(".kept").iterdir()) == []
 
 
 def test_the_defaults_of_the_pages_are_those_of_the_code() -> None:

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from dpaudit.auditing.engine import run_audit
-from dpaudit.config.building import build_spec
 from dpaudit.errors import DatasetError
 from dpaudit.searching.spaces import parse_space
 from dpaudit.searching.spaces.labels import Categories
@@ -202,28 +200,6 @@ def test_the_record_that_always_raises_is_shown(dpaudit: Any, folder: Path) -> N
     warning = text.partition("d1 always raises")[2]
     assert "number 61" in warning
     assert "512" in warning
-
-
-def test_equal_seeds_give_equal_lines_with_any_workers() -> None:
-    def certificate(workers: int, *, isolate: bool = False) -> Any:
-        spec = build_spec(
-            {
-                "mechanism": "m.py:sometimes",
-                "d1": 0,
-                "d2": 1,
-                "claim": {"epsilon": 5},
-                "samples": 1_000,
-                "workers": workers,
-                "isolate": isolate,
-            }
-        )
-        (found,) = run_audit(spec).certificates
-        return found
-
-    alone, several = certificate(1), certificate(2)
-    assert alone.first_failures["ValueError"].where == "m.py:12"
-    assert (alone.failures, alone.first_failures) == (several.failures, several.first_failures)
-    assert certificate(1, isolate=True).first_failures == alone.first_failures
 
 
 @pytest.mark.parametrize("command", ["run", "trace", "plan", "init"])

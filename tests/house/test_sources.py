@@ -79,7 +79,7 @@ def test_every_room_of_the_tests_is_run() -> None:
     """By `make test`, or by a target of its own."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for room in conftest.collect_ignore:
-        assert list((ROOT / "tests" / room).glob("test_*.py"))
+        assert list((ROOT / "tests" / room).rglob("test_*.py"))
         assert re.search(rf"pytest (-.*)?tests/{room}$", makefile, re.MULTILINE), room
 
 

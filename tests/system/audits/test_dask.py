@@ -24,7 +24,7 @@ from dpaudit.errors import UsageError
 from dpaudit.sampling.executors import pools
 from tests.sent import ends_with
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LAPLACE = "mechanisms.laplace:laplace"
 SAMPLES = 40_000
 

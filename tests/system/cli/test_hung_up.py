@@ -13,7 +13,7 @@ import pytest
 
 from dpaudit.reports.json import read_document
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DPAUDIT = str(Path(sys.executable).parent / "dpaudit")
 # Makes the terminal that is its input that of its session, as a shell's is.
 _OWNING = (

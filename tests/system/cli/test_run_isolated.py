@@ -17,7 +17,7 @@ from dpaudit import Verdict
 from tests import faulty
 from tests.cli.conftest import Invoke
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FAULTY = ROOT / "tests" / "faulty.py"
 INPUTS = ("--d1", "0", "--d2", "1")
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests import warm
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STARTED = [str(Path(sys.executable).with_name("dpaudit"))]
 INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
 LOOK = """

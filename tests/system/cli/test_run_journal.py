@@ -17,7 +17,7 @@ from dpaudit.auditing.journal_file import JournalFile
 from dpaudit.auditing.spec import AuditSpec
 from tests import warm
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TARGET = ("run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
 SHORT = (*TARGET, "--samples", "5000", "-q")
 # A program that is killed as soon as its journal has a size.
