@@ -73,9 +73,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)  # of xdist
-def pytest_xdist_auto_num_workers() -> int:
-    """Return how many workers there are: one more than cores, as one of them often waits for a
-    program."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the number of cores, plus one where tests often wait for a program: each worker
+    collects all tests, which takes about ten seconds."""
     from dpaudit.processes.cores import cores  # not before OPENBLAS_NUM_THREADS is set
 
-    return cores() + 1
+    return cores() + any("system" in argument for argument in config.args)

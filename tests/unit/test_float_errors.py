@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ import dpaudit
 from dpaudit.draws import SelectionDraws
 from dpaudit.float_errors import auditor_errstate, user_errstate
 from dpaudit.outcomes import Outcomes
-from tests import warm
 
 Rng = np.random.Generator
 USUAL: Any = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
@@ -111,37 +108,3 @@ def test_an_exception_restores_the_setting() -> None:
     with pytest.raises(KeyError), auditor_errstate(), user_errstate():
         raise KeyError
     assert np.geterr() == STRICT
-
-
-MODULE = """
-import numpy as np
-np.seterr(all="raise")
-
-def laplace(x, rng):
-    return x + rng.laplace()
-
-class Made:
-    def __init__(self):
-        np.seterr(all="raise")
-
-    def __call__(self, x, size, rng):
-        return x + rng.laplace(size=(size, 2))
-"""
-
-
-# Only one draws figures, whose library takes longest to import.
-@pytest.mark.parametrize(
-    "words", ["Made --workers 2 --report html:page.html", "laplace --isolate --report sarif:page"]
-)
-def test_a_setting_of_an_import_affects_only_code_of_the_user(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "strict.py").write_text(MODULE)
-    name, *extra = words.split()
-    usual = ["--d1", "0", "--d2", "1", "--epsilon", "2.1", "--samples", "2_000"]
-    given = ["run", f"strict.py:{name}", *usual, *extra]
-    done = subprocess.run(
-        [*warm.dpaudit(), *given], text=True, capture_output=True, timeout=300, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,101 @@
+"""Completion by new programs and by a real shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import BashComplete
+
+from dpaudit.cli.commands import cli
+from tests import warm
+from tests.cli.test_completion import DPAUDIT, asked
+
+WITHOUT = """
+import json, os, sys
+os.environ["_DPAUDIT_COMPLETE"] = "bash_complete"
+from dpaudit.cli.completing import begin
+assert begin()
+from click.shell_completion import BashComplete
+from dpaudit.cli.commands import cli
+found = [
+    [one.value for one in BashComplete(cli, {}, "dpaudit", "_").get_completions(path, "--")]
+    for path in json.loads(sys.argv[1])
+]
+print(json.dumps(found))
+"""
+
+
+def test_every_command_offers_all_its_options_without_what_computes() -> None:
+    """The stand-ins change nothing of what is declared."""
+    commands = paths(cli, [])
+    complete = BashComplete(cli, {}, "dpaudit", "_")
+    real = [[one.value for one in complete.get_completions(path, "--")] for path in commands]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, json.dumps(commands)], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == real
+
+
+def paths(group: click.Group, before: list[str]) -> list[list[str]]:
+    found = []
+    for name in group.list_commands(click.Context(group)):
+        one = group.get_command(click.Context(group), name)
+        here = [*before, name]
+        found += paths(one, here) if isinstance(one, click.Group) else [here]
+    return found
+
+
+@pytest.mark.parametrize("line", ["run --attack ", "explain "])
+def test_neither_numpy_nor_scipy_is_loaded(line: str) -> None:
+    code = (
+        "import sys, atexit\n"
+        "from dpaudit.cli.completing import begin\n"
+        "begin()\n"
+        "from dpaudit.cli.commands import cli\n"
+        "try:\n    cli.main(prog_name='dpaudit', standalone_mode=False)\n"
+        "except SystemExit:\n    pass\n"
+        "loaded = [one for one in sys.modules if 'multiarray' in one or one.startswith('scipy.')]\n"
+        "print([one for one in loaded if getattr(sys.modules[one], '__file__', None)])\n"
+    )
+    words = f"dpaudit {line}"
+    environment = {**os.environ, "_DPAUDIT_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(len(words.split(" ")) - 1)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts(shell: str) -> None:
+    done = asked(f"{shell}_source", program=warm.dpaudit())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"_DPAUDIT_COMPLETE={shell}_complete" in done.stdout
+    done = asked(f"{shell}_complete", "dpaudit run x --report ju", warm.dpaudit())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "junit" in done.stdout
+
+
+def test_the_real_bash_completes(tmp_path: Path) -> None:
+    (tmp_path / "audits.yaml").write_text("")
+    script = f"""
+export PATH={Path(DPAUDIT).parent}:$PATH
+eval "$(_DPAUDIT_COMPLETE=bash_source dpaudit)"
+complete -p dpaudit
+COMP_WORDS=(dpaudit run x --report ma) COMP_CWORD=4
+_dpaudit_completion dpaudit
+echo "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "complete -o nosort -F _dpaudit_completion dpaudit",
+        "markdown",
+    ]

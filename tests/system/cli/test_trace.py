@@ -1,0 +1,26 @@
+"""Traces with primitives of the user, which every loaded module is searched for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.cli.test_trace import folder as folder
+
+
+def test_a_primitive_is_found_by_either_name_of_its_file_and_one_that_is_not_called_is_said(
+    dpaudit: Any, folder: Path
+) -> None:
+    (folder / "own.py").write_text(
+        "import os\n"
+        "def add_noise(x, b):\n    return x + b * int.from_bytes(os.urandom(4), 'big') / 2**32\n"
+        "def other(x, b):\n    return x\n"
+        "def m(x):\n    return add_noise(x, b=0.5)\n"
+    )
+    pair = ("--d1", "0", "--d2", "1", "--epsilon", "1")
+    result = dpaudit("trace", "own.py:m", *pair, "--primitive", "own.py:add_noise")
+    assert result.exit_code == 1, result.stdout
+    assert "ε = 2" in result.stdout
+    assert "was not called" not in result.stdout
+    result = dpaudit("trace", "own.py:m", *pair, "--primitive", "own:other")
+    assert "the primitive `other` was not called" in " ".join(result.stdout.split())
