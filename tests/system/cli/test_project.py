@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_run_journal import KILLED
 
 from tests import warm
 from tests.cli.test_project import TARGET, asked, project
 from tests.cli.test_project import folder as folder
+from tests.system.cli.test_run_journal import KILLED
 
 
 def test_other_commands_take_what_they_have(dpaudit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
