@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import pickle
 from dataclasses import replace
 from typing import Any
@@ -12,23 +11,16 @@ import numpy as np
 import pytest
 
 from dpaudit.attacks import sequences as weights_module
-from dpaudit.attacks.blocks import only, parts
+from dpaudit.attacks.blocks import parts
 from dpaudit.attacks.counted_sequences import CountedEntries, SequenceScored, Sum
-from dpaudit.attacks.learning import learn_again
-from dpaudit.attacks.objective import Objective, best_predicted
-from dpaudit.attacks.prefixes import banded_sums, prefixes
-from dpaudit.attacks.rare_outputs import RareTable
-from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws, pool
+from dpaudit.attacks.prefixes import prefixes
+from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import OrderedBins
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.piecewise_smoothing import expected
-from dpaudit.levels.rare_filter import OFTEN
-from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import Outcomes, from_raw
 
 ENTRIES, KEPT, MORE = 24, 10_000, 20_000
-AIM = Objective(ProfilePoint(0.0, 0.0), 500_000)
 
 
 def flags(shift: Any, size: int, rng: np.random.Generator) -> Any:
@@ -61,37 +53,6 @@ def learned(rounds: int, shift: float = 0.5) -> OrderedBins:
         return order
     before = learned(rounds - 1, shift)
     return counted_on(before, drawn(MORE, rounds, shift))
-
-
-def explained(draws: SelectionDraws, order: OrderedBins) -> float:
-    """Return how many nats a draw is likelier by the score that is frozen than by even odds."""
-    level = order.freeze()
-    assert isinstance(level, ScoreLevels)
-    sign = np.where(draws.is_d1, 1.0, -1.0)
-    return math.log(2) - float(np.mean(np.logaddexp(0.0, -sign * level.score(draws.outcomes))))
-
-
-def test_more_draws_tell_more() -> None:
-    later = drawn(100_000, 77)
-    first, last = learned(0), learned(10)
-    assert explained(later, last) > explained(later, first) + 0.0003
-    # As much as if all had been kept.
-    every = [drawn(KEPT, 0), *(drawn(MORE, n) for n in range(1, 11))]
-    (kept,) = prefixes(pool(every))
-    assert explained(later, last) > explained(later, kept) - 0.0002
-
-
-def test_what_is_promised_is_what_later_draws_give() -> None:
-    order, later = learned(10), drawn(100_000, 77)
-    found = learn_again([order], AIM, [RareTable.of(drawn(KEPT, 0), OFTEN)], to_bet=False)
-    rule = found.portfolio
-    guesses = rule.guesses[rule(later.outcomes)]
-    right = (guesses == np.where(later.is_d1, 1, -1)).sum()
-    wrong = np.count_nonzero(guesses) - right
-    promised = best_predicted(order, AIM)
-    assert promised > 0
-    error = math.sqrt(1 / right + 1 / wrong)
-    assert abs(math.log(right / wrong) - promised) < 4 * error + 0.15
 
 
 def test_levels_hold_as_many_draws_as_they_were_told_to() -> None:
@@ -164,21 +125,6 @@ def test_what_counted_draws_show_at_last_takes_no_longer_to_learn(
     assert max(learned_from) == 50
 
 
-def test_nothing_is_promised_where_nothing_tells() -> None:
-    order = learned(6, 0.0)
-    assert best_predicted(order, AIM) < 0.03
-    assert explained(drawn(100_000, 81, 0.0), order) < 1e-4
-
-
-def test_what_is_foretold_is_lowered_where_draws_do_not_go_along() -> None:
-    """Entries told something once; those that are counted from then on tell nothing."""
-    order = honest = learned(1)
-    for number in range(1, 4):
-        order = counted_on(order, drawn(MORE, 500 + number, shift=0.0))
-        honest = counted_on(honest, drawn(MORE, 500 + number))
-    assert best_predicted(order, AIM) < best_predicted(honest, AIM) / 3
-
-
 class NoScore:
     """A score that no outcome has."""
 
@@ -212,28 +158,6 @@ def goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("goes_on")
-def test_sequences_side_by_side_are_learned_anew_and_added_up() -> None:
-    (first,) = parts(side_by_side(KEPT, 0))
-    last = first
-    for number in range(1, 7):
-        last = counted_on(last, side_by_side(MORE, number))
-    later = side_by_side(50_000, 77)
-    assert explained(later, last) > explained(later, first) + 0.0005
-    learner = last.learner
-    assert isinstance(learner, CountedEntries)
-    assert [len(own) for own in learner.by_entry] == [8, ENTRIES]
-    counter = learner.counter
-    counts = by_input(counter, later.outcomes, later.is_d1)
-    assert counts.sum() == later.size * (1 + 8 + ENTRIES)
-    # By intervals of the very score that they were cut from, to the last digit.
-    cut = ScoreLevels.cut(learner.total.made(learner.scores), learner.trial.edges)
-    assert np.array_equal(counts[: cut.levels], by_input(cut, later.outcomes, later.is_d1))
-    # Counted as the score says that is frozen.
-    level = last.freeze()
-    assert "3 independent parts " in level.words(np.arange(level.levels) < 3)
-
-
-@pytest.mark.usefixtures("goes_on")
 def test_an_outcome_without_one_of_the_parts_has_no_score() -> None:
     (order,) = parts(side_by_side(KEPT, 0))
     order = counted_on(order, side_by_side(MORE, 1))
@@ -251,15 +175,3 @@ def test_an_order_in_which_no_outcome_has_a_score_stays_as_it_is() -> None:
     assert isinstance(order.scored, SequenceScored)
     total = replace(Sum.of(order.scored), rest=NoScore())
     assert CountedEntries.of(drawn(KEPT, 0), order.scored, total) is None
-
-
-def test_numbers_beside_flags_are_learned_anew_by_their_bands() -> None:
-    def drawn_so(size: int, seed: int) -> SelectionDraws:
-        return only([f"output[{n}]" for n in range(8)], side_by_side(size, seed))
-
-    first, *_ = banded_sums(drawn_so(KEPT, 0))
-    last = first
-    for number in range(1, 7):
-        last = counted_on(last, drawn_so(MORE, number))
-    later = drawn_so(100_000, 77)
-    assert explained(later, last) > explained(later, first)
