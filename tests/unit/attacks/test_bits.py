@@ -14,7 +14,9 @@ from dpaudit.attacks.single_columns import bits, has_fractions
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import OrderedBins
 from dpaudit.outcomes import from_raw
-from mechanisms.floating_point import grid_rounded_laplace
+from mechanisms.floating_point import (
+    grid_rounded_laplace,
+)
 from mechanisms.truth import truth_of
 
 ODD = [0.75, 1.0, -0.1, 120.0, 5e-324, 1e300, 2.0**-1040 * 3, 1e15, 12.345678901234561, 0.05]
