@@ -36,7 +36,7 @@ def test_a_setting_of_an_import_affects_only_code_of_the_user(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "strict.py").write_text(MODULE)
     name, *extra = words.split()
-    usual = ["--d1", "0", "--d2", "1", "--epsilon", "2.1", "--samples", "2_000"]
+    usual = ["--d1", "0", "--d2", "1", "--epsilon", "2.1", "--samples", "2_000", "--quiet"]
     given = ["run", f"strict.py:{name}", *usual, *extra]
     done = subprocess.run(
         [*warm.dpaudit(), *given], text=True, capture_output=True, timeout=300, check=False
