@@ -98,7 +98,8 @@ def split(path: str) -> tuple[str, str]:
         named = f"{module_name}:{attribute.partition('(')[0]}"
         why = f"target {path!r}: name the function alone, without a call, {named}"
         raise TargetError(why, code="import-path-invalid")
-    if not module_name or not all(part.isidentifier() for part in attribute.split(".")):
+    is_divided = ":" in module_name and not is_file(module_name)
+    if not module_name or is_divided or not all(map(str.isidentifier, attribute.split("."))):
         raise TargetError(_NO_PATH.format(path), code="import-path-invalid")
     return module_name, attribute
 
@@ -252,6 +253,8 @@ def _no_such_module(name: str, missing: str) -> str:
     parent, _, child = missing.rpartition(".")
     siblings = _siblings(parent)
     suggestion = did_you_mean(child, siblings)
+    if parent and not suggestion:  # a file with a wrong ending, such as mine.pyy
+        suggestion = did_you_mean_file(name, (file.name for file in Path().glob("*.py")))
     if not parent:
         there = f"there is no module {missing!r} in {os.getcwd()} or on sys.path"
         return f"{there}{_install(missing)}" if missing in PACKAGES else f"{there}.{suggestion}"

@@ -91,7 +91,7 @@ class SingleDraws(_Calls):
         draws = calls(self._each(), self._arguments(rng), inputs, self.how.data)
         if self.post_process is not None:
             draws = map(_composed(self.post_process, self.bound(rng)), inputs)
-        return collect_outputs(draws, len(inputs), partial(self.watch.calls, self.name))
+        return collect_outputs(draws, inputs, partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
         """Return the user's callable as a function of the dataset alone. Its other arguments are
@@ -159,13 +159,15 @@ class Batches(_Calls):
         owner = os.getpid()
         try:
             with self.watch.batch(self.name, size), user_errstate():
-                return self.function(*by_position, **arguments)
+                outputs = self.function(*by_position, **arguments)
         except ImportError as error:
             raise not_found(as_outcome(error).words, self.name) from error
         except FAILURES as error:
             end_if_forked(owner, error)
             what = f"raised {as_outcome(error).words}"
             raise batch_failed(self.name, self.batch, size, what) from error
+        end_if_forked(owner)
+        return outputs
 
 
 def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments: Any) -> Any:
@@ -247,7 +249,7 @@ def apply_post_process(
     if function is None:
         return outputs
     watched = nullcontext if watch is None else partial(watch.calls, "post_process")
-    return collect_outputs(map(partial(_processed, function), outputs), len(outputs), watched)
+    return collect_outputs(map(partial(_processed, function), outputs), outputs, watched)
 
 
 def _processed(function: Function, output: Any) -> Any:
@@ -433,36 +435,57 @@ _MOST_PLACES = 64
 
 def collect_outputs(
     draws: Iterator[Any],
-    size: int,
+    inputs: list[Any],
     watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
 ) -> list[Any]:
-    """Return `size` outputs that an iterator makes. An exception counts as an output (`Raised`).
+    """Return the outputs that an iterator makes. An exception counts as an output (`Raised`).
 
-    draws: iterator that makes a draw for each output, and can continue after an exception.
-    size: number of outputs.
+    A process that a draw forks makes no further draws: it ends when this draw returns.
+
+    draws: iterator that makes a draw for each item of `inputs`, and can continue after an
+        exception.
+    inputs: the inputs that `draws` reads.
     watched: called with the list of outputs, which grows with each draw; returns the context in
         which the draws are made, such as a watch that warns of slow draws.
     """
     outputs: list[Any] = []
     known: dict[tuple[str, str], Raised] = {}
-    owner = os.getpid()
-    with watched(outputs), user_errstate():
-        while len(outputs) < size:
-            try:
-                # If the iterator raises an exception, `extend` has already stored all outputs
-                # before it.
-                outputs.extend(draws)
-                # A StopIteration that the mechanism raises looks like the end of the iterator. It
-                # counts as an outcome, too.
-                if len(outputs) < size:
-                    outputs.append(as_outcome(StopIteration()))
-            except TrainingError:
-                raise
-            except FAILURES as error:
-                end_if_forked(owner, error)
-                outputs.append(_located(error, known))
-    end_if_forked(owner)
+    owner, size, key = os.getpid(), len(inputs), object()
+    _inputs_read[key] = inputs
+    try:
+        with watched(outputs), user_errstate():
+            while len(outputs) < size:
+                try:
+                    # If the iterator raises an exception, `extend` has already stored all outputs
+                    # before it.
+                    outputs.extend(draws)
+                    end_if_forked(owner)
+                    # A StopIteration that the mechanism raises looks like the end of the iterator.
+                    # It counts as an outcome, too.
+                    if len(outputs) < size:
+                        outputs.append(as_outcome(StopIteration()))
+                except TrainingError:
+                    raise
+                except FAILURES as error:
+                    end_if_forked(owner, error)
+                    outputs.append(_located(error, known))
+    finally:
+        del _inputs_read[key]
     return outputs
+
+
+# Inputs that `collect_outputs` reads now, one list for each call of it that runs.
+_inputs_read: dict[object, list[Any]] = {}
+
+
+def _stop_reading() -> None:
+    """In a process that a mechanism has forked: drop the inputs of its further draws. A draw of
+    this process might fork again, and each of these processes as well."""
+    for inputs in _inputs_read.values():
+        inputs.clear()
+
+
+os.register_at_fork(after_in_child=_stop_reading)
 
 
 def as_outcome(error: BaseException) -> Raised:

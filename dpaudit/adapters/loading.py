@@ -343,6 +343,6 @@ def _calls(mechanism: SingleDraws, inputs: list[Any], rng: np.random.Generator) 
             elapsed.append(clock() - start)
 
     watched = partial(mechanism.watch.calls, mechanism.name)
-    outputs = collect_outputs(map(timed, inputs), len(inputs), watched)
+    outputs = collect_outputs(map(timed, inputs), inputs, watched)
     outputs = apply_post_process(mechanism.post_process, outputs, mechanism.watch)
     return outputs, np.array(elapsed, dtype=np.int64)

@@ -40,9 +40,10 @@ class SourceLine:
     Attributes
     ----------
     file : str
-        Path of the file: relative for a file in the working directory or below, else absolute.
+        Path of the file: relative for a file in the working directory or below, else absolute; "?"
+        if the line is unknown.
     line : int
-        Number of the line; the first line has number 1.
+        Number of the line; the first line has number 1. 0 if the line is unknown.
     code : str
         The expression that the report is about, or the whole line without indentation.
     """
@@ -52,7 +53,7 @@ class SourceLine:
     code: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return "unknown line" if self.file == "?" else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ Example:
 def make(file: str, count: int, seed: int | None, force: bool) -> int:
     """Write FILE, a CSV file with the columns canary and included (1 or 0).
 
-    Include exactly these canaries in the run, add a column score, and audit FILE. Publish the
-    digest before the run: the audit reports it again.
+    In the run, include exactly the canaries that have a 1. Then add a column score, and audit
+    FILE. Publish the digest before the run: the audit reports it again.
     """
     from dpaudit.errors import UsageError
     from dpaudit.inputs.canaries import Canaries

@@ -24,7 +24,7 @@ COMMANDS = {
     "trace": ("dpaudit.cli.trace:trace", "Find the line of code that leaks."),
     "plan": ("dpaudit.cli.plan:plan_", "Compute how many draws an audit needs."),
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or the canaries of one run."),
-    "canaries": ("dpaudit.cli.canaries:canaries", "Toss the coins of a run's canaries."),
+    "canaries": ("dpaudit.cli.canaries:canaries", "Choose by coins which canaries a run has."),
     "sensitivity": (
         "dpaudit.cli.sensitivity:sensitivity",
         "Search for a larger sensitivity than claimed.",
@@ -34,7 +34,7 @@ COMMANDS = {
     "report": ("dpaudit.cli.report:report", "Recheck and show saved results."),
     "check": ("dpaudit.cli.check:check", "Check configuration files without running them."),
     "compare": ("dpaudit.cli.compare:compare", "Compare the results of two runs."),
-    "list": ("dpaudit.cli.list:list_", "List what to choose from, or the audits of a file."),
+    "list": ("dpaudit.cli.list:list_", "List the values of options, or the audits of a file."),
     "schema": (
         "dpaudit.cli.check:schema",
         "Print the JSON schema of configurations or results.",

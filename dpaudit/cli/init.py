@@ -156,7 +156,7 @@ def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
     found = {"name": target.rpartition(":")[2], "mechanism": target, **made, "claim": claim}
     remarks["claim"] = "The claim to test."
     remarks |= _on_defaults(reading, known, settings)
-    remarks["samples"] = "Draws of both inputs together. More of them find smaller leaks."
+    remarks["samples"] = "Draws of both inputs together. More draws find smaller leaks."
     numbers = {
         "samples": samples,
         "confidence": confidence or DEFAULTS["confidence"],
@@ -395,14 +395,14 @@ def _inputs(
     if found.adjacency is not None and "adjacency" not in beside:
         beside["adjacency"] = found.adjacency
         remarks["adjacency"] = (
-            "Guessed with them: one record more or less. Put in the relation that is claimed; "
-            "where it is replace, give d1 and d2 as many records."
+            "Guessed from these inputs: one record more or less. Write the relation of your "
+            "claim; with replace, d1 and d2 need equal numbers of records."
         )
     if not found.has_inputs:
         return {**given, **beside}, {}
     remark = (
-        f"Two neighbouring inputs, guessed from {found.why}. An audit is about these two alone: "
-        "choose the pair that you think leaks most."
+        f"Two neighbouring inputs, guessed from {found.why}. An audit tests only these two: choose "
+        "the pair that you expect to leak most."
     )
     return {**given, **beside}, {"d1": remark, **remarks}
 

@@ -87,7 +87,7 @@ jobs:
 {remark}
 {installs}
       - run: dpaudit run {config} --report github
-      # Also where the audits fail, so that both are seen at once.
+      # The test also runs if the audits fail, so that one run shows both results.
       - run: pytest {test}
         if: success() || failure()
 """
@@ -290,7 +290,7 @@ def _remark_on_inputs(start: Start) -> str:
     if "d1" not in start.remarks:
         return "Two neighbouring inputs."
     relation = " and their relation" if "adjacency" in start.remarks else ""
-    return f"Inputs{relation}, guessed: choose the pair that you think leaks most."
+    return f"Inputs{relation}, guessed: choose the pair that you expect to leak most."
 
 
 def _input(value: Any, form: str | None) -> str | None:

@@ -134,8 +134,8 @@ def plan_(
 ) -> int:
     """Compute how many draws, and how much time, an audit of TARGET needs.
 
-    The audit should catch a leak of FACTOR times the claimed ε and, with --rare, rare outputs of
-    only one input. Short trial audits show how probable the events are.
+    The audit should catch a leak of FACTOR times the claimed ε and, with --rare, a rare output that
+    only one input gives. Short trial audits show how probable the events are.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
@@ -506,7 +506,7 @@ class _Shown:
         refuted = last.verdict is Verdict.VIOLATION
         already = "The last trial refutes the claim already. " if refuted else ""
         return (
-            f"{already}Assumed: the leak shows in an event as probable as those that {draws} "
+            f"{already}Assumed: the leak shows in an event as probable as the events that {draws} "
             "found, and an output in this event has a likelihood ratio of e^ε. A leak in a rarer "
-            "event needs more draws. A leak that only other inputs show is not seen at all."
+            "event needs more draws. No plan covers a leak on other inputs."
         )

@@ -66,8 +66,8 @@ def run(
     """Audit a mechanism, or all audits of configuration files.
 
     TARGET is package.module:function or path/to/file.py:function. Options override values in the
-    files; these override [tool.dpaudit] in pyproject.toml. Without arguments, dpaudit runs the
-    files named in pyproject.toml, or audits.yaml.
+    files, and the files override [tool.dpaudit] in pyproject.toml. Without arguments, dpaudit runs
+    the files named in pyproject.toml, or audits.yaml.
     """
     stdout = ctx.with_resource(set_apart())
     most = _most_failures(maxfail, exitfirst=exitfirst)

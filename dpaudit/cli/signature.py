@@ -406,8 +406,8 @@ def guess(reading: Reading, works: Callable[[Guess], bool] | None) -> Guess:
     candidates = list(_by_name(parameter))
     for found in candidates if works is not None else candidates[:1]:
         if works is None or works(found):
-            tried = " and from what it takes" if works is not None else ""
-            return _because(found, f"the name of its parameter {parameter.name!r}{tried}")
+            tried = "; the mechanism accepts both" if works is not None else ""
+            return _because(found, f"the name of the parameter {parameter.name!r}{tried}")
     return Guess()
 
 

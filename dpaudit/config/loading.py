@@ -330,7 +330,8 @@ def file_problems(content: Any) -> Iterator[PlacedError]:
     for path, settings in [*placed, *((("audits", i), one) for i, one in enumerate(audits))]:
         if not isinstance(settings, Mapping):
             given = "an empty value" if settings is None else repr(settings)
-            why = f"{given} must be a mapping with keys such as mechanism and claim"
+            name = f"{path[0]}=" if len(path) == 1 else ""
+            why = f"{name}{given} must be a mapping with keys such as mechanism and claim"
             yield problem(path, why, code="configuration-shape")
 
 

@@ -59,6 +59,10 @@ _LIBRARIES = ("opendp", "diffprivlib", "pydp", "tmlt")
 _CLOCK_SHIFT = "DPAUDIT_CLOCK_SHIFT"
 # Id of the process that dpaudit has started. A process that the mechanism forks has another id.
 _OWNER = os.getpid()
+# Not empty in a process that the mechanism has forked. To look here takes a tenth of the time of
+# `os.getpid()`.
+_forks: list[int] = []
+os.register_at_fork(after_in_child=lambda: _forks.append(1))
 
 
 def main(make: Callable[[], Service]) -> None:
@@ -216,6 +220,7 @@ class Service:
         except FAILURES as error:
             end_if_forked(_OWNER, error)
             return {"failed": words(error)}
+        end_if_forked(_OWNER)
         self._check_unchanged()
         if _has_tensors() and _torch().is_tensor(type(outputs)):
             outputs = _torch().readable(outputs)
@@ -301,6 +306,8 @@ class Service:
                         raise Refused(str(error), code=getattr(error, "code", "training")) from None
                     text = _text(raised(error))
                 else:
+                    if _forks:
+                        end_if_forked(_OWNER)
                     kind = type(value)
                     if kind is float:
                         floats[place], kinds[place] = value, FLOAT

@@ -37,8 +37,8 @@ _MARGIN = "  "
 # Label of the row with the likely cause.
 CAUSE_ROW = "cause"
 _NO_PROOF = (
-    "That a trace finds no cause does not show that there is none: it holds for these inputs and "
-    "the noise that was tried, and proves nothing."
+    "A trace without a cause proves nothing: it compares a few runs on these two inputs, and other "
+    "inputs or other noise may still show a leak."
 )
 _EXPLAINS = "A trace diagnoses and proves nothing: dpaudit run can prove that the mechanism leaks."
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from dpaudit.certificates.result import Leader, Searched
 from dpaudit.inputs.records import difference
-from dpaudit.searching.confirming import Confirming
 from dpaudit.searching.follow_ups import parts
+from dpaudit.searching.leak_estimates import Confirming
 from dpaudit.searching.proposals import Proposal
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.trials import Contender

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from dpaudit.searching.confirming import MOST_ALONE, Confirming
+from dpaudit.searching.leak_estimates import MOST_ALONE, Confirming
 from dpaudit.searching.trials import BARELY, FEWEST, MOST, Contender
 
 # After a round of trials, one pair in this number of pairs stays for the next round.

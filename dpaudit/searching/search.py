@@ -20,9 +20,9 @@ from dpaudit.composed import replace
 from dpaudit.errors import DatasetError, MechanismError, Name, UsageError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching import record
-from dpaudit.searching.confirming import Confirming, Notify
 from dpaudit.searching.final_pairs import final_pairs
 from dpaudit.searching.gathering import Gathering
+from dpaudit.searching.leak_estimates import Confirming, Notify
 from dpaudit.searching.ranking import FINALISTS, Ranking, tried_most
 from dpaudit.searching.settings import SearchSettings, check_where, invalid
 from dpaudit.searching.spaces import parse_space

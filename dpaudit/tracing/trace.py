@@ -215,7 +215,7 @@ def _without_law(
 def _of_pair(d1: Any, d2: Any) -> Iterator[str]:
     # 1 and True are equal, but may give different outputs.
     if are_equal(d1, d2) and repr(d1) == repr(d2):
-        yield "d1 and d2 are equal, so that nothing is to be found; give two neighbouring inputs"
+        yield "d1 and d2 are equal, so a trace finds no difference; give two neighbouring inputs"
 
 
 def _notes(

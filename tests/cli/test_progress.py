@@ -13,7 +13,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
-from dpaudit.cli.batch import make_display, status
+from dpaudit.cli.progress import make_display, status
 from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget

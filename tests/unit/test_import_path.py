@@ -131,6 +131,7 @@ def test_a_library_that_is_missing_is_named_by_its_package() -> None:
         ("mechanisms.laplase", "import-path-invalid"),
         ("mechanisms.laplace", "import-path-invalid"),
         (":f", "import-path-invalid"),
+        ("mechanisms.laplace:laplace:x", "import-path-invalid"),
         ("mechanism.laplace:laplace", "module-not-found"),
         ("noise.py", "module-not-found"),
         ("no/noise.py:draw", "module-not-found"),
@@ -294,3 +295,14 @@ def test_misspelled_files_get_suggestions(wrong: str, there: str) -> None:
     near = FILES[wrong, there]
     expected = "" if near is None else f" Did you mean {near!r}?"
     assert did_you_mean_file(wrong, [there]) == expected
+
+
+def test_a_module_that_looks_like_a_misspelt_file_suggests_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "noise_of_mine.py").write_text("def f(x): return x\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    error = refusal(resolve, "noise_of_mine.pyy:f")
+    assert error.code == "module-not-found"
+    assert "'noise_of_mine.py'" in str(error)

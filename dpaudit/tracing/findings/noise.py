@@ -164,8 +164,8 @@ def _too_little(
     if math.isinf(piece.shift):
         first, second = one.operands
         words = (
-            f"`{one.line.code}` is added to {first} for d1 and to {second} for d2: no noise hides "
-            "what is not finite"
+            f"`{one.line.code}` is added to {first} for d1 and to {second} for d2: noise does not "
+            "hide values that are not finite"
         )
         remedy = "replace or refuse such values for every input alike, before the noise is added"
         return Finding("no-noise", is_cause, one.line, words, remedy, _other(one), math.inf)

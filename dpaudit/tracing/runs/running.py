@@ -9,6 +9,8 @@ import functools
 import gc
 import inspect
 import math
+import os
+import re
 import time
 import warnings
 from contextlib import contextmanager
@@ -37,6 +39,8 @@ OVER = "the time was over"
 _OBJECTS = 50_000
 # Exceptions of the user's code that count as the output of a run.
 _FAILURES = (Exception, SystemExit)
+# The address in `<object object at 0x7f111a5f4070>`.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class Subject(NamedTuple):
@@ -222,6 +226,7 @@ def run(
     error: Any = None
     lines = Lines()
     parts = (subject.function, subject.post_process, arguments)
+    owner = os.getpid()
     with replaced(
         recorder, subject.followed, parts, seed, subject.primitives
     ), rarely_collecting(), warnings.catch_warnings():  # fmt: skip
@@ -234,6 +239,8 @@ def run(
                 output = _called(subject, by_position, arguments)
         except _FAILURES as failure:
             error = type(failure).__name__, _message(failure), _raised_at(failure, subject.followed)
+        if os.getpid() != owner:  # forked by the mechanism: it would make the other runs, too
+            os._exit(error is not None)
         recorder.is_open = False
         parts_of = {} if error else flatten(output)
     return Run(recorder, lines, parts_of, error)
@@ -353,7 +360,7 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
             else:
                 yield from _parts(f"{name}[{place}]", one, depth + 1)
     elif isinstance(value, (set, frozenset)):
-        yield name, tuple(sorted(map(repr, value)))
+        yield name, tuple(sorted(map(_text, value)))
     elif hasattr(value, "detach"):  # a tensor of torch
         value = value.detach().cpu()
         value = value.double() if value.dtype.is_floating_point else value
@@ -370,7 +377,12 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         for key, one in vars(value).items():
             yield from _parts(f"{name}.{key}", one, depth + 1)
     else:
-        yield name, repr(value)
+        yield name, _text(value)
+
+
+def _text(value: Any) -> str:
+    """Return the `repr` of an object without its address, which differs in each run."""
+    return _ADDRESS.sub("", repr(value))
 
 
 def _of_array(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:

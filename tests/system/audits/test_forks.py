@@ -14,15 +14,19 @@ import os, sys
 
 def fork():
     with open(__file__ + ".forks", "a") as file:
-        file.write("!")
+        file.write(f"{os.getpid()} ")
     child = os.fork()
     if child == 0:
         ENDING
     os.waitpid(child, 0)
 
 def single(x, rng):
-    if rng.random() < 0.01:
+    if rng.random() < 0.02:
         fork()
+    return x + rng.laplace()
+
+def always(x, rng):
+    fork()
     return x + rng.laplace()
 
 def many(x, size, rng):
@@ -41,9 +45,15 @@ def many(x, size, rng):
         ("raise ValueError('no')", "single", True),
         ("raise ValueError('no')", "many", False),
         ("raise ValueError('no')", "many", True),
+        ("return", "single", False),
+        ("return", "single", True),
+        ("return", "many", False),
+        ("return", "many", True),
     ],
 )
-def test_children_that_raise_end(tmp_path: Path, ending: str, isolate: bool, function: str) -> None:
+def test_children_end_and_fork_no_more(
+    tmp_path: Path, ending: str, isolate: bool, function: str
+) -> None:
     file = tmp_path / "forking.py"
     file.write_text(MECHANISMS.replace("ENDING", ending))
     before = psutil.Process().children(recursive=True)
@@ -54,4 +64,16 @@ def test_children_that_raise_end(tmp_path: Path, ending: str, isolate: bool, fun
     (certificate,) = result.certificates
     assert (certificate.draws, certificate.failures) == (400, {})
     assert psutil.Process().children(recursive=True) == before
-    assert file.with_name("forking.py.forks").read_text()
+    forks = set(file.with_name("forking.py.forks").read_text().split())
+    assert len(forks) == 1  # a child would add its own id
+
+
+def test_a_child_of_a_traced_mechanism_ends(tmp_path: Path) -> None:
+    file = tmp_path / "forking.py"
+    file.write_text(MECHANISMS.replace("ENDING", "return"))
+    trace = dpaudit.trace(f"{file}:always", 0, 1, dpaudit.PureDP(0.5))
+    assert trace.likely is not None
+    assert trace.likely.kind == "too-little-noise"
+    forks = file.with_name("forking.py.forks").read_text().split()
+    assert len(forks) >= trace.runs
+    assert len(set(forks)) == 1

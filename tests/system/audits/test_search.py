@@ -23,9 +23,9 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.composed import composed, replace
 from dpaudit.config.building import build_spec
 from dpaudit.inputs.adjacency import Adjacency
-from dpaudit.searching import confirming, proposals
+from dpaudit.searching import leak_estimates, proposals
 from dpaudit.searching import search as searching
-from dpaudit.searching.confirming import Judge
+from dpaudit.searching.leak_estimates import Judge
 from dpaudit.searching.proposals import random_pairs
 from dpaudit.searching.relations import Relation
 from dpaudit.searching.search import neighbour_search
@@ -331,7 +331,7 @@ def test_attacks_of_a_user_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
             return []
 
     with monkeypatch.context() as patched:
-        patched.setattr(confirming, "load_attacks", lambda attacks, travels: (Noting(),))
+        patched.setattr(leak_estimates, "load_attacks", lambda attacks, travels: (Noting(),))
         patched.setattr("dpaudit.attacks.user_attacks.load_attacks", lambda attacks, travels: ())
         search(correct, attacks=[Noting()], samples=1_000)
     assert seen

@@ -57,6 +57,16 @@ def test_too_little_noise_is_named_with_the_scale_that_would_do() -> None:
     assert site.operands == ("0", "1")
 
 
+def test_objects_without_a_value_are_compared_without_their_addresses() -> None:
+    assert kinds(dpaudit.trace(lambda x, rng: [object(), x + rng.laplace()], 0, 1, ONE)) == []
+
+
+def test_a_cause_in_code_that_a_trace_does_not_see_has_no_line_number() -> None:
+    (cause,) = dpaudit.trace("math:sqrt", 1, 4, ONE).causes
+    assert (cause.kind, cause.line.line) == ("no-noise", 0)
+    assert not re.search(r"\d", str(cause.line))
+
+
 def test_enough_noise_is_no_cause() -> None:
     found = dpaudit.trace(halved, 0, 1, PureDP(2.0))
     assert not found.findings

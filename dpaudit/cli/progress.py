@@ -1,0 +1,153 @@
+"""Show the progress of an audit on standard error: a bar on a terminal, lines in a log."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from typing import Any
+
+import click
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.evidence import BETTING_SHARE
+from dpaudit.certificates.result import Progress
+from dpaudit.reports import numbers
+
+# Width of the progress bar, in characters.
+_BAR = 30
+
+
+class Display:
+    """Base class for displays of an audit's progress; this class shows nothing.
+
+    patience: seconds from the start of the audit to the first display. pause: seconds between two
+    displays.
+    """
+
+    patience = pause = math.inf
+
+    def __init__(self, spec: AuditSpec, title: str) -> None:
+        self._spec, self._title = spec, title
+        self._next = time.monotonic() + self.patience
+
+    def update(self, progress: Progress) -> None:
+        """Show the progress if `pause` seconds have passed since the last display."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + self.pause
+            self.show(progress)
+
+    def show(self, progress: Progress) -> None:
+        """Show the progress. The base class shows nothing."""
+
+    def close(self) -> None:
+        """Remove the display from the terminal."""
+
+
+def make_display(spec: AuditSpec, title: str, *, quiet: bool) -> Display:
+    """Return the display of progress on standard error: a live one on a terminal, lines in a log.
+
+    title: name of the audit, and in a batch its number, such as 2 of 5.
+    """
+    if quiet:
+        return Display(spec, title)
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        return _Live(spec, title)
+    return _Lines(spec, title)
+
+
+class _Lines(Display):
+    """Prints the progress as a new line every 5 seconds, as is usual in logs."""
+
+    patience = pause = 5.0
+
+    def show(self, progress: Progress) -> None:
+        click.echo(f"{self._title}: {status(progress, self._spec)}", err=True)
+
+
+class _Live(Display):
+    """Shows a progress bar with a line of numbers below it on a terminal; removes both at the
+    end."""
+
+    # Seconds before the bar appears. Most audits that find a violation end sooner, and then the
+    # package rich is never imported.
+    patience = 0.5
+    pause = 1 / 5
+    _live: Any = None
+
+    def show(self, progress: Progress) -> None:
+        if self._live is None:
+            from rich.console import Console
+            from rich.live import Live
+
+            # Each call of `show` refreshes the display. A refreshing thread would slow the
+            # mechanism, since both need the interpreter lock.
+            self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(self._picture(progress), refresh=True)
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _picture(self, progress: Progress) -> Any:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        first = Table.grid(padding=(0, 1))
+        share = f"{100 * progress.draws / progress.budget:3.0f} %" if progress.budget else ""
+        done = progress.draws if progress.budget else 0
+        first.add_row(
+            Text(self._title, style="bold", overflow="ellipsis", no_wrap=True),
+            ProgressBar(total=max(1, progress.budget), completed=done, width=_BAR),
+            Text(share),
+            Text(remaining(progress), no_wrap=True),
+        )
+        second = Text(status(progress, self._spec, with_share=False), style="dim", no_wrap=True)
+        return Group(first, second)
+
+
+def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
+    """Return the progress of an audit as text: draws, speed, evidence, lower bound for ε, time
+    left. The evidence is the betting wealth. `needed` in the text is the wealth at which the claim
+    is refuted.
+
+    with_share: whether the text includes the time left.
+    """
+    of = f" of {progress.budget:,}" if progress.budget else ""
+    needed = progress.needed or 1 / (BETTING_SHARE * spec.alpha)
+    reached = numbers.at_least(progress.wealth, digits=2)
+    is_over = progress.wealth >= needed
+    parts = [
+        f"{progress.draws:,}{of} draws",
+        speed(progress.rate),
+        "refuted" if is_over else f"evidence {reached} of {numbers.about(needed)} needed",
+        f"ε ≥ {numbers.at_least(progress.epsilon_lower)}",
+        remaining(progress) if with_share else "",
+        progress.waiting,
+    ]
+    return numbers.unglued(", ".join(filter(None, parts)))
+
+
+def speed(rate: float) -> str:
+    """Return a speed as text with its unit, such as `1.2 M/s`.
+
+    rate: draws per second.
+    """
+    if not math.isfinite(rate) or rate <= 0:
+        return ""
+    if rate >= 1e6:
+        return f"{rate / 1e6:.1f} M/s"
+    return f"{numbers.about(rate, digits=2)}/s"
+
+
+def remaining(progress: Progress) -> str:
+    """Return the estimated time left as text, or "" if no estimate exists yet."""
+    if not math.isfinite(progress.remaining):
+        return ""
+    return numbers.unglued(f"{numbers.duration(max(1.0, round(progress.remaining)))} left")
