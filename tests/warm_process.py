@@ -31,7 +31,8 @@ PRELOADED = (
     *("dpaudit.cli.batch", "dpaudit.config.loading", "dpaudit.reports.json", "numpy"),
     *("scipy.special", "rich.console", "rich.progress", "rich.table", "yaml"),
     *("dpaudit.cli.search", "dpaudit.cli.sensitivity", "dpaudit.tracing.trace"),
-    "dpaudit.tracing.forked_trace",
+    *("dpaudit.tracing.forked_trace", "dpaudit.attacks.scorers", "dpaudit.attacks.trees"),
+    *("dpaudit.auditing.journal", "dpaudit.stats.trinomial", "dpaudit.library_claims"),
     "hypothesis.strategies",  # takes as long as all others, wherever pairs are drawn at random
 )
 # Variables that Python reads when it starts; where one of them differs, a new program must start.
