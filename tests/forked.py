@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 PRELOADED = (
     *("tests.forked", "numpy", "scipy.special", "pytest", "hypothesis", "concurrent.futures"),
     *("dpaudit.auditing.engine", "dpaudit.auditing.recheck", "dpaudit.attacks.trees"),
+    *("dpaudit.attacks.scorers", "dpaudit.tracing.trace"),
 )
 
 
