@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,6 @@ _GRID = 200_001
 # Number of cells on either side of the center of a continuous distribution. If its privacy profile
 # has no closed formula, it is summed over these cells.
 _CELLS = 4_000
-# Without a claim: an outcome counts as possible for one input alone if its probability is above
-# this number. A smaller probability may be a rounding error.
-_UNLIKELY = 1e-12
 # Distributions of noise that cost ε = shift / scale, where shift is the distance of the values on
 # both inputs: at no output is the log-ratio of the densities larger.
 _BY_SCALE = ("laplace", "discrete", "logistic")
@@ -222,32 +219,15 @@ def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
     return any(value > one.epsilon * (1 + rounding) for one in pure)
 
 
-def coin_cost(first: Any, second: Any) -> float:
-    """Return the largest absolute log-ratio, in nats, of the two probabilities of an outcome.
+def discrete_delta(first: Floats, second: Floats, epsilon: float) -> float:
+    """Return the privacy profile δ(ε) of two discrete distributions: the larger of δ(first, second)
+    and δ(second, first).
 
     first, second: The probabilities of the same outcomes on either input.
     """
-    with np.errstate(all="ignore"):
-        ratios = np.abs(np.log(np.asarray(first)) - np.log(np.asarray(second)))
-    return float(np.max(np.nan_to_num(ratios, nan=0.0, posinf=math.inf), initial=0.0))
-
-
-def law_exceeds(first: Floats, second: Floats, claim: PrivacyClaim | None) -> bool:
-    """Return whether two discrete distributions on the same outcomes violate a claim. Without a
-    claim (None), return whether some outcome is possible under only one of them.
-
-    first, second: The probabilities of the outcomes on either input.
-    """
-    if claim is None:
-        alone = np.where(first == 0, second, 0.0), np.where(second == 0, first, 0.0)
-        return max(float(np.max(each, initial=0.0)) for each in alone) > _UNLIKELY
-    for point in claim.points():
-        for one, other in ((first, second), (second, first)):
-            allowed = math.exp(min(point.epsilon, _LARGEST)) * other
-            delta = float(np.sum(np.maximum(0.0, one - allowed)))
-            if delta > point.delta * (1 + 1e-6) + 1e-9:
-                return True
-    return False
+    times = math.exp(min(epsilon, _LARGEST))
+    ways = (first, second), (second, first)
+    return max(float(np.sum(np.maximum(0.0, one - times * other))) for one, other in ways)
 
 
 def _is_whole(value: float) -> bool:
@@ -290,9 +270,7 @@ def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float
         one, other = _cells(law, edges, 0.0, scales[0]), _cells(law, edges, shift, scales[1])
     else:
         return None
-    times = math.exp(min(epsilon, _LARGEST))
-    deltas = [np.sum(np.maximum(0.0, p - times * q)) for p, q in ((one, other), (other, one))]
-    return min(1.0, float(max(deltas)))
+    return min(1.0, discrete_delta(one, other, epsilon))
 
 
 def _masses(law: str, x: Floats, center: float, scale: float) -> Floats:

@@ -38,10 +38,11 @@ from dpaudit.targets.target import (
     what_to_check,
 )
 from dpaudit.tracing import tracer
-from dpaudit.tracing.costs import Piece, coin_cost
+from dpaudit.tracing.costs import Piece
 from dpaudit.tracing.findings import judge
 from dpaudit.tracing.findings.sites import unexplained
 from dpaudit.tracing.findings.words import changes, number, shown
+from dpaudit.tracing.runs.coins import epsilon
 from dpaudit.tracing.runs.comparing import compare
 from dpaudit.tracing.runs.coupling import Runs, couple, read
 from dpaudit.tracing.runs.differences import Comparison
@@ -463,7 +464,7 @@ def score(comparison: Comparison) -> float:
     total = math.fsum(costs.values())
     for choice in comparison.chosen:
         if len(choice.probabilities[0]) == len(choice.probabilities[1]):
-            total += min(coin_cost(*choice.probabilities), _MOST)
+            total += min(epsilon(*choice.probabilities), _MOST)
     errors = [one is None for one in comparison.errors]
     is_uneven = bool(comparison.uneven or comparison.twice)
     is_bare = bool(comparison.differing) and not comparison.chosen

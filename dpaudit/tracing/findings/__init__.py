@@ -26,7 +26,6 @@ from dpaudit.tracing.findings.noise import (
     unused_noise,
 )
 from dpaudit.tracing.findings.outputs import (
-    epsilon_of,
     of_choices,
     of_outputs,
     of_rare_branches,
@@ -35,6 +34,7 @@ from dpaudit.tracing.findings.outputs import (
 )
 from dpaudit.tracing.findings.sites import Case, case_of, choice_site
 from dpaudit.tracing.findings.words import FOR_LINE, FOR_PAIR, Changes, number
+from dpaudit.tracing.runs.coins import Laws
 from dpaudit.tracing.runs.coupling import Runs
 
 Detector = Callable[[Case], Iterator[Finding]]
@@ -70,26 +70,21 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
     if runs.keeps_state:
         return replace(case, sites=[], total=None, exceeds=False)
     if runs.laws is not None:
-        return _by_laws(case, epsilon_of(runs.laws))
+        return _by_laws(case, runs.laws)
     for detector in dict.fromkeys(chain.from_iterable(KINDS.values())):
         case.found.extend(detector(case))
     return replace(case, found=_ordered(case.found))
 
 
-def _by_laws(case: Case, epsilon: float) -> Case:
+def _by_laws(case: Case, laws: Laws) -> Case:
     """Return the case with its findings, for a mechanism whose exact probability of each output is
     known on both inputs. If these probabilities satisfy the claim, no difference between the runs
-    is a leak.
-
-    epsilon: The largest log-ratio of the two probabilities of an output, in nats.
-    """
-    laws = case.runs.laws
-    assert laws is not None
+    is a leak."""
     found = list(of_outputs(case))
     exceeds = any(one.kind == "too-little-noise" for one in found)
     found = [*(found if exceeds else ()), *constant_seeds(case)]
-    total = f"ε = {number(epsilon)}"
-    sites = [choice_site(laws.place, laws.primitive, laws.callers, epsilon, varies=False)]
+    total = f"ε = {number(laws.epsilon)}"
+    sites = [choice_site(laws.place, laws.primitive, laws.callers, laws.epsilon, varies=False)]
     return replace(case, found=_ordered(found), sites=sites, total=total, exceeds=exceeds)
 
 

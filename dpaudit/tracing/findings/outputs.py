@@ -7,14 +7,13 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.certificates.traced import GIVE_AN_OUTPUT, Finding, FindingKind, SourceLine
 from dpaudit.claims import PrivacyClaim
-from dpaudit.tracing.costs import Piece, coin_cost, exceeds, law_exceeds, tail
+from dpaudit.tracing.costs import Floats, Piece, discrete_delta, exceeds, tail
 from dpaudit.tracing.findings.sites import Case, choice_cost
 from dpaudit.tracing.findings.words import number, same_parts, shown, times
-from dpaudit.tracing.runs.coins import Laws
+from dpaudit.tracing.runs.coins import Laws, epsilon
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import Coupled
 from dpaudit.tracing.runs.one_sided import Selected
@@ -35,7 +34,7 @@ def of_choices(case: Case) -> Iterator[Finding]:
                 laws = [(np.array([p, 1 - p]), np.array([q, 1 - q])) for p, q in each]
             else:
                 laws = [(first, second)]
-            if any(law_exceeds(*law, claim) for law in laws):
+            if any(excess(*law, claim) for law in laws):
                 cost = choice_cost(one)
                 words = (
                     f"`{one.place.code}` chooses with probabilities that depend on the data: "
@@ -69,45 +68,40 @@ def _is_picked_from_data(parameters: dict[str, object]) -> bool:
 
 # Largest rounding error of a computed δ.
 _ROUNDING = 1e-9
-# The largest ε for which e^ε is a finite float.
-_LARGEST = 700.0
-
-Floats = NDArray[np.float64]
-
-
-def epsilon_of(laws: Laws) -> float:
-    """Return the largest log-ratio of the probabilities of an output on the two inputs, in nats."""
-    return coin_cost(laws.first, laws.second)
+# Without a claim: an outcome counts as possible for one input alone if its probability is above
+# this number. A smaller probability may be a rounding error.
+_UNLIKELY = 1e-12
 
 
 def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
     """Yield a finding if the exact probabilities of the outputs on both inputs violate a claim.
     Without a claim (None), yield a finding if some output is possible on only one input."""
-    said = _excess(laws, claim)
+    said = excess(np.asarray(laws.first), np.asarray(laws.second), claim)
     if said is None:
         return
     more = len(laws.others)
     besides = "" if not more else f" and {more} more line{'s' if more > 1 else ''} with coins"
     words = f"`{laws.place.code}`{besides} decide{'' if more else 's'} between the inputs: {said}"
     others = tuple(map(shown, (*laws.callers, *laws.others)))
-    cost = epsilon_of(laws)
-    yield Finding("too-little-noise", True, shown(laws.place), words, "", others, cost)
+    yield Finding("too-little-noise", True, shown(laws.place), words, "", others, laws.epsilon)
 
 
-def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
-    """Return the privacy cost of the exact probabilities of the outputs in words, such as "ε =
-    1.5", if it exceeds the claim; else None."""
-    first, second = np.asarray(laws.first), np.asarray(laws.second)
+def excess(first: Floats, second: Floats, claim: PrivacyClaim | None) -> str | None:
+    """Return the privacy cost of two discrete distributions in words, such as "ε = 1.5", if it
+    exceeds the claim; else None. Without a claim (None), the cost of an outcome that is possible
+    under only one of them, ε = ∞, is too high.
+
+    first, second: The probabilities of the same outcomes on either input.
+    """
     ways = (first, second), (second, first)
-    epsilon = epsilon_of(laws)
     if claim is None:
-        return "ε = ∞" if epsilon == math.inf else None
+        alone = max(float(np.max(one[other == 0], initial=0.0)) for one, other in ways)
+        return "ε = ∞" if alone > _UNLIKELY else None
     for point in claim.points():
-        times = math.exp(min(point.epsilon, _LARGEST))
-        delta = max(float(np.sum(np.maximum(0.0, one - times * other))) for one, other in ways)
+        delta = discrete_delta(first, second, point.epsilon)
         if delta > point.delta * (1 + 1e-6) + _ROUNDING:
             if point.delta == 0:
-                return f"ε = {number(epsilon)}"
+                return f"ε = {number(epsilon(first, second))}"
             return (
                 f"δ = {number(delta)} at ε = {number(point.epsilon)}, where "
                 f"{number(point.delta)} is claimed"

@@ -11,9 +11,9 @@ import numpy as np
 
 from dpaudit.certificates.traced import Finding, Site, SourceLine
 from dpaudit.claims import PrivacyClaim
-from dpaudit.tracing.costs import Piece, coin_cost, sum_exceeds, together
+from dpaudit.tracing.costs import Piece, sum_exceeds, together
 from dpaudit.tracing.findings.words import Changes, number, shown
-from dpaudit.tracing.runs.coins import Absorbed
+from dpaudit.tracing.runs.coins import Absorbed, epsilon
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import Chosen, Hidden
 from dpaudit.tracing.runs.places import Place
@@ -356,5 +356,5 @@ def choice_cost(one: Chosen) -> float:
         return 0.0
     if one.is_coin:
         others = [[1 - p for p in each] for each in (first, second)]
-        return max(coin_cost(first, second), coin_cost(*others))
-    return coin_cost(first, second)
+        return max(epsilon(first, second), epsilon(*others))
+    return epsilon(first, second)

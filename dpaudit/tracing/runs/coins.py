@@ -163,9 +163,10 @@ class Laws(NamedTuple):
     others: tuple[Place, ...]
 
     @property
-    def is_finite(self) -> bool:
-        """Whether the cost is finite: each output is possible on both inputs."""
-        return epsilon(self.first, self.second) < math.inf
+    def epsilon(self) -> float:
+        """The largest absolute log-ratio of the two probabilities of an output, in nats. It is
+        infinite if some output is possible on only one input."""
+        return epsilon(self.first, self.second)
 
 
 def laws_of(coupler: Coupler) -> Laws | None:
@@ -240,17 +241,15 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
     return law
 
 
-def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
+def epsilon(first: Any, second: Any) -> float:
     """Return the largest absolute log-ratio, in nats, of the probabilities of an outcome under two
     distributions.
 
     first, second: The probabilities of the same outcomes under each distribution.
     """
-    found = 0.0
-    for one, other in zip(first, second):
-        if one != other:
-            found = max(found, abs(math.log(one / other)) if one and other else math.inf)
-    return found
+    with np.errstate(all="ignore"):
+        ratios = np.abs(np.log(np.asarray(first)) - np.log(np.asarray(second)))
+    return float(np.max(np.nan_to_num(ratios, nan=0.0, posinf=math.inf), initial=0.0))
 
 
 def _number_of_branches(branch: Sequence[Decision]) -> float:

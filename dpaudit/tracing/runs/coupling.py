@@ -6,6 +6,7 @@ another."""
 from __future__ import annotations
 
 import json
+import math
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -100,7 +101,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
         keeps_state = _keeps_state(pairs.coupler, first)
         if not keeps_state:
             laws = laws_of(pairs.coupler)
-        pairs.are_explained = laws is not None and laws.is_finite
+        pairs.are_explained = laws is not None and math.isfinite(laws.epsilon)
         for seed in range(seeds):
             for forward in (True, False):
                 coupler = pairs.turned(forward)._replace(seed=seed)

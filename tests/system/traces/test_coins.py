@@ -14,7 +14,6 @@ import pytest
 from dpaudit.claims import ApproximateDP, GaussianDP, PrivacyClaim, PureDP, RenyiDP
 from dpaudit.import_path import resolve
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
-from dpaudit.tracing.findings.outputs import epsilon_of
 from dpaudit.tracing.runs.coins import Laws, laws_of
 from dpaudit.tracing.runs.running import Coupler
 from dpaudit.tracing.trace import subject_of, trace_pair
@@ -59,7 +58,7 @@ def test_they_are_those_that_are_stated(path: str, d1: Any, d2: Any, params: Any
     for law, stated in ((found.first, ours), (found.second, theirs)):
         likely = sorted(p for p in stated.values() if p > 0)
         assert sorted(p for p in law if p > 0) == pytest.approx(likely, rel=1e-9)
-    assert epsilon_of(found) == pytest.approx(true_epsilon(ours, theirs), rel=1e-9)
+    assert found.epsilon == pytest.approx(true_epsilon(ours, theirs), rel=1e-9)
 
 
 def ladder(x: int, rng: np.random.Generator) -> str:
@@ -76,7 +75,7 @@ def test_a_number_that_is_compared_several_times() -> None:
     assert found is not None
     assert sorted(found.first) == pytest.approx([0.2, 0.25, 0.25, 0.3], abs=1e-12)
     assert sorted(found.second) == pytest.approx([0.2, 0.25, 0.25, 0.3], abs=1e-12)
-    assert epsilon_of(found) == pytest.approx(math.log(1.5), rel=1e-9)
+    assert found.epsilon == pytest.approx(math.log(1.5), rel=1e-9)
 
 
 def impossible(x: int, rng: np.random.Generator) -> int:
@@ -100,7 +99,7 @@ def of_integers(x: int) -> int:
 def test_integers_that_are_compared() -> None:
     found = of(of_integers)
     assert found is not None
-    assert epsilon_of(found) == pytest.approx(math.log(7 / 3), rel=1e-9)
+    assert found.epsilon == pytest.approx(math.log(7 / 3), rel=1e-9)
 
 
 def masked(x: int) -> int:
@@ -110,7 +109,7 @@ def masked(x: int) -> int:
 def test_a_coin_that_hides_all() -> None:
     found = of(masked)
     assert found is not None
-    assert epsilon_of(found) == pytest.approx(0.0, abs=1e-12)
+    assert found.epsilon == pytest.approx(0.0, abs=1e-12)
 
 
 def retried(x: int, rng: np.random.Generator) -> int:
@@ -203,7 +202,7 @@ def test_outputs_are_one_that_differ_by_rounding_only() -> None:
     assert found.first == found.second == [0.5, 0.5]
     found = of(large)
     assert found is not None
-    assert epsilon_of(found) == pytest.approx(math.log(3))
+    assert found.epsilon == pytest.approx(math.log(3))
 
 
 def unknown_odds(x: int, rng: np.random.Generator) -> bool:

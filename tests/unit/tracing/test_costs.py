@@ -13,14 +13,9 @@ from scipy import integrate, stats
 
 from dpaudit.claims import ApproximateDP as ApproxDP
 from dpaudit.claims import GaussianDP, PureDP, RenyiDP, TotalVariation, ZeroConcentratedDP
-from dpaudit.tracing.costs import (
-    Piece,
-    coin_cost,
-    exceeds,
-    law_exceeds,
-    sum_exceeds,
-    together,
-)
+from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, together
+from dpaudit.tracing.findings.outputs import excess
+from dpaudit.tracing.runs.coins import epsilon as log_ratio
 
 LAWS = {
     "laplace": stats.laplace,
@@ -181,12 +176,12 @@ def test_edges() -> None:
 
 def test_choices() -> None:
     first, second = np.array([0.25, 0.75]), np.array([0.5, 0.5])
-    assert coin_cost(first, second) == pytest.approx(math.log(2))
-    assert not law_exceeds(first, second, PureDP(math.log(2)))
-    assert law_exceeds(first, second, PureDP(0.99 * math.log(2)))
-    assert not law_exceeds(first, second, TotalVariation(0.25))
-    assert law_exceeds(first, second, TotalVariation(0.2475))
-    assert not law_exceeds(first, second, PureDP(1000.0))
-    assert law_exceeds(np.array([0.0, 1.0]), second, None)
+    assert log_ratio(first, second) == pytest.approx(math.log(2))
+    assert not excess(first, second, PureDP(math.log(2)))
+    assert excess(first, second, PureDP(0.99 * math.log(2)))
+    assert not excess(first, second, TotalVariation(0.25))
+    assert excess(first, second, TotalVariation(0.2475))
+    assert not excess(first, second, PureDP(1000.0))
+    assert excess(np.array([0.0, 1.0]), second, None)
     # A softmax whose least probability is 0 by rounding.
-    assert not law_exceeds(np.array([0.0, 1.0]), np.array([1e-310, 1.0]), None)
+    assert not excess(np.array([0.0, 1.0]), np.array([1e-310, 1.0]), None)
