@@ -247,7 +247,7 @@ def array(value: Any, words: str) -> NDArray[Any]:
     """
     try:
         found = np.asarray(value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         is_ragged = "inhomogeneous" in str(error)
         why = "it has rows of several lengths" if is_ragged else str(error)
         raise DatasetError(

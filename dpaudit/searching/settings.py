@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from dpaudit.errors import DatasetError, Name, UsageError
+from dpaudit.errors import Name, UsageError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.inputs.values import ARRAYS, frame
+from dpaudit.inputs.values import ARRAYS, array, frame
 from dpaudit.searching.relations import Relation, relation_on
+from dpaudit.searching.snippets import as_given, columns_of
 from dpaudit.searching.space import Space
 from dpaudit.wording import shortened, shown
 
@@ -105,10 +104,11 @@ def formed(
         return _copied(dataset)
     columns = [] if space is None else list(space.of_record().by_column())
     if form in ARRAYS:
-        return _array(dataset, columns)
-    if columns and isinstance(dataset, list):
-        dataset = {name: [row[name] for row in dataset] for name in columns}
-    return frame(_copied(dataset), form, shown(dataset), elsewhere=elsewhere)
+        rows = as_given(dataset, form, columns or columns_of(dataset))
+        made = array(rows, shown(dataset))
+        return made.reshape(0, len(columns)) if columns and not made.size else made
+    given = _copied(as_given(dataset, form, columns))
+    return frame(given, form, shown(dataset), elsewhere=elsewhere)
 
 
 def _copied(dataset: Any) -> Any:
@@ -117,21 +117,3 @@ def _copied(dataset: Any) -> Any:
     if isinstance(dataset, dict):
         return {key: _copied(part) for key, part in dataset.items()}
     return dataset
-
-
-def _array(dataset: Any, columns: list[str]) -> Any:
-    rows = dataset
-    if isinstance(dataset, list) and dataset and isinstance(dataset[0], dict):
-        rows = [[row[name] for name in columns or row] for row in dataset]
-    try:
-        array = np.asarray(rows)
-    except (ValueError, OverflowError) as error:
-        raise DatasetError(
-            f"dataset {shown(dataset)} cannot become an array: {error}", code="form-impossible"
-        ) from None
-    if array.dtype == object:
-        raise DatasetError(
-            f"dataset {shown(dataset)} cannot become an array of numbers (as: array)",
-            code="form-impossible",
-        )
-    return array.reshape(0, len(columns)) if columns and not array.size else array

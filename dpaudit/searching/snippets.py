@@ -79,7 +79,8 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
     form: `array`, `numpy`, `pandas` or `polars`. If it is None, return the dataset unchanged.
     columns: names of the columns, in order.
     """
-    if not columns or not isinstance(dataset, list):
+    is_table = isinstance(dataset, list) and all(isinstance(row, dict) for row in dataset)
+    if not columns or not is_table:
         return dataset
     if form in LIBRARIES:
         return {name: [row[name] for row in dataset] for name in columns}

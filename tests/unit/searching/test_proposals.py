@@ -466,6 +466,13 @@ def test_what_cannot_take_a_form_is_refused(dataset: Any, form: str) -> None:
         formed(dataset, form)
 
 
+@pytest.mark.parametrize("form", ["array", "pandas"])
+def test_a_table_with_a_missing_row_cannot_take_a_form(form: str) -> None:
+    space = parse_space("list of (record {a: number} or missing)")
+    with pytest.raises(DatasetError, match="cannot become"):
+        formed([{"a": 0.5}, None], form, space)
+
+
 def test_the_order_of_a_pair_means_nothing() -> None:
     relation = related("list of boolean", "add-remove")
     for one, other in permutations([[], [True], [True, False], [False, True]], 2):
