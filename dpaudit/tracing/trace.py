@@ -93,8 +93,7 @@ def trace_pair(
     """
     began = clock.monotonic()
     points = [] if claim is None else [(point.epsilon, point.delta) for point in claim.points()]
-    if isinstance(target, RepeatedTarget):
-        target = target.target
+    target = _of_one_run(target)
     if isinstance(target, IsolatedTarget):
         runs = couple_elsewhere(
             target,
@@ -169,6 +168,10 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         followed=followed_for(function, follow, maker, target.name),
         primitives=Primitives(),
     )
+
+
+def _of_one_run(target: AnyTarget) -> AnyTarget:
+    return target.target if isinstance(target, RepeatedTarget) else target
 
 
 def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
@@ -429,9 +432,7 @@ class Scorer:
     takes two runs with the same noise. Raises UsageError for a target that cannot be traced."""
 
     def __init__(self, target: AnyTarget) -> None:
-        if isinstance(target, RepeatedTarget):
-            target = target.target
-        self._subject = subject_of(target)
+        self._subject = subject_of(_of_one_run(target))
 
     def __call__(self, d1: Any, d2: Any) -> float:
         """Return the score of a pair of inputs: the sum of the costs of all noise and random
@@ -447,9 +448,8 @@ class Scorer:
 
 def can_score(target: AnyTarget) -> bool:
     """Return whether a target can be traced in this process, so that `Scorer` accepts it."""
-    if isinstance(target, RepeatedTarget):
-        target = target.target
-    return not (runs_in_another_process(target) or isinstance(target, ComposedTarget))
+    is_composed = isinstance(_of_one_run(target), ComposedTarget)
+    return not (runs_in_another_process(target) or is_composed)
 
 
 def score(comparison: Comparison) -> float:

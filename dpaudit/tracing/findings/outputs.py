@@ -190,7 +190,7 @@ def _raises(pair: Coupled) -> Finding:
     said = f": {message}" if message else ""
     words = f"{kind} is raised for {which} alone, whatever the noise{said}"
     end = next((one for one in pair.comparison.ends if one is not None), None)
-    line = shown(place or end or Place("?", 0, "", ""))
+    line = _line(place or end)
     others = (
         () if pair.comparison.control_flow is None else (shown(pair.comparison.control_flow.place),)
     )
@@ -234,7 +234,7 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
         remedy = same_parts(claim)
         end = () if ends[0] is None else (shown(ends[0]),)
         return Finding("no-noise", True, shown(place), words, remedy, end, math.inf)
-    line = shown(ends[0] or Place("?", 0, "", ""))
+    line = _line(ends[0])
     if flow is not None:
         others.append(shown(flow.place))
     remedy = "add noise to it, or do not release it"

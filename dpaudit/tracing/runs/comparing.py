@@ -135,32 +135,18 @@ def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:
         other = second.by_moment.get(one.moment)
         if isinstance(other, Choice) and np.shape(one.probability) == np.shape(other.probability):
             place = first.place(one.moment)
-            both = np.ravel(one.probability), np.ravel(other.probability)
-            found.append(
-                Chosen(place, "coin", _lists(both), True, ({}, {}), places_of(one.callers))
-            )
+            first_odds, second_odds = (np.ravel(each.probability).tolist() for each in (one, other))
+            odds = first_odds, second_odds
+            found.append(Chosen(place, "coin", odds, True, ({}, {}), places_of(one.callers)))
     for draw in first.draws:
         after = second.by_moment.get(draw.moment)
         if draw.outcomes is None or not isinstance(after, Draw) or after.outcomes is None:
             continue
-        laws = [[p for _, p in each.outcomes or ()] for each in (draw, after)]
+        laws = [p for _, p in draw.outcomes], [p for _, p in after.outcomes]
         parameters = dict(draw.parameters), dict(after.parameters)
-        place = first.place(draw.moment)
-        found.append(
-            Chosen(
-                place,
-                draw.primitive,
-                (laws[0], laws[1]),
-                False,
-                parameters,
-                places_of(draw.callers),
-            )
-        )
+        place, callers = first.place(draw.moment), places_of(draw.callers)
+        found.append(Chosen(place, draw.primitive, laws, False, parameters, callers))
     return found
-
-
-def _lists(both: tuple[Any, Any]) -> tuple[list[float], list[float]]:
-    return both[0].tolist(), both[1].tolist()
 
 
 def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
@@ -269,7 +255,7 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
             {} if draw is None else dict(draw.parameters),
             dict(after.parameters) if isinstance(after, Draw) else {},
         ),
-        callers=_callers(draw, root),
+        callers=places_of([*(() if draw is None else draw.callers), *root.callers]),
     )
 
 
@@ -310,11 +296,6 @@ def _distances(one: Any, other: Any) -> Any:
         found = np.abs(one - other)
     is_same = (one == other) | (np.isnan(one) & np.isnan(other))
     return np.where(is_same, 0.0, np.where(np.isnan(found), np.inf, found))
-
-
-def _callers(draw: Draw | None, root: Use) -> tuple[Place, ...]:
-    spots = [*(() if draw is None else draw.callers), *root.callers]
-    return places_of(spots)
 
 
 def _ravelled(operand: Any) -> Any:

@@ -382,9 +382,9 @@ class _References:
         if kind is FunctionType:
             if value.__closure__ or value.__defaults__ or value.__kwdefaults__ or value.__dict__:
                 self._look_at_function(value, depth)
-        elif kind is list or kind is tuple:
+        elif isinstance(value, (list, tuple)):
             self._look_at_items(value, depth)
-        elif kind is dict:
+        elif isinstance(value, dict):
             self._exchange(value)
         elif isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
             (word,) = self._stream().generate_state(1)
@@ -406,10 +406,6 @@ class _References:
             for one in (value.func, *value.args, *value.keywords.values()):
                 self.look_at(one, depth)
             self._exchange(value.keywords)
-        elif isinstance(value, dict):
-            self._exchange(value)
-        elif isinstance(value, (list, tuple)):
-            self._look_at_items(value, depth)
         else:
             scope = getattr(value, "__dict__", None)
             if isinstance(scope, dict) and self._is_own(type(value)):

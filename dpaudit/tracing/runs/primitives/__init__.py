@@ -85,6 +85,18 @@ def chosen(
     return outcomes[min(int(place), len(outcomes) - 1)]
 
 
+# Discrete distributions with at most this number of outcomes are recorded with the probability of
+# each outcome.
+FEW = 64
+
+
+def integers(low: Any, high: Any) -> list[tuple[int, float]] | None:
+    """Return (integer, probability) for each of the equally likely integers from `low` to
+    `high` - 1; None if there are more than 64."""
+    many = int(high) - int(low)
+    return [(int(low) + step, 1 / many) for step in range(many)] if 0 < many <= FEW else None
+
+
 def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
     """Return [(0, probability of False), (1, probability of True)] for a random pick from a list of
     Booleans; None if the list has other items.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..places import unwatched
-from ..primitives import Replacement
+from ..primitives import Replacement, integers
 from ..values import carried, operate, plain
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ _OPERATIONS = {
 }
 # Operations of `jax.lax` that change only the shape or the type of the numbers.
 _FORMS = ("convert_element_type_p", "copy_p", "reshape_p", "squeeze_p")
-# Largest number of outcomes of random integers that are listed with their probabilities.
-_FEW = 64
 
 
 def eager() -> Any:
@@ -180,10 +178,8 @@ def _parameters(law: str, given: Any) -> tuple[dict[str, Any], list[tuple[Any, f
     """
     if law in ("uniform", "integers"):
         low, high = (np.asarray(given[name])[()] for name in ("minval", "maxval"))
-        if law == "integers" and not np.ndim(low) and 0 < high - low <= _FEW:
-            places = range(int(low), int(high))
-            return {"low": low, "high": high}, [(one, 1 / len(places)) for one in places]
-        return {"low": low, "high": high}, None
+        is_single = law == "integers" and not np.ndim(high - low)
+        return {"low": low, "high": high}, integers(low, high) if is_single else None
     if law == "binomial":
         p = np.asarray(given["p"], dtype=float)[()]
         return {"p": p}, None if np.ndim(p) else [(0, 1 - float(p)), (1, float(p))]

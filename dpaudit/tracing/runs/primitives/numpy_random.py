@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..places import unwatched
-from ..primitives import Replacement, as_coin, recorded
+from ..primitives import FEW, Replacement, as_coin, integers, recorded
 from ..values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ..recording import Recorder
-
-
-# Discrete distributions with at most this number of outcomes are recorded with the probability of
-# each outcome.
-_FEW = 64
 
 
 class _Spec(NamedTuple):
@@ -88,7 +83,8 @@ _SPECS: dict[str, _Spec] = {
     "integers": _Spec("integers", ("low", "high", "size"), _none),
     "randint": _Spec("integers", ("low", "high", "size"), _none),
 }
-_POSITIONAL_ONE = {"rand": ("random_sample",), "randn": ("standard_normal",)}
+# Functions that take the shape of their result in place of other arguments.
+_SHAPED = {"rand": "uniform", "randn": "normal"}
 # Functions that draw uniform numbers from [0, 1). Calls without arguments take a fast path.
 _UNIFORM = ("random", "random_sample", "ranf")
 _PICKS = ("choice", "permutation", "shuffle", "permuted")
@@ -115,13 +111,11 @@ def _called(
         return real(*args, **named)
     if not args and not named and name in _UNIFORM:
         return recorder.drawn(label, "uniform", recorder.real(real), scale=1.0)
-    if name in _POSITIONAL_ONE:
-        (name,) = _POSITIONAL_ONE[name]
-        values = recorder.real(real, *args)
-        return recorder.drawn(label, _SPECS[name].law, values, scale=1.0)
     if name in _PICKS:
         return _picked(recorder, label, name, real, args, named)
     values = recorder.real(real, *args, **named)
+    if name in _SHAPED:
+        return recorder.drawn(label, _SHAPED[name], values, scale=1.0)
     if name in _VECTORS:
         return recorder.drawn(label, name.replace("_", "-"), values)
     spec = _SPECS[name]
@@ -130,9 +124,12 @@ def _called(
     parameters = {key: one for key, one in given.items() if key not in ("size", "dtype", "out")}
     location = said.get("loc") if "loc" in said else None
     parameters.pop("loc", None)
-    ends: list[Any] = [given.get("low"), given.get("high")]
-    if spec.law == "integers" and not any(map(np.ndim, ends)):
+    outcomes = None
+    if spec.law == "integers" and not any(np.ndim(given.get(end)) for end in ("low", "high")):
         parameters = _bounds(given)
+        outcomes = integers(**parameters)
+    elif name == "binomial" and not (np.ndim(given["n"]) or np.ndim(given["p"])):
+        outcomes = _binomial(int(given["n"]), float(given["p"]))
     return recorder.drawn(
         label,
         spec.law,
@@ -140,7 +137,7 @@ def _called(
         scale=spec.scale(given),
         location=location,
         parameters=parameters,
-        outcomes=_outcomes(name, given),
+        outcomes=outcomes,
     )
 
 
@@ -155,28 +152,10 @@ def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"low": int(start or 0), "high": int(stop or 0) + bool(given.get("endpoint", False))}
 
 
-def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return a list of (outcome, probability) for random integers or a binomial distribution; None
-    for another distribution, or if there are more than 64 outcomes.
-
-    name: The name of the function of NumPy that draws.
-    given: The arguments of the function by name.
-    """
-    if name in ("integers", "randint"):
-        low: Any = given.get("low")
-        high: Any = given.get("high")
-        if np.ndim(low) or np.ndim(high) or low is None:
-            return None
-        start, stop = (0, low) if high is None else (low, high)
-        many = int(stop) - int(start) + bool(given.get("endpoint", False))
-        if not 0 < many <= _FEW:
-            return None
-        return [(int(start) + step, 1 / many) for step in range(many)]
-    if name == "binomial" and not (np.ndim(given["n"]) or np.ndim(given["p"])):
-        n, p = int(given["n"]), float(given["p"])
-        if n < _FEW:
-            return [(k, math.comb(n, k) * p**k * (1 - p) ** (n - k)) for k in range(n + 1)]
-    return None
+def _binomial(n: int, p: float) -> list[tuple[int, float]] | None:
+    """Return a list of (outcome, probability); None if there are more than 64 outcomes."""
+    every = range(n + 1)
+    return [(k, math.comb(n, k) * p**k * (1 - p) ** (n - k)) for k in every] if n < FEW else None
 
 
 def _picked(
@@ -213,7 +192,7 @@ def _picked(
             values = np.asarray(things, dtype=int)[index]
             picked = recorder.picked(label, "choice", values, parameters=parameters, outcomes=coin)
             return np.asarray(picked, dtype=bool)[()]
-        if many <= _FEW and is_again:
+        if many <= FEW and is_again:
             outcomes = [(place, float(law[place])) for place in range(many)]
         parameters = {"n": many} if weights is None else {"n": many, "p": np.asarray(weights)}
         law_name = "choice" if is_again else "sample"
@@ -238,7 +217,7 @@ def _picked(
     return None
 
 
-_NAMES = (*_SPECS, *_POSITIONAL_ONE, *_PICKS, *_VECTORS)
+_NAMES = (*_SPECS, *_SHAPED, *_PICKS, *_VECTORS)
 
 
 def _watched(kind: type[Any]) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..places import unwatched
-from ..primitives import Replacement, as_coin
+from ..primitives import FEW, Replacement, as_coin, integers
 from ..values import plain
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     # Describes a function that draws noise: (names of its parameters, function). The function turns
     # the arguments by name into keyword arguments of `Recorder.drawn`, such as law and scale.
     _Spec = tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]]
-
-
-# Discrete distributions with at most this number of outcomes are recorded with the probability of
-# each outcome.
-_FEW = 64
 
 
 def _gauss(given: dict[str, Any]) -> dict[str, Any]:
@@ -45,13 +40,13 @@ def _uniform(given: dict[str, Any]) -> dict[str, Any]:
     return {"law": "uniform", "scale": high - low, "parameters": {"low": low, "high": high}}
 
 
-def _of_few(start: int, many: int) -> dict[str, Any]:
-    few = [(start + step, 1 / many) for step in range(many)] if 0 < many <= _FEW else None
-    return {"law": "integers", "parameters": {"low": start, "high": start + many}, "outcomes": few}
+def _integers(low: Any, high: Any) -> dict[str, Any]:
+    parameters = {"low": int(low), "high": int(high)}
+    return {"law": "integers", "parameters": parameters, "outcomes": integers(low, high)}
 
 
 def _randint(given: dict[str, Any]) -> dict[str, Any]:
-    return _of_few(int(given["a"]), int(given["b"]) - int(given["a"]) + 1)
+    return _integers(given["a"], int(given["b"]) + 1)
 
 
 def _randrange(given: dict[str, Any]) -> dict[str, Any]:
@@ -59,15 +54,15 @@ def _randrange(given: dict[str, Any]) -> dict[str, Any]:
     start, stop = (0, start) if stop is None else (start, stop)
     if given.get("step", 1) != 1:
         return {"law": "integers", "parameters": dict(given)}
-    return _of_few(int(start), int(stop) - int(start))
+    return _integers(start, stop)
 
 
 def _getrandbits(given: dict[str, Any]) -> dict[str, Any]:
-    return _of_few(0, 1 << int(given["k"]))
+    return _integers(0, 1 << int(given["k"]))
 
 
 def _randbelow(given: dict[str, Any]) -> dict[str, Any]:
-    return _of_few(0, int(given["exclusive_upper_bound"]))
+    return _integers(0, given["exclusive_upper_bound"])
 
 
 def _other(given: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +127,7 @@ def _picked(
         total = float(sum(weights))
         parameters["p"] = [float(one) / total for one in weights]
     law = parameters.get("p", [1 / many] * many if many else [])
-    outcomes = list(enumerate(law)) if many <= _FEW else None
+    outcomes = list(enumerate(law)) if many <= FEW else None
     coin = as_coin(things, law) if name in ("choice", "choices") else None
     if coin is not None:
         places = recorder.real(real, *args, **named)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..places import unwatched
-from ..primitives import Replacement
+from ..primitives import FEW, Replacement, integers
 from ..values import carried, operate, plain
 
 if TYPE_CHECKING:
@@ -49,9 +49,6 @@ _DEFAULTS = {
     **dict.fromkeys(("std", "to", "lambd", "sigma"), 1.0),
 }
 _LOCATIONS = ("mean", "median")
-# Discrete distributions with at most this number of outcomes are recorded with the probability of
-# each outcome.
-_FEW = 64
 # Maps a class of torch.distributions to (distribution, attribute with the location, attribute with
 # the scale). None stands for a class without such an attribute.
 _DISTRIBUTIONS = {
@@ -214,8 +211,8 @@ def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | No
     law: The name of the distribution.
     said: The parameters of the distribution by name.
     """
-    if law == "integers" and 0 < said["high"] - said["low"] <= _FEW:
-        return [(one, 1 / (said["high"] - said["low"])) for one in range(said["low"], said["high"])]
+    if law == "integers":
+        return integers(said["low"], said["high"])
     chances = np.unique(said.get("p", ()))
     if law == "binomial" and len(chances) == 1:
         return [(0, 1 - float(chances[0])), (1, float(chances[0]))]
@@ -243,7 +240,7 @@ def _picked(recorder: Recorder, name: str, tensor: Any, args: Any, named: Any) -
     many, law = np.shape(weights)[-1], np.asarray(weights, dtype=float)
     is_again = bool(given.get("replacement")) or given["num_samples"] == 1
     outcomes = None
-    if law.ndim == 1 and is_again and many <= _FEW:
+    if law.ndim == 1 and is_again and many <= FEW:
         outcomes = list(enumerate((law / law.sum()).tolist()))
     parameters = {"n": many, "p": law / law.sum(axis=-1, keepdims=True)}
     kind = "choice" if is_again else "sample"
