@@ -414,8 +414,7 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
                 # of two entries. If one uniform number is compared with several sums, the program
                 # samples by cumulative probabilities. Neither is an error.
                 continue
-            draw = first.pieces.draw_of(number)
-            drawn = first.place(one.moment if draw is None else draw.moment)
+            drawn = first.place(first.pieces.draw_of(number).moment)
             added = first.place(before.moment), first.place(one.moment)
             found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
     return list(found.values())

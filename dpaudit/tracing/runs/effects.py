@@ -258,7 +258,7 @@ def _may_be_released(one: Hidden) -> bool:
 def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
     number = one.pieces[[*map(all, zip(one.released, one.shifts))].index(True)]
     draw = first.recorder.pieces.draw_of(number)
-    if draw is None or draw.values is None:
+    if draw.values is None:
         return False
     place, shape = number - draw.first, np.shape(draw.values)
     low, width = (

@@ -430,7 +430,7 @@ def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
             return False
         numbers = list(pieces(coin.ids))
         draws = [recorder.pieces.draw_of(number) for number in numbers]
-        are_uniform = all(draw is not None and draw.law == "uniform" for draw in draws)
+        are_uniform = all(draw.law == "uniform" for draw in draws)
         return are_uniform and all(used[number] == 1 for number in numbers)
 
     return is_lone
@@ -611,9 +611,9 @@ def _compared(one: Run) -> Iterator[_Compared | None]:
         columns = (np.ravel(each).tolist() for each in (use.ids, use.factor, use.operand))
         for number, factor, operand in zip(*columns):
             draw, scale = pieces.draw_of(number), pieces.scales[number]
-            is_known = draw is not None and draw.law in _TAILED and draw.values is not None
+            is_known = draw.law in _TAILED and draw.values is not None
             is_single = pieces.parts_of(number) == (number,)
-            if draw is None or not (is_known and is_single and math.isfinite(scale) and scale > 0):
+            if not (is_known and is_single and math.isfinite(scale) and scale > 0):
                 yield None
                 continue
             entry = draw.moment, number - draw.first

@@ -88,17 +88,16 @@ class Pieces:
         drawn number, return this id only."""
         return self.parts.get(number, (number,))
 
-    def draw_of(self, number: int) -> Draw | None:
-        """Return the record of the call that drew a number; None if there is none. For a sum of
-        drawn numbers, return the record for the first of them.
+    def draw_of(self, number: int) -> Draw:
+        """Return the record of the call that drew a number. For a sum of drawn numbers, return the
+        record for the first of them.
 
         number: The id of the drawn number or sum.
         """
         number = self.parts_of(number)[0]
-        if self._draws and self._draws[-1].first <= number:
+        if self._draws[-1].first <= number:
             return self._draws[-1]
-        place = bisect_right([one.first for one in self._draws], number) - 1
-        return self._draws[place] if place >= 0 else None
+        return self._draws[bisect_right([one.first for one in self._draws], number) - 1]
 
     def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
         """Return the noise of the number `x + sign · y`; None if the noise of x and y cancels out.
@@ -198,7 +197,6 @@ def are_uniform(pieces: Pieces, noise: Noise) -> bool:
     if law != "integers":
         return law == "uniform"
     draw = pieces.draw_of(first_of(noise.ids))
-    assert draw is not None
     bounds = [draw.parameters.get(name) for name in ("low", "high")]
     return bool(np.all(np.equal(noise.factor, 1.0))) and all(
         isinstance(one, SINGLE) for one in bounds
@@ -226,7 +224,6 @@ def _range(pieces: Pieces, noise: Noise) -> tuple[Any, Any]:
     """Return (lower end, width) of the range of a uniform number times its factor."""
     number, factor = first_of(noise.ids), first_of(noise.factor)
     draw, width = pieces.draw_of(number), pieces.scales[number] * factor
-    assert draw is not None
     if draw.law == "integers":
         low, high = (float(draw.parameters[one]) for one in ("low", "high"))
         return low, high - low

@@ -64,16 +64,11 @@ class Followed:
     files: The paths of files that count as the user's although they may be installed.
     packages: The names or paths of packages, folders and files that also count as the user's.
     home: The code that reports name if no line of the user's code draws the noise, such as the
-        factory of a library's mechanism; None if there is none.
+        factory of a library's mechanism.
     """
 
-    def __init__(
-        self,
-        files: Sequence[str] = (),
-        packages: Sequence[str] = (),
-        home: CodeType | None = None,
-    ) -> None:
-        self.home = None if home is None else Spot((home, _WHOLE))
+    def __init__(self, files: Sequence[str], packages: Sequence[str], home: CodeType) -> None:
+        self.home = Spot((home, _WHOLE))
         self._files = set(files)
         self._folders = tuple(folder for one in packages for folder in _folders(one))
         # Maps the path of a file to whether it is the user's. Cached, since each draw asks again.

@@ -39,21 +39,20 @@ class Moments:
     and the number of earlier events of this kind there.
 
     followed: Decides which files are the user's code.
-    check: A function that is called at each event, and raises TooLong to end the run; or None.
+    check: A function that is called at each event, and raises TooLong to end the run.
     """
 
-    def __init__(self, followed: Followed, check: Callable[[], None] | None) -> None:
+    def __init__(self, followed: Followed, check: Callable[[], None]) -> None:
         self._followed, self._check = followed, check
         self._counts: dict[tuple[str, Spot], int] = {}
         self._frame: FrameType | None = None
         self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
 
-    def spot(self) -> Spot | None:
+    def spot(self) -> Spot:
         """Return the instruction of the user's code that is now drawing, adding or comparing noise;
-        None if no code of the user is running. Only methods of the recorder may call this method,
-        since it skips two frames of the call stack."""
-        if self._check is not None:
-            self._check()
+        the home of the mechanism if no code of the user is running. Only methods of the recorder
+        may call this method, since it skips two frames of the call stack."""
+        self._check()
         frame = own_frame(sys._getframe(2), self._followed)
         self._frame = frame
         return self._followed.home if frame is None else self._followed.spot(frame)
@@ -82,7 +81,7 @@ class Recorder:
 
     followed: Decides which files are the user's code.
     repetition: The values of another run that this run repeats; None for a run with new noise.
-    check: A function that is called at each event, and raises TooLong to end the run; or None.
+    check: A function that is called at each event, and raises TooLong to end the run.
     severed: The instructions at which a noisy value becomes an ordinary number, so that its noise
         hides no further data.
     """
@@ -90,9 +89,9 @@ class Recorder:
     def __init__(
         self,
         followed: Followed,
-        repetition: Repetition | None = None,
-        check: Callable[[], None] | None = None,
-        severed: Container[Spot] = (),
+        repetition: Repetition | None,
+        check: Callable[[], None],
+        severed: Container[Spot],
     ) -> None:
         self.is_open = True
         self.draws: list[Draw] = []
@@ -164,8 +163,6 @@ class Recorder:
             distribution.
         """
         spot = self._moments.spot()
-        if spot is None:
-            return values
         moment = self._moments.next("draw", spot)
         if location is None and outcomes is None and type(values) is float:
             return self._drawn(moment, primitive, law, values, scale, parameters)
@@ -222,8 +219,6 @@ class Recorder:
         outcomes: (index, probability) for each item; None if they are unknown or too many.
         """
         spot = self._moments.spot()
-        if spot is None:
-            return index
         moment = self._moments.next("draw", spot)
         if self._repetition is not None:
             index = self._repetition.outcome(moment, index)
@@ -251,8 +246,6 @@ class Recorder:
         parameters: The arguments of the library function, by name; None for no arguments.
         """
         spot = self._moments.spot()
-        if spot is None:
-            return value
         moment = self._moments.next("draw", spot)
         first, size = len(self.pieces.laws), max(1, int(np.size(operand)))
         self._add(moment, primitive, law, scale, size, parameters, None)
@@ -266,8 +259,6 @@ class Recorder:
         first run if it is a plain value, such as a number or a list of texts; with `is_whole`,
         return it whatever its type."""
         spot = self._moments.spot()
-        if spot is None:
-            return value
         moment = self._moments.next("draw", spot)
         if self._repetition is not None:
             value = self._repetition.opaque(moment, value, is_whole=is_whole)
@@ -281,9 +272,7 @@ class Recorder:
 
         primitive: The name of the function that took the seed.
         """
-        spot = self._moments.spot()
-        if spot is not None:
-            self.seeds.append((spot, primitive, seed))
+        self.seeds.append((self._moments.spot(), primitive, seed))
 
     # Numbers that remember their noise call the following methods, such as for a sum.
 
@@ -301,8 +290,6 @@ class Recorder:
         if name in ("mul", "truediv"):
             return self._scaled(name, left, right, natural)
         spot = self._moments.spot()
-        if spot is None:
-            return natural
         if self._severed and spot in self._severed:
             a, b = (one if one is not None and one[1].use is None else None for one in (a, b))
             if a is None and b is None:
@@ -340,7 +327,7 @@ class Recorder:
             ids = shaped if np.ndim(natural) else noise.ids
             return traced(natural, self, noise._replace(ids=ids))
         spot = self._moments.spot()
-        if spot is None or spot in self._severed:
+        if spot in self._severed:
             return natural
         return self._used(spot, noise, natural, "add")
 
@@ -358,9 +345,8 @@ class Recorder:
             self.compared.update((a[1].use, b[1].use))
             return natural
         found = a or b
+        assert found is not None
         spot = self._moments.spot()
-        if found is None or spot is None:
-            return natural
         if self._severed and spot in self._severed and found[1].use is not None:
             return natural
         noise, other = found[1], two if a is not None else one

@@ -33,7 +33,7 @@ def test_they_are_numbered_as_they_were_drawn() -> None:
         "normal",
     ]
     draws = [found.draw_of(number) for number in range(4)]
-    assert [one and one.law for one in draws] == ["laplace", "normal", "normal", "uniform"]
+    assert [one.law for one in draws] == ["laplace", "normal", "normal", "uniform"]
 
 
 def test_more_than_a_trace_can_show_end_the_run() -> None:
@@ -65,7 +65,6 @@ def test_a_sum_has_the_law_that_is_known_of_it(
     assert np.array_equal(found.scales[2], scale, equal_nan=True)
     assert found.parts_of(2) == (0, 1)
     drawn = found.draw_of(2)
-    assert drawn is not None
     assert drawn.first == 0
 
 
