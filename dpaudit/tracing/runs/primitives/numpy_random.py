@@ -125,7 +125,8 @@ def _called(
     location = said.get("loc") if "loc" in said else None
     parameters.pop("loc", None)
     outcomes = None
-    if spec.law == "integers" and not any(np.ndim(given.get(end)) for end in ("low", "high")):
+    ends: list[Any] = [given.get("low"), given.get("high")]
+    if spec.law == "integers" and not any(map(np.ndim, ends)):
         parameters = _bounds(given)
         outcomes = integers(**parameters)
     elif name == "binomial" and not (np.ndim(given["n"]) or np.ndim(given["p"])):
