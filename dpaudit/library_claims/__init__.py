@@ -88,7 +88,8 @@ def ask(function: Any, question: Question) -> dict[str, Any]:
     raise NoClaim(
         f"no library is known that makes a claim for {_words(function)}; give the claim itself, "
         f"audit the object of the library, or name that object in the attribute {SOURCE} of the "
-        f"mechanism (known: {', '.join(one.NAME for one in LIBRARIES.values())})",
+        "mechanism, or as claim= of jax_mechanism (known: "
+        f"{', '.join(one.NAME for one in LIBRARIES.values())})",
         code="claim-source-unknown",
     )
 
@@ -148,4 +149,6 @@ def _last_line(text: str) -> str:
 
 
 def _words(function: Any) -> str:
-    return str(getattr(function, "__qualname__", type(function).__name__))
+    name = str(getattr(function, "__qualname__", type(function).__name__))
+    source = getattr(function, SOURCE, None)
+    return name if source is None else f"{name}, whose {SOURCE} is of type {type(source).__name__}"

@@ -64,7 +64,8 @@ def jax_mechanism(
     Raises
     ------
     TargetError
-        If steps is less than 1.
+        If steps is less than 1, if `gradient` or `make_privatizer` is no function, or if
+        `make_privatizer` returns something else than a transformation.
     TrainingError
         If `make_privatizer` ignores its key.
 
@@ -82,10 +83,12 @@ def jax_mechanism(
             gradient, lambda key: gaussian_privatizer(stddev=2.0, prng_key=key), jnp.zeros(4)
         )
     """
-    import jax
-
     if steps < 1:
         raise TargetError(f"steps is {steps}; give at least 1", code="option-invalid")
+    _check_function("gradient", gradient, "(params, inputs, targets)")
+    _check_function("make_privatizer", make_privatizer, "(key)")
+    import jax  # after the checks, which need no JAX
+
     compiled = jax.jit(lambda *given: gradient(*given))
     _check_key(make_privatizer, params)
 
@@ -140,6 +143,15 @@ def _indices(records: int, steps: int, batches: Any, rng: np.random.Generator) -
     return chosen
 
 
+def _check_function(name: str, given: Any, parameters: str) -> None:
+    if not callable(given):
+        raise TargetError(
+            f"{name} is an object of type {type(given).__name__}; give a function of {parameters} "
+            "that returns it",
+            code="option-invalid",
+        )
+
+
 def _check_key(make_privatizer: Callable[[Any], Any], params: Any) -> None:
     """Raise TrainingError if `make_privatizer` makes the same noise for two different keys."""
     import jax
@@ -148,6 +160,13 @@ def _check_key(make_privatizer: Callable[[Any], Any], params: Any) -> None:
     drawn = []
     for seed in (1, 2):
         privatizer = make_privatizer(jax.random.key(seed))
+        if not (hasattr(privatizer, "init") and hasattr(privatizer, "update")):
+            raise TargetError(
+                f"make_privatizer returns an object of type {type(privatizer).__name__} without "
+                "init and update; return a transformation, such as "
+                "noise_addition.gaussian_privatizer(stddev=2.0, prng_key=key)",
+                code="option-invalid",
+            )
         noise, _ = privatizer.update(zeros, privatizer.init(params))
         drawn.append(np.concatenate([np.ravel(one) for one in jax.tree.leaves(noise)]))
     if np.array_equal(drawn[0], drawn[1]):

@@ -150,15 +150,18 @@ def test_training_with_jax_is_audited_and_its_mistakes_end_the_audit(folder: Pat
     assert said["on_gpu"][:2] == ["ERROR", "training-needs-device"]
 
 
-def test_a_privatizer_must_use_its_key(folder: Path) -> None:
+def test_a_privatizer_must_use_its_key_and_be_a_transformation(folder: Path) -> None:
     program = (
         "from of_jax import *\n"
-        "try:\n"
-        "    jax_mechanism(gradient, lambda key: privatizer(jax.random.key(0)), jnp.zeros(2))\n"
-        "except Exception as error:\n"
-        "    print(error.code)"
+        "fixed = privatizer(jax.random.key(0))\n"
+        "for make in (lambda key: fixed, lambda key: fixed.update, fixed):\n"
+        "    try:\n"
+        "        jax_mechanism(gradient, make, jnp.zeros(2))\n"
+        "    except Exception as error:\n"
+        "        print(error.code)"
     )
-    assert run(folder, JAX / "python", "-c", program).stdout == "training-seed-constant\n"
+    codes = run(folder, JAX / "python", "-c", program).stdout.split()
+    assert codes == ["training-seed-constant", "option-invalid", "option-invalid"]
 
 
 def test_draws_that_no_seed_repeats_have_a_remedy_where_torch_is_loaded(folder: Path) -> None:

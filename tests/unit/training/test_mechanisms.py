@@ -15,6 +15,7 @@ from dpaudit.sampling.state import kept_state
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.runs.running import followed_for
+from dpaudit.training import jax_mechanism
 from dpaudit.training.torch_steps import _Guard, check_loss, without_gpu
 from tests.raising import code
 
@@ -50,6 +51,14 @@ def test_the_users_function_stands_for_the_mechanism() -> None:
     assert followed.home[0] is setup.__code__
     assert followed.owns(click.__file__)
     assert not followed_for(setup, ()).owns(click.__file__)
+
+
+@pytest.mark.parametrize(
+    ("changed", "value"), [("gradient", np.zeros(2)), ("make_privatizer", (1, 2)), ("steps", 0)]
+)
+def test_a_step_of_jax_is_made_of_functions(changed: str, value: Any) -> None:
+    given: dict[str, Any] = {"gradient": setup, "make_privatizer": setup, "params": np.zeros(2)}
+    assert code(lambda: jax_mechanism(**{**given, changed: value})) == "option-invalid"
 
 
 def code_line(mechanism: Any) -> int:
