@@ -280,7 +280,7 @@ def test_what_only_a_file_can_refer_to_is_left_open_in_python(folder: Path) -> N
 def test_a_relation_that_is_guessed_is_called_a_guess(dpaudit: Any, folder: Path) -> None:
     asked = ("init", "mine.py:private_count", "--epsilon", "1", "--no-run", "--force")
     said = [
-        "# Guessed with them: ",
+        "# Guessed from these inputs: ",
         "# Inputs and their relation, guessed:",
     ]
     for more, is_guess in (((), True), (("--adjacency", "add-remove"), False)):
