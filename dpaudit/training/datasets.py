@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import DatasetError
+from dpaudit.errors import DatasetError, TrainingError
 
 Record = tuple[list[float], Any]
 
@@ -71,7 +71,7 @@ def canary_pair(
 def as_arrays(records: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the features and the targets of records (features, target) as two arrays, one row for
     each record. Features become float32, integer targets int64, and all other targets a column of
-    float32. Raises DatasetError if a record has another form."""
+    float32. Raises TrainingError if a record has another form."""
     try:
         pairs = [(features, target) for features, target in records]
         x = np.array([features for features, _ in pairs], dtype=np.float32)
@@ -79,10 +79,10 @@ def as_arrays(records: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         if not len(pairs) or y.dtype.kind not in "biuf":
             raise ValueError
     except (TypeError, ValueError):
-        raise DatasetError(
+        raise TrainingError(
             "records are not a list of (features, target), at least one, with the same number of "
             "features each; give arrays= a function that turns your records into arrays",
-            code="records-invalid",
+            code="training-records-invalid",
         ) from None
     if y.dtype.kind in "iu":
         return x, y.astype(np.int64)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,8 +19,16 @@ Mechanism = Callable[[Any], Any]
 
 # Modules of Opacus whose lines a trace may report.
 _OPACUS = ("opacus.optimizers",)
+# Beginnings of warnings that Opacus and torch give for every new model: noise comes from torch's
+# usual generator, and inputs of the model have no gradient.
+_USUAL_WARNINGS = ("Secure RNG turned off", "Full backward hook is firing when gradients are comp")
 # Words that occur in error messages of torch and JAX if a GPU is missing.
-_GPU_WORDS = ("cuda", "nvidia", "unknown backend", "no accelerator", "mps backend")
+_GPU_WORDS = (
+    *("cuda", "nvidia", "unknown backend", "no accelerator", "accelerator device when none"),
+    *("mps backend", "not linked with support for"),
+)
+# Words of Opacus' error message for a model that an earlier call has made private.
+_HOOKED = "add hooks twice to the same model"
 
 
 def step_mechanism(
@@ -86,8 +95,8 @@ def step_mechanism(
 
     Notes
     -----
-    The mechanism raises TrainingError in the same cases as that of `run_mechanism`. Opacus'
-    warnings of empty batches are switched off in this process.
+    The mechanism raises TrainingError in the same cases as that of `run_mechanism`, and the same
+    warnings are switched off, as are Opacus' warnings of empty batches.
 
     Examples
     --------
@@ -158,12 +167,15 @@ def run_mechanism(
     Raises
     ------
     TargetError
-        If steps is less than 1.
+        If steps is less than 1, or if setup or loss cannot be called.
 
     Notes
     -----
     The mechanism raises TrainingError if training needs a GPU that this machine does not have, if
-    `setup` returns the model of an earlier call or sets a constant seed, or if a loss is NaN.
+    `setup` returns other objects or the model of an earlier call, if `setup` or a step sets a
+    constant seed, or if a loss is not one number, or NaN. Two warnings that Opacus and torch give
+    for every new model are switched off in this process: that noise comes from torch's usual
+    generator, and that inputs have no gradient.
 
     Examples
     --------
@@ -173,32 +185,36 @@ def run_mechanism(
     """
     if steps < 1:
         raise TargetError(f"steps is {steps}; give at least 1", code="option-invalid")
+    for name, given in (("setup", setup), ("loss", loss)):
+        if not callable(given):
+            raise TargetError(
+                f"{name} is of type {type(given).__name__}; give a function", code="option-invalid"
+            )
     guard = _Guard()
+    for text in _USUAL_WARNINGS:
+        warnings.filterwarnings("ignore", text)
 
     def trained(records: Any) -> tuple[Any, Any]:
         """Return the trained model, and the Opacus privacy engine; None if there is no engine."""
         before = guard.states()
         try:
-            model, optimizer, loader, *engine = setup(records)
+            model, optimizer, loader, engine = _parts(setup(records))
             guard.check(before, model, optimizer, loader)
-            batches = _batches(loader)
-            for step in range(1, steps + 1):
-                inputs, targets = next(batches)
-                optimizer.zero_grad()
-                value = loss(model(inputs), targets)
-                if len(inputs):  # with Poisson sampling, a batch may be empty
-                    check_loss(float(value.detach()), step)
-                value.backward()
-                optimizer.step()
-        except (AssertionError, RuntimeError) as error:
-            raise without_gpu(error) or error from None
-        return model, engine[0] if engine else None
+            _train(model, optimizer, loader, loss, steps)
+        except (AssertionError, RuntimeError, ValueError) as error:
+            kept = _of_kept_model() if _HOOKED in str(error) else None
+            raise without_gpu(error) or kept or error from None
+        guard.check_end(before)
+        return model, engine
 
     def mechanism(records: Any) -> Any:
         import torch
 
         weights = [one.detach().reshape(-1) for one in trained(records)[0].parameters()]
-        return torch.cat(weights)
+        released = torch.cat(weights)
+        if released.isnan().any():
+            check_loss(math.nan, steps)
+        return released
 
     def claim_source(records: Any) -> Any:
         engine = trained(records)[1]
@@ -213,6 +229,49 @@ def run_mechanism(
     mechanism.claim_source = claim_source  # type: ignore[attr-defined]  # functions take any
     mechanism.traced_as = setup, _OPACUS  # type: ignore[attr-defined]  # attributes
     return mechanism
+
+
+def _parts(made: Any) -> tuple[Any, Any, Any, Any]:
+    """Return what `setup` returned: model, optimizer, data loader, and privacy engine or None.
+
+    Raises TrainingError if it returned anything else.
+    """
+    parts = tuple(made) if isinstance(made, Sequence) else ()
+    if not (
+        len(parts) in (3, 4)
+        and callable(parts[0])
+        and hasattr(parts[1], "zero_grad")
+        and hasattr(parts[2], "__iter__")
+    ):
+        kinds = ", ".join(type(one).__name__ for one in parts) or type(made).__name__
+        raise TrainingError(
+            f"setup returns {kinds}; return (model, optimizer, loader), or these and the privacy "
+            "engine, in this order",
+            code="training-setup-invalid",
+        )
+    model, optimizer, loader, *engine = parts
+    return model, optimizer, loader, engine[0] if engine else None
+
+
+def _train(
+    model: Any, optimizer: Any, loader: Any, loss: Callable[[Any, Any], Any], steps: int
+) -> None:
+    batches = _batches(loader)
+    for step in range(1, steps + 1):
+        inputs, targets = next(batches)
+        optimizer.zero_grad()
+        value = loss(model(inputs), targets)
+        if not hasattr(value, "numel") or value.numel() != 1:
+            kind = type(value).__name__
+            raise TrainingError(
+                f"loss returns a {kind} that is not one number; give a function of (outputs, "
+                "targets) that returns a tensor with one number, such as torch.nn.MSELoss()",
+                code="training-setup-invalid",
+            )
+        if len(inputs):  # with Poisson sampling, a batch may be empty
+            check_loss(float(value.detach()), step)
+        value.backward()
+        optimizer.step()
 
 
 def _batches(loader: Any) -> Iterator[Any]:
@@ -248,6 +307,14 @@ def without_gpu(error: BaseException) -> TrainingError | None:
     )
 
 
+def _of_kept_model() -> TrainingError:
+    return TrainingError(
+        "setup returns the model of an earlier call, or its weights, which training has changed; "
+        "make the model with its weights, the optimizer and the data loader in each call",
+        code="training-state-kept",
+    )
+
+
 class _Guard:
     """Compares each call of `setup` with the previous call, to detect a model that is used again
     and a constant seed."""
@@ -256,6 +323,10 @@ class _Guard:
         self._model: Any = lambda: None
         self._before: Any = None
         self._after: dict[str, Any] = {}
+        # Maps the address of each trained weight of the last call to the weight.
+        self._weights: dict[int, Any] = {}
+        # States of torch's global generator before the call of `setup` and after the last step.
+        self._ended: tuple[Any, Any] = None, None
 
     def states(self) -> Any:
         """Return the state of torch's global random generator, or None if torch is not imported
@@ -273,12 +344,15 @@ class _Guard:
         model, optimizer, loader: what `setup` returned.
         """
         inner = getattr(model, "_module", model)
-        if self._model() is inner:
-            raise TrainingError(
-                "setup returns the model of an earlier call, which training has changed; make the "
-                "model, the optimizer and the data loader in each call",
-                code="training-state-kept",
-            )
+        # `self._weights` keeps the tensors, so that no new tensor has the address of an old one.
+        weights = {
+            one.data_ptr(): one.detach()
+            for one in inner.parameters()
+            if one.requires_grad and one.numel()
+        }
+        if self._model() is inner or self._weights.keys() & weights:
+            raise _of_kept_model()
+        self._weights = weights
         sampler = getattr(loader, "batch_sampler", None)
         generators: dict[str, Any] = {
             "the data loader": getattr(loader, "generator", None),
@@ -293,8 +367,24 @@ class _Guard:
         same = [name for name, state in after.items() if self._after.get(name) == state]
         if same and before not in (None, self._before):
             raise TrainingError(
-                f"setup gives the generator of {same[0]} the same seed in each call, so that all "
-                "draws are equal; leave seeds out, since dpaudit seeds torch for each draw",
+                f"setup gives the generator of {same[0]} the same seed in each call, so that each "
+                "call draws the same numbers from it; leave seeds out, since dpaudit seeds torch "
+                "for each draw",
                 code="training-seed-constant",
             )
         self._model, self._before, self._after = weakref.ref(inner), before, after
+
+    def check_end(self, before: Any) -> None:
+        """Raise TrainingError if a step sets a constant seed, as a data loader may that
+        shuffles by a seed of its own.
+
+        before: as in `check`.
+        """
+        (earlier, end), self._ended = self._ended, (before, self.states())
+        if self._ended[1] == end and before not in (None, earlier):
+            raise TrainingError(
+                "a training step gives torch's global generator the same seed in each call, so "
+                "that noise is the same; leave torch.manual_seed out of data loaders, losses and "
+                "models, since dpaudit seeds torch for each draw",
+                code="training-seed-constant",
+            )

@@ -37,6 +37,7 @@ import torch
 from opacus import PrivacyEngine
 from torch.utils.data import DataLoader, TensorDataset
 from dpaudit.training import run_mechanism, step_mechanism
+from dpaudit.training.datasets import as_arrays
 
 mse = torch.nn.functional.mse_loss
 KEPT = torch.nn.Linear(2, 1)
@@ -66,14 +67,36 @@ def _kept(records):
     targets = torch.tensor([[target] for _, target in records])
     return KEPT, torch.optim.SGD(KEPT.parameters(), lr=0.01), [(inputs, targets)]
 
+BIAS = torch.zeros(1)
+
+def _shared(records):
+    model = torch.nn.Linear(2, 1)
+    model.bias = torch.nn.Parameter(BIAS)
+    return _setup(records, model=model)
+
 def _on_gpu(records):
     return _setup(records, model=torch.nn.Linear(2, 1).to("cuda"))
+
+def _on_mps(records):
+    return _setup(records, model=torch.nn.Linear(2, 1).to("mps"))
+
+def _seeded_loss(outputs, targets):
+    torch.manual_seed(3)
+    return mse(outputs, targets)
 
 leaks = run_mechanism(_setup, mse)
 seeded = run_mechanism(_seeded, mse)
 shuffled = run_mechanism(_shuffled, mse)
 kept = run_mechanism(_kept, mse)
+shared = run_mechanism(_shared, mse)
+hooked = run_mechanism(lambda records: _setup(records, model=KEPT), mse)
 on_gpu = run_mechanism(_on_gpu, mse)
+on_mps = run_mechanism(_on_mps, mse)
+seeded_step = run_mechanism(_setup, _seeded_loss)
+no_loader = run_mechanism(lambda records: _setup(records)[:2], mse)
+loss_of_many = run_mechanism(_setup, torch.nn.MSELoss(reduction="none"))
+numbers = step_mechanism(lambda: torch.nn.Linear(2, 1), mse, noise_multiplier=1.0,
+                         max_grad_norm=1.0, arrays=lambda records: as_arrays([1, 2]))
 nan = run_mechanism(lambda records: _setup(records, scale=float("nan")), mse)
 poisson = step_mechanism(lambda: torch.nn.Linear(2, 1, bias=False), mse, noise_multiplier=10.0,
                          max_grad_norm=1.0, poisson_sampling=True, batch_size=1, steps=2,
@@ -129,17 +152,25 @@ VIOLATION = ["VIOLATION", None, True]
 
 
 def test_training_with_torch_is_audited_and_its_mistakes_end_the_audit(folder: Path) -> None:
-    names = ("leaks", "seeded", "shuffled", "kept", "on_gpu", "nan", "poisson")
-    said = audited(TORCH, folder, "of_torch", *names)
+    codes = {
+        "seeded": "training-seed-constant",
+        "shuffled": "training-seed-constant",
+        "seeded_step": "training-seed-constant",
+        "kept": "training-state-kept",
+        "hooked": "training-state-kept",
+        "shared": "training-state-kept",
+        "on_gpu": "training-needs-device",
+        "on_mps": "training-needs-device",
+        "no_loader": "training-setup-invalid",
+        "loss_of_many": "training-setup-invalid",
+        "numbers": "training-records-invalid",
+        "nan": "training-loss-nan",
+    }
+    said = audited(TORCH, folder, "of_torch", "leaks", "poisson", *codes)
     assert said["leaks"] == VIOLATION
     assert said["poisson"] == ["NO_VIOLATION_FOUND", None, True]
-    codes = {name: said[name][:2] for name in names[1:-1]}
-    assert codes == {
-        "seeded": ["ERROR", "training-seed-constant"],
-        "shuffled": ["ERROR", "training-seed-constant"],
-        "kept": ["ERROR", "training-state-kept"],
-        "on_gpu": ["ERROR", "training-needs-device"],
-        "nan": ["ERROR", "training-loss-nan"],
+    assert {name: said[name][:2] for name in codes} == {
+        name: ["ERROR", code] for name, code in codes.items()
     }
 
 
@@ -227,7 +258,11 @@ def test_the_audits_of_the_library_end_as_expected(programs: Path, name: str) ->
 
 
 @pytest.mark.parametrize(
-    ("programs", "file", "change"), [(TORCH, "torch_step.py", None), (JAX, "jax_step.py", "2.954")]
+    ("programs", "file", "change"),
+    [
+        (TORCH, "torch_step.py", None),
+        (JAX, "jax_step.py", "2.954"),
+    ],
 )
 def test_the_guide_leads_from_a_step_to_a_violation_with_its_line(
     programs: Path, file: str, change: str | None, tmp_path: Path

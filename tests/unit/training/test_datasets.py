@@ -36,7 +36,7 @@ def test_integer_targets_stay_classes() -> None:
 
 @pytest.mark.parametrize("records", [[], [1, 2], [([1], "a")], [([1], 2.0), ([1, 2], 2.0)], 3])
 def test_other_records_are_refused(records: Any) -> None:
-    assert code(as_arrays, records) == "records-invalid"
+    assert code(as_arrays, records) == "training-records-invalid"
 
 
 def test_records_of_different_lengths_are_refused() -> None:

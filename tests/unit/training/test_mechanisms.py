@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -16,7 +17,14 @@ from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.runs.running import followed_for
 from dpaudit.training import jax_mechanism
-from dpaudit.training.torch_steps import _Guard, check_loss, without_gpu
+from dpaudit.training.torch_steps import (
+    _Guard,
+    _parts,
+    _train,
+    check_loss,
+    run_mechanism,
+    without_gpu,
+)
 from tests.raising import code
 
 
@@ -89,9 +97,84 @@ def test_a_loss_that_is_nan_is_refused() -> None:
         ("Torch not compiled with CUDA enabled", True),
         ("Found no NVIDIA driver on your system", True),
         ("Unknown backend: 'gpu' requested", True),
+        ("PyTorch is not linked with support for mps devices", True),
+        ("Cannot access accelerator device when none is available.", True),
         ("mat1 and mat2 shapes cannot be multiplied", False),
     ],
 )
 def test_a_missing_device_is_told_from_other_errors(text: str, is_device: bool) -> None:
     found = without_gpu(RuntimeError(text))
     assert (found is not None and found.code == "training-needs-device") is is_device
+
+
+class Model:
+    parameters: Any
+
+    def __call__(self, inputs: Any) -> Any:
+        return inputs
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        None,
+        (Model(), SimpleNamespace(zero_grad=None)),
+        (SimpleNamespace(zero_grad=None), Model(), []),
+        (Model(), SimpleNamespace(zero_grad=None), Model()),
+        (Model(), SimpleNamespace(zero_grad=None), [], None, None),
+    ],
+    ids=["none", "no-loader", "optimizer-first", "loader-is-no-loader", "five"],
+)
+def test_a_set_up_returns_model_optimizer_and_loader_in_this_order(made: Any) -> None:
+    assert code(_parts, made) == "training-setup-invalid"
+
+
+def test_a_loss_is_one_number() -> None:
+    optimizer = SimpleNamespace(zero_grad=lambda: None)
+    for value in (3.0, SimpleNamespace(numel=lambda: 2)):
+        given: Any = (lambda outputs, targets, value=value: value), 1
+        assert code(_train, Model(), optimizer, [([1.0], [0.0])], *given) == (
+            "training-setup-invalid"
+        )
+
+
+@pytest.mark.parametrize("given", [{"setup": ()}, {"loss": None}, {"steps": 0}])
+def test_set_up_and_loss_are_functions_and_there_is_a_step(given: dict[str, Any]) -> None:
+    both: dict[str, Any] = {"setup": setup, "loss": max, **given}
+    assert code(run_mechanism, **both) == "option-invalid"
+
+
+def test_a_step_that_sets_the_same_seed_in_each_call_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    guard, state = _Guard(), "first"
+    monkeypatch.setattr(guard, "states", lambda: state)
+    guard.check_end("a")
+    guard.check_end("a")  # dpaudit repeats a call
+    assert code(guard.check_end, "b") == "training-seed-constant"
+    state = "second"
+    guard.check_end("c")
+
+
+@pytest.mark.parametrize(
+    ("address", "is_trained", "is_refused"),
+    [(7, True, True), (8, True, False), (7, False, False)],
+)
+def test_a_new_model_with_the_trained_weights_of_the_last_call_is_refused(
+    address: int, is_trained: bool, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(guard: _Guard, before: str, address: int) -> None:
+        monkeypatch.setattr(guard, "states", lambda: before)
+        weight = SimpleNamespace(
+            data_ptr=lambda: address, requires_grad=is_trained, numel=lambda: 1, detach=Model
+        )
+        model = Model()
+        model.parameters = lambda: [weight]
+        guard.check(before, model, None, None)
+
+    guard = _Guard()
+    check(guard, "a", 7)
+    if is_refused:
+        assert code(check, guard, "b", address) == "training-state-kept"
+    else:
+        check(guard, "b", address)
