@@ -1,9 +1,9 @@
 """Draws that refute a violating variant of a test case, from the exact distribution of its outputs.
 
-The best rule is right and wrong with known probabilities (docs/method.md §2). With the budgets, its
-counts exceed the claim by seven standard deviations in less than half of the draws: a refutation at
-10⁻⁷ needs five, and two more give it a probability of 98 %. The rest is for learning, and for rules
-that are not the best.
+The best rule is right and wrong with known probabilities (docs/method.md §2). In an eighth of a
+budget its counts exceed the claim by seven standard deviations: a refutation at 10⁻⁷ needs five,
+and two more give it a probability of about 95 %. The rest is for learning, and for rules that are
+not the best.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ALPHA = 1e-7
 _ROUNDING = 1e-12
 # Number of thresholds of which the best is taken.
 _THRESHOLDS = 2_000
-# A budget is twice the draws that refute by the best rule, plus at most this number of draws.
-_LEARNED = 500_000
+# Budget, in multiples of the draws that refute by the best rule.
+_MARGIN = 8
 
 
 def draws_for_distance(noise: str, claim: tuple[float, float], scale: float, distance: int) -> int:
@@ -83,7 +83,7 @@ def draws_for_revealing(claim: tuple[float, float], probability: float) -> int:
 
 
 def _budget(draws: float) -> int:
-    return math.ceil(2 * draws + min(draws, _LEARNED))
+    return math.ceil(_MARGIN * draws)
 
 
 def _gaussian_deviation(epsilon: float, delta: float) -> float:

@@ -98,8 +98,9 @@ def test_violating_variants_are_those_of_the_published_tests() -> None:
     assert reveals["init"]["probability"] == pytest.approx(0.1)
     assert reveals["init"]["larger_than"] == 2
     # Many draws only if the variant differs little from the claim.
-    assert far["samples"] == reveals["samples"] == 20_000
-    assert 20_000_000 < gaussian["samples"] < 30_000_000
+    assert far["samples"] == 20_000
+    assert 20_000 < reveals["samples"] < 30_000
+    assert 80_000_000 < gaussian["samples"] < 100_000_000
     assert total["init"]["probability"] == pytest.approx(0.2)
 
 
@@ -131,8 +132,8 @@ def _rule(noise: Any, distance: int, epsilon: float, delta: float) -> tuple[floa
 
 
 def _refuted(draws: int, right: float, wrong: float, claim: tuple[float, float], h: float) -> float:
-    """Return how often an exact test of half of the draws refutes the claim at 0.75 · 10⁻⁷."""
-    rng, alpha, size = np.random.default_rng(5), 0.75e-7, draws // 2
+    """Return how often an exact test of an eighth of the draws refutes the claim at 0.75 · 10⁻⁷."""
+    rng, alpha, size = np.random.default_rng(5), 0.75e-7, draws // 8
     counts = rng.multinomial(size, [right, wrong, 1 - right - wrong], size=8)
     games = [Game(int(c), int(w), size, two_guesses=h == 1.0) for c, w, _ in counts]
     return float(np.mean([p_value(game, *claim, alpha, alpha) <= alpha for game in games]))
@@ -161,8 +162,8 @@ def test_the_budget_refutes_counts_that_are_too_far_apart(
 ) -> None:
     draws = budgets.draws_for_distance(noise, claim, scale, distance)
     right, wrong = _rule(law, distance, *claim)
-    assert _refuted(draws, right, wrong, claim, 1.0) >= 0.75
-    assert _refuted(draws // 4, right, wrong, claim, 1.0) <= 0.5
+    assert _refuted(draws, right, wrong, claim, 1.0) >= 0.5
+    assert _refuted(draws // 4, right, wrong, claim, 1.0) <= 0.25
 
 
 @pytest.mark.parametrize(
@@ -172,8 +173,8 @@ def test_the_budget_refutes_failures_that_reveal_an_input(
     claim: tuple[float, float], probability: float
 ) -> None:
     draws = budgets.draws_for_revealing(claim, probability)
-    assert _refuted(draws, probability / 2, 0.0, claim, 0.5) >= 0.75
-    assert _refuted(draws // 4, probability / 2, 0.0, claim, 0.5) <= 0.5
+    assert _refuted(draws, probability / 2, 0.0, claim, 0.5) >= 0.5
+    assert _refuted(draws // 4, probability / 2, 0.0, claim, 0.5) <= 0.25
 
 
 def test_variants_that_keep_the_claim_have_no_budget() -> None:
