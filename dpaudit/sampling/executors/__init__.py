@@ -62,9 +62,17 @@ _DASK_ADDRESS = "dask://host:8786"
 # Workers are started only if drawing would take at least this many more seconds in this process
 # alone: a worker takes about 1 s to start.
 WORTHWHILE = 5.0
+# Libraries whose import takes seconds, but draws no random number and starts no thread. If this
+# process uses them, a single new interpreter imports them and then makes all forks that repeat the
+# draws of a refutation (`NewProcesses`).
+LARGE = ("torch", "opacus")
 # Workers are started at the earliest this many seconds after the first draw, since an audit may
 # find a violation before that.
 _FIRST = 1.0
+# If this process uses a library of `LARGE`, workers are started only after drawing has taken this
+# many seconds of processor time: every worker takes about as long to import torch and Opacus. A
+# mechanism that waits uses little processor time, so a share of the wall time counts as well.
+_FIRST_LARGE, _SHARE = 10.0, 0.2
 # For a mechanism that is compiled again by JAX or a similar library for each number of draws: a
 # call for fewer draws than this costs about the same as a call for this number. So smaller chunks
 # do not show the number of draws per second.
@@ -372,12 +380,15 @@ class InProcess(WorkerPool):
         left = self._setup.left
         if not self._may_join or left is None:
             return
-        is_time = now or time.perf_counter() - self._since >= _FIRST
+        if any(name in sys.modules for name in LARGE):
+            is_time = max(self._busy, _SHARE * self._drew) >= _FIRST_LARGE
+        else:
+            is_time = time.perf_counter() - self._since >= _FIRST
         try:
             if self._joining is not None:
                 self._joining.look()
                 self.is_here = not self._joining.are_there
-            elif is_time and self._rate > 0 and left(self._rate) > self._least_left():
+            elif (now or is_time) and self._rate > 0 and left(self._rate) > self._least_left():
                 used = self._busy / self._drew
                 self._joining = JoiningWorkers(self._setup, self._rate, used)
         except _CannotJoinError as reason:

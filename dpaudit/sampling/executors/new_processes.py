@@ -17,7 +17,7 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -27,7 +27,7 @@ import numpy as np
 
 from dpaudit.errors import UsageError
 from dpaudit.sampling.chunks import Chunk, Counted
-from dpaudit.sampling.executors import in_a_line
+from dpaudit.sampling.executors import LARGE, in_a_line
 
 if TYPE_CHECKING:  # most audits start no process, and these imports take some 30 ms
     from concurrent.futures import Future
@@ -45,11 +45,9 @@ PROCESSES = 8
 _FEWEST = 2
 # SECONDS: time limit for all new processes of a refutation together.
 # PATIENCE: longest wait until `_FEWEST` processes have drawn, since an import may be slow.
-SECONDS, PATIENCE = 5.0, 60.0
-# Libraries whose import takes seconds, but draws no random number and starts no thread. If this
-# process uses them, a single new interpreter imports them and then makes all forks. Their import
-# does not count towards `SECONDS`.
-_LARGE = ("torch", "opacus")
+# IMPORTING: longest wait for the import of large libraries, which does not count towards the other
+#     two. It takes 8 s of processor time for torch and Opacus, and longer on a busy machine.
+SECONDS, PATIENCE, IMPORTING = 5.0, 60.0, 300.0
 # Seconds between two looks of this process for results, while new processes draw.
 _LOOK = 0.1
 # The clock of new process number k runs k times this number of seconds ahead. It is neither a whole
@@ -120,7 +118,7 @@ class NewProcesses:
 
         workers = min(len(chunks), max(_FEWEST, min(cores(), room_for(len(chunks)))))
         is_own = own_hashes and has_fixed_hashes()
-        large = [name for name in _LARGE if name in sys.modules] if _MAY_FORK else []
+        large = _large_modules() if _MAY_FORK else []
         if large and not is_own:
             workers = 1
         # Interpreter k draws the chunks k, k + workers, k + 2 · workers, and so on. These lists
@@ -130,6 +128,8 @@ class NewProcesses:
         # chunk, key of its interpreter in `_pools`).
         running: dict[Future[Done], tuple[int, int, tuple[bool, int]]] = {}
         drawn: dict[int, Counted] = {}
+        if large and not is_own:
+            self._import(recipe, large, look)
         begun, slowest = time.monotonic(), 0.0
         try:
             while (elapsed := time.monotonic() - begun) < SECONDS or (
@@ -149,7 +149,7 @@ class NewProcesses:
                     done = _done(future)
                     (drawn[place],) = done.drawn
                     slowest = max(slowest, done.seconds)
-                    if large and len(drawn) == 1:
+                    if large and is_own and len(drawn) == 1:
                         begun = time.monotonic()
                 look()
         except _CannotDrawError as error:
@@ -164,6 +164,20 @@ class NewProcesses:
         """Kill all new processes."""
         while self._pools:
             self._pools.popitem()[1].close(in_order=False)
+
+    def _import(self, recipe: Recipe, large: Sequence[str], look: Callable[[], None]) -> None:
+        """Wait until the first new interpreter has imported large libraries, at most `IMPORTING`
+        seconds. If it fails, the first request for draws raises the error.
+
+        recipe, look: as in `draw`.
+        """
+        from concurrent.futures import wait
+
+        end = time.monotonic() + IMPORTING
+        with suppress(OSError):
+            future = self._pool(recipe, (False, 0)).call(_imported, (*self._preload, *large))
+            while not wait([future], _LOOK).done and time.monotonic() < end:
+                look()
 
     def _sent(
         self,
@@ -210,6 +224,13 @@ class NewProcesses:
             # that all threads share.
             self._pools[key] = ProcessPool(None, 1, starting=starting, replaced=0)
         return self._pools[key]
+
+
+def _large_modules() -> list[str]:
+    """Return the names of all modules of large libraries that this process has imported. The first
+    step of a training imports about 190 modules of torch, which takes each process 1 s.
+    """
+    return [name for name in list(sys.modules) if name.partition(".")[0] in LARGE]
 
 
 @contextmanager
@@ -274,8 +295,7 @@ def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
     from dpaudit.sampling.executors.processes import ask, result_of
 
     if place not in _forked:
-        for name in preload:
-            import_module(name)
+        _imported(preload)
         _forked[place] = _fork()
     try:
         reply = ask(_forked[place], pickle.dumps((_draw_here, (given, place))))
@@ -283,6 +303,17 @@ def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
         _forked.pop(place).close()
         raise UsageError(_ENDED, code="worker-died") from None
     return result_of(reply)
+
+
+def _imported(names: Sequence[str]) -> Done:
+    """Import modules by their names, and return an empty result. Names that stand for no file, such
+    as torch.ops, are left out."""
+    from dpaudit.sampling.executors.pools import Done
+
+    for name in names:
+        with suppress(ImportError):
+            import_module(name)
+    return Done([], 0.0)
 
 
 def _fork() -> Connection:

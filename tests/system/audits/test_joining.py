@@ -498,3 +498,31 @@ def test_compilation_and_small_calls_show_no_rate(
     rates_seen = [small, small, large, large, large, large]
     assert rates == pytest.approx(rates_seen[:5] if joins else rates_seen)
     assert started == pytest.approx([large] if joins else [])
+
+
+@pytest.mark.parametrize(
+    ("large", "share", "seconds"),
+    [("not_imported_here", 0.01, 1.0), ("sys", 1.0, 10.0), ("sys", 0.5, 20.0), ("sys", 0.01, 50.0)],
+)
+def test_workers_that_import_a_large_library_start_later(
+    large: str, share: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """share: processor time of a draw, as a share of its duration."""
+    now, started = 0.0, list[float]()
+
+    def draw(chunk: Any) -> None:
+        nonlocal now
+        now += 0.5
+
+    def starting(*given: Any) -> None:
+        started.append(now)
+        raise executors._CannotJoinError
+
+    clock = SimpleNamespace(perf_counter=lambda: now, process_time=lambda: share * now)
+    monkeypatch.setattr(executors, "time", clock)
+    monkeypatch.setattr(executors, "LARGE", (large,))
+    monkeypatch.setattr(executors, "JoiningWorkers", starting)
+    sampler: Any = SimpleNamespace(mechanism=SimpleNamespace(), draw=draw)
+    pool = InProcess(Setup(sampler, lambda: sampler, left=lambda rate: 60.0))
+    list(pool([ToLearn((0, 0, number), 50) for number in range(120)]))
+    assert started == [seconds]
