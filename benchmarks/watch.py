@@ -38,7 +38,8 @@ expected in all of them. This page shows one run of `make watch`: {audits} audit
 minutes of drawing with one worker, dpaudit {version}.
 
 “Would have shown” is the ε at the tested δ that this event would have refuted in 9 of 10 runs. A
-pass says nothing about other inputs, rarer events or smaller leaks.
+pass says nothing about other inputs, rarer events or smaller leaks. A violation whose bound equals
+the claim is a refutation by bets on the claimed ε itself; the page rounds this bound down as well.
 """
 
 

@@ -167,7 +167,7 @@ def run_mechanism(
     Raises
     ------
     TargetError
-        If steps is less than 1, or if setup or loss cannot be called.
+        If steps is less than 1, if setup or loss cannot be called, or if loss is a class.
 
     Notes
     -----
@@ -190,6 +190,11 @@ def run_mechanism(
             raise TargetError(
                 f"{name} is of type {type(given).__name__}; give a function", code="option-invalid"
             )
+    if isinstance(loss, type):
+        raise TargetError(
+            f"loss is the class {loss.__name__}; give an instance: {loss.__name__}()",
+            code="option-invalid",
+        )
     guard = _Guard()
     for text in _USUAL_WARNINGS:
         warnings.filterwarnings("ignore", text)

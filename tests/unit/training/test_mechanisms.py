@@ -138,7 +138,7 @@ def test_a_loss_is_one_number() -> None:
         )
 
 
-@pytest.mark.parametrize("given", [{"setup": ()}, {"loss": None}, {"steps": 0}])
+@pytest.mark.parametrize("given", [{"setup": ()}, {"loss": None}, {"loss": dict}, {"steps": 0}])
 def test_set_up_and_loss_are_functions_and_there_is_a_step(given: dict[str, Any]) -> None:
     both: dict[str, Any] = {"setup": setup, "loss": max, **given}
     assert code(run_mechanism, **both) == "option-invalid"
