@@ -1,12 +1,13 @@
 """From the chosen candidate to frozen rules, and beliefs to bet on.
 
-The main rule is the best rule of the chosen candidate. Two side rules may join it: the rare rule,
-which guesses an input at outputs that only this input gave, and the "other" rule, of a candidate of
-another class. Each rule gets a share of the error probability of the exact test. The three are
-chosen by different criteria, each suited to its rule: the main and the other rule by the predicted
-bound, the rare rule by the expected evidence against the claim (it may refute the claim, but its
-bound is small), and rules to bet on by the growth of wealth. `learning.py` calls `freeze` and
-defines the words (docs/method.md §4 and §5).
+`objective.py` chooses the candidate, and the cut-offs of each rule. The main rule is the best rule
+of the chosen candidate. Two side rules may join it: the rare rule, which guesses an input at
+outputs that only this input gave, and the "other" rule, of a candidate of another class. Each rule
+gets a share of the error probability of the exact test. The three are chosen by different criteria,
+each suited to its rule: the main and the other rule by the predicted bound, the rare rule by the
+expected evidence against the claim (it may refute the claim, but its bound is small), and rules to
+bet on by the growth of wealth. `learning.py` calls `freeze` and defines the words (docs/method.md
+§4 and §5).
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Ledger:
         if self.may_stop and self.ends_by_bets:
             return 0
         if self.may_stop:
-            return min(self.plan.budget - self.spent, max(self.spent, self.plan.limits.confirming))
+            return self.plan.confirming(self.spent)
         return self.plan.budget - self.spent if self.plan.is_final else None
 
     @property

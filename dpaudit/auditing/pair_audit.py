@@ -346,7 +346,7 @@ class PairAudit:
         refutation by bets, else the remaining budget.
         """
         if self._ledger.may_stop:
-            return sum(self._plan.confirming_sizes(self._ledger.spent))
+            return self._plan.confirming(self._ledger.spent)
         return max(self._plan.budget - self._ledger.spent, 1)
 
     @property

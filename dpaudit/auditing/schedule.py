@@ -400,13 +400,20 @@ class Plan:
         """
         return self.counting_sizes(spent, self.budget)
 
+    def confirming(self, spent: int) -> int:
+        """Return the number of draws of a confirmation: `spent`, or the minimum if that is larger,
+        but no more than the remaining budget.
+
+        spent: number of draws made so far.
+        """
+        return min(self.budget - spent, max(spent, self.limits.confirming))
+
     def confirming_sizes(self, spent: int) -> Iterator[int]:
         """Yield the block sizes of a confirmation: about 16 blocks, or more if blocks are large.
 
-        A confirmation has `spent` draws, or the minimum if that is larger, but no more than the
-        remaining budget. Many blocks show whether draws depend on their call.
+        Many blocks show whether draws depend on their call.
         """
-        size = min(self.budget - spent, max(spent, self.limits.confirming))
+        size = self.confirming(spent)
         block = min(self._largest(), -(-size // BLOCK_SHARE))
         for start in range(0, size, block):
             yield min(block, size - start)

@@ -199,8 +199,8 @@ class Measure:
 class Chunk(Generic[Result]):
     """A request for a number of draws. The type parameter `Result` is the type of its result.
 
-    key: numbers from which the random streams of the chunk are derived, together with the seed of
-        the audit; key[0] is the index of the pair of inputs.
+    key: numbers from which `generators.chunk_streams` derives the random streams of the chunk,
+        together with the seed of the audit; key[0] is the index of the pair of inputs.
     size: number of draws.
     """
 

@@ -1,7 +1,8 @@
 """The interface of a space: the set of values that an input of a mechanism may have.
 
 An *edge* is a value at which mechanisms often have bugs: a bound, NaN, an empty list, a value just
-outside the space. Each kind of space is one class in `spaces/`, with its edges and its notation.
+outside the space. Each kind of space is one class in `spaces/`, with its edges and its notation. A
+new kind needs a module and one line in `spaces/__init__.py`.
 """
 
 from __future__ import annotations
