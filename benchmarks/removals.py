@@ -36,7 +36,10 @@ OUTPUTS = "dpaudit.attacks.single_outputs"
 BLOCKS = "dpaudit.attacks.blocks"
 CANDIDATES = "dpaudit.levels.candidates"
 TUNING = "dpaudit.levels.tuning"
-LIST_OF_SCORERS = "dpaudit.attacks.scorers:SCORERS"
+LISTS_OF_SCORERS = (
+    "dpaudit.attacks.scorers:SCORERS",
+    "dpaudit.attacks.learning:_OF_ONE_COLUMN",
+)
 # Values that are no functions, and the one function that reads each.
 READER = {f"{BLOCKS}:SCORING": f"{BLOCKS}:fits", f"{COLUMNS}:_WIDTHS": f"{COLUMNS}:_fits"}
 # Cached functions that read a tuned constant.
@@ -68,7 +71,7 @@ Patches = tuple[tuple[str, Callable[[Any], Any]], ...]
 
 
 def _scorer(*names: str) -> Patches:
-    return ((LIST_OF_SCORERS, Without(names)),)
+    return tuple((place, Without(names)) for place in LISTS_OF_SCORERS)
 
 
 def _set(place: str, value: Any) -> Patches:
@@ -135,7 +138,9 @@ SMOOTHERS: dict[str, Patches] = {
     "smoother piecewise fits of levels": _set(f"{CANDIDATES}:smoothed", _raw_counts),
     "smoother clusters of cells": _set(f"{CANDIDATES}:averaged", _plain_share),
     "smoother neighbours of cells": _set(f"{COLUMNS}:_WIDTHS", (0,)),
-    "smoother predictions among sequences": _set(f"{OUTPUTS}:sequence_predictor", _none),
+    "smoother predictions among sequences": _set(
+        "dpaudit.attacks.sequences:sequence_predictor", _none
+    ),
     "smoother finer intervals at cut-offs": _set(f"{FREEZING}:_cut_finer", _unsharpened),
 }
 
@@ -269,7 +274,7 @@ def watched() -> Iterator[None]:
     are noticed by `notice_scorer`."""
     places = {READER.get(place, place) for place in _by_place()}
     with ExitStack() as stack:
-        for place in sorted(places - {LIST_OF_SCORERS}):
+        for place in sorted(places - set(LISTS_OF_SCORERS)):
             owner, name = _resolved(place)
             if owner is not tuning and callable(getattr(owner, name)):
                 names = frozenset().union(
@@ -289,7 +294,7 @@ def notice_scorer(name: str) -> None:
         removal
         for removal, patches in removals().items()
         for place, made in patches
-        if place == LIST_OF_SCORERS and isinstance(made, Without) and name in made.names
+        if place in LISTS_OF_SCORERS and isinstance(made, Without) and name in made.names
     )
 
 
@@ -320,6 +325,10 @@ def _unwatched() -> frozenset[str]:
     result: set[str] = set()
     for place, names in _by_place().items():
         owner, name = _resolved(READER.get(place, place))
-        if place != LIST_OF_SCORERS and owner is not tuning and not callable(getattr(owner, name)):
+        if (
+            place not in LISTS_OF_SCORERS
+            and owner is not tuning
+            and not callable(getattr(owner, name))
+        ):
             result |= names
     return frozenset(result)

@@ -464,7 +464,8 @@ def collect_outputs(
                     # It counts as an outcome, too.
                     if len(outputs) < size:
                         outputs.append(as_outcome(StopIteration()))
-                except TrainingError:
+                except TrainingError as error:
+                    end_if_forked(owner, error)
                     raise
                 except FAILURES as error:
                     end_if_forked(owner, error)
@@ -485,7 +486,8 @@ def _stop_reading() -> None:
         inputs.clear()
 
 
-os.register_at_fork(after_in_child=_stop_reading)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_stop_reading)
 
 
 def as_outcome(error: BaseException) -> Raised:

@@ -1,7 +1,7 @@
-"""The scorers of outcomes with any number of columns, in order of preference.
+"""All scorers, in order of preference.
 
-`learning.py` has the scorers of outcomes with one column, and imports this module only for outcomes
-with several.
+`learning.py` has a list of its own for outcomes with one column, and imports this module only for
+outcomes with several.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ OF_SEVERAL_COLUMNS: tuple[Scorer, ...] = (
     parts,  # sum over independent blocks of columns, each by its best scorer
     kinds,  # by type of output, each by its best scorer
 )
-# Scorers of every audit, in order of preference: of equally good candidates the first one wins. The
-# last scorers give events that take longer to describe.
+# Scorers that need no option, in order of preference: of equally good candidates the first one
+# wins. The last scorers give events that take longer to describe.
 SCORERS: tuple[Scorer, ...] = (
     one_dimensional,  # outcomes of one column, by size or by cell
     single_columns,  # the most informative of several columns, in the same way

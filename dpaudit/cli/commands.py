@@ -24,7 +24,7 @@ COMMANDS = {
     "trace": ("dpaudit.cli.trace:trace", "Find the line of code that leaks."),
     "plan": ("dpaudit.cli.plan:plan_", "Compute how many draws an audit needs."),
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or the canaries of one run."),
-    "canaries": ("dpaudit.cli.canaries:canaries", "Choose by coins which canaries a run has."),
+    "canaries": ("dpaudit.cli.canaries:canaries", "Toss a coin for each canary of a run."),
     "sensitivity": (
         "dpaudit.cli.sensitivity:sensitivity",
         "Search for a larger sensitivity than claimed.",

@@ -62,7 +62,8 @@ _OWNER = os.getpid()
 # Not empty in a process that the mechanism has forked. To look here takes a tenth of the time of
 # `os.getpid()`.
 _forks: list[int] = []
-os.register_at_fork(after_in_child=lambda: _forks.append(1))
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=lambda: _forks.append(1))
 
 
 def main(make: Callable[[], Service]) -> None:
@@ -549,8 +550,8 @@ def _reached(wanted: dict[int, Any], held: Any, modules: list[dict[str, Any]]) -
     comes first."""
     seen = {id(sys.modules), *map(id, sys.modules.values()), *map(id, modules)}
     reached: dict[int, Any] = {}
-    for names in (held, *modules[::-1]):
-        ahead = list(names.values() if isinstance(names, dict) else names)
+    for roots in (held, *(names.values() for names in modules[::-1])):
+        ahead = list(roots)
         for one in ahead:  # `ahead` grows: breadth first
             if id(one) in seen:
                 continue

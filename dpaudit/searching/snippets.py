@@ -79,7 +79,9 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
     form: `array`, `numpy`, `pandas` or `polars`. If it is None, return the dataset unchanged.
     columns: names of the columns, in order.
     """
-    is_table = isinstance(dataset, list) and all(isinstance(row, dict) for row in dataset)
+    is_table = isinstance(dataset, list) and all(
+        isinstance(row, dict) and row.keys() >= set(columns) for row in dataset
+    )
     if not columns or not is_table:
         return dataset
     if form in LIBRARIES:

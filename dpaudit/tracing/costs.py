@@ -143,8 +143,8 @@ class Piece:
             return order * value**2 / 2
         if self.cost is None and self.law == "normal" and min(self.scales) > 0:
             one, other = self.scales
-            ways = (one, other), (other, one)
-            return max(_normal_divergence(order, *each, self.shift) for each in ways)
+            orders = (one, other), (other, one)
+            return max(_normal_divergence(order, *each, self.shift) for each in orders)
         if not math.isfinite(value):
             return value if self._has_infinite_divergences else None
         if self.law != "laplace" or self.cost is not None:
@@ -226,8 +226,8 @@ def discrete_delta(first: Floats, second: Floats, epsilon: float) -> float:
     first, second: The probabilities of the same outcomes on either input.
     """
     times = math.exp(min(epsilon, _LARGEST))
-    ways = (first, second), (second, first)
-    return max(float(np.sum(np.maximum(0.0, one - times * other))) for one, other in ways)
+    orders = (first, second), (second, first)
+    return max(float(np.sum(np.maximum(0.0, one - times * other))) for one, other in orders)
 
 
 def _is_whole(value: float) -> bool:

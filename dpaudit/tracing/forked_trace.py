@@ -53,8 +53,9 @@ _READY = b"\0"
 _RUNS = 20
 # Number of bytes that are read from the pipe in one call.
 _PIECE = 1 << 16
-# Returned in place of a trace that did not arrive before the deadline.
-_LATE = object()
+# Returned in place of a trace: the trace did not arrive before the deadline, or the forked copy did
+# not import the tracer within `_LOADING` seconds.
+_LATE, _UNLOADED = object(), object()
 # Counts the forked copies of this process.
 _forks = count()
 
@@ -84,13 +85,13 @@ def trace_apart(
     if is_of_jax:
         return _telling(_made(target, d1, d2, claim, seconds))
     if next(_forks):
-        # A process that traces once does not need the tracer; for further traces, it imports the
-        # tracer, so that not every forked copy has to.
+        # Only the forked copy of the first trace imports the tracer. From the second trace on, this
+        # process imports it, so that copies need not.
         import_module("dpaudit.tracing.trace")
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Python warns that the fork of a process with threads may deadlock. A deadlocked copy does
-        # no harm: it is killed after the time limit.
+        # no harm: it is killed after `_LOADING` and the time limit.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -98,6 +99,9 @@ def trace_apart(
     os.close(writing)
     try:
         found = _received(reading, seconds)
+        if found is _UNLOADED:
+            note = f"{CUT}: the tracer was not imported within {_LOADING:.0f} seconds"
+            return _empty(target.describe(), describe_pair(d1, d2), claim, note)
         return _cut(target, d1, d2, claim, seconds) if found is _LATE else _telling(found)
     finally:
         os.close(reading)
@@ -157,13 +161,14 @@ def _trace_and_leave(
         # Without this call, a garbage collection would write to every page of memory, and the
         # system would have to copy each.
         gc.freeze()
-        import_module("dpaudit.tracing.trace")
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(int(seconds) + 2)  # ends this copy even if the parent process has died
+        # ends this copy even if the parent process has died
+        signal.alarm(int(_LOADING + seconds) + 2)
         os.close(reading)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
+        import_module("dpaudit.tracing.trace")
         os.write(writing, _READY)
         found = _made(target, d1, d2, claim, seconds)
         with open(writing, "wb") as pipe:
@@ -174,13 +179,14 @@ def _trace_and_leave(
 
 def _received(reading: int, seconds: float) -> Any:
     """Return the trace that the forked copy of this process sends. Return `_LATE` if it does not
-    arrive in time, and None if the copy sends no valid pickle.
+    arrive in time, `_UNLOADED` if the copy does not import the tracer in time, and None if the copy
+    sends no valid pickle.
 
     reading: The file descriptor of the pipe.
     seconds: The time limit, after the copy has imported the tracer.
     """
     if not select.select([reading], [], [], _LOADING)[0]:
-        return _LATE
+        return _UNLOADED
     os.read(reading, len(_READY))
     pieces = []
     deadline = time.monotonic() + seconds

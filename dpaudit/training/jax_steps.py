@@ -64,8 +64,8 @@ def jax_mechanism(
     Raises
     ------
     TargetError
-        If steps is less than 1, if `gradient` or `make_privatizer` is no function, or if
-        `make_privatizer` returns something else than a transformation.
+        If steps is less than 1, if `gradient` or `make_privatizer` is not callable, or if
+        `make_privatizer` does not return a transformation.
     TrainingError
         If `make_privatizer` ignores its key.
 
@@ -146,8 +146,7 @@ def _indices(records: int, steps: int, batches: Any, rng: np.random.Generator) -
 def _check_function(name: str, given: Any, parameters: str) -> None:
     if not callable(given):
         raise TargetError(
-            f"{name} is an object of type {type(given).__name__}; give a function of {parameters} "
-            "that returns it",
+            f"{name} is of type {type(given).__name__}; give a function of {parameters}",
             code="option-invalid",
         )
 

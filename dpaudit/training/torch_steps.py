@@ -380,16 +380,16 @@ class _Guard:
         self._model, self._before, self._after = weakref.ref(inner), before, after
 
     def check_end(self, before: Any) -> None:
-        """Raise TrainingError if a step sets a constant seed, as a data loader may that
-        shuffles by a seed of its own.
+        """Raise TrainingError if a step sets a constant seed: for example, if a data loader
+        shuffles with a seed of its own.
 
         before: as in `check`.
         """
         (earlier, end), self._ended = self._ended, (before, self.states())
         if self._ended[1] == end and before not in (None, earlier):
             raise TrainingError(
-                "a training step gives torch's global generator the same seed in each call, so "
-                "that noise is the same; leave torch.manual_seed out of data loaders, losses and "
-                "models, since dpaudit seeds torch for each draw",
+                "a training step gives torch's global generator the same seed in each call, so its "
+                "noise is the same in each call; leave torch.manual_seed out of data loaders, "
+                "losses and models, since dpaudit seeds torch for each draw",
                 code="training-seed-constant",
             )

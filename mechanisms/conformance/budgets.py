@@ -76,7 +76,8 @@ def draws_for_revealing(claim: tuple[float, float], probability: float) -> int:
         raise ValueError(f"a failure of probability {probability:g} does not break δ = {delta:g}")
     # Half of the draws are of the other input, and a rule cannot tell it from the rest.
     excess = (probability - delta) / 2
-    # With few such outputs the normal approximation is poor, and ε alone needs `right` guesses.
+    # With few such outputs the normal approximation is poor, and a claim with δ = 0 needs `right`
+    # right guesses.
     right = draws_to_refute(epsilon, 0.0, _ALPHA)
     for_epsilon = (right + 2 * math.sqrt(right)) / excess
     return _budget(max(for_epsilon, _DEVIATIONS**2 * probability / 2 / excess**2))

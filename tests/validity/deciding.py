@@ -26,9 +26,9 @@ class Rule:
     """When to stop, and with which decision.
 
     A rate is called above nominal where the interval of all runs says so, and nowhere else: the
-    probability of a false alarm is at most that of the interval. It is called not above as soon as
-    all runs can say nothing else, or hardly can: where so few alarms have a probability of
-    at most 1e-4 at a rate that all runs find with probability 0.99.
+    probability of a false alarm is at most that of the interval. A simulation stops once the result
+    of all runs is certain, or nearly certain: when so few alarms have a probability of at most 1e-4
+    at a rate that all runs find with probability 0.99.
 
     runs: that there are at most.
     """

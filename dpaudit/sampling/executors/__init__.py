@@ -64,7 +64,7 @@ _DASK_ADDRESS = "dask://host:8786"
 WORTHWHILE = 5.0
 # Libraries whose import takes seconds, but draws no random number and starts no thread. If this
 # process uses them, a single new interpreter imports them and then makes all forks that repeat the
-# draws of a refutation (`NewProcesses`).
+# draws of a refutation (`NewProcesses`), unless each process has a hash seed of its own.
 LARGE = ("torch", "opacus")
 # Workers are started at the earliest this many seconds after the first draw, since an audit may
 # find a violation before that.
@@ -375,7 +375,7 @@ class InProcess(WorkerPool):
         """Start worker processes if that will save time. If they have been started, let them join
         once all are ready.
 
-        now: start workers even within the first second (`_FIRST`).
+        now: start workers without waiting for `_FIRST` or `_FIRST_LARGE`.
         """
         left = self._setup.left
         if not self._may_join or left is None:

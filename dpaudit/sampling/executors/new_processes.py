@@ -167,7 +167,7 @@ class NewProcesses:
 
     def _import(self, recipe: Recipe, large: Sequence[str], look: Callable[[], None]) -> None:
         """Wait until the first new interpreter has imported large libraries, at most `IMPORTING`
-        seconds. If it fails, the first request for draws raises the error.
+        seconds. If the interpreter ends, the first request for draws starts another.
 
         recipe, look: as in `draw`.
         """
@@ -306,12 +306,12 @@ def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
 
 
 def _imported(names: Sequence[str]) -> Done:
-    """Import modules by their names, and return an empty result. Names that stand for no file, such
-    as torch.ops, are left out."""
+    """Import modules by their names, and return an empty result. Modules that cannot be imported,
+    such as torch.ops, which has no file, are left out: the mechanism reports what it misses."""
     from dpaudit.sampling.executors.pools import Done
 
     for name in names:
-        with suppress(ImportError):
+        with suppress(Exception):
             import_module(name)
     return Done([], 0.0)
 

@@ -93,9 +93,9 @@ def excess(first: Floats, second: Floats, claim: PrivacyClaim | None) -> str | N
 
     first, second: The probabilities of the same outcomes on either input.
     """
-    ways = (first, second), (second, first)
+    orders = (first, second), (second, first)
     if claim is None:
-        alone = max(float(np.max(one[other == 0], initial=0.0)) for one, other in ways)
+        alone = max(float(np.max(one[other == 0], initial=0.0)) for one, other in orders)
         return "ε = ∞" if alone > _UNLIKELY else None
     for point in claim.points():
         delta = discrete_delta(first, second, point.epsilon)
@@ -107,7 +107,7 @@ def excess(first: Floats, second: Floats, claim: PrivacyClaim | None) -> str | N
                 f"{number(point.delta)} is claimed"
             )
     for order, most in claim.divergences():
-        found = max(_divergence(order, one, other) for one, other in ways)
+        found = max(_divergence(order, one, other) for one, other in orders)
         if found > most * (1 + 1e-6) + _ROUNDING:
             return f"D_{order:g} = {number(found)}, where {number(most)} is claimed"
     return None

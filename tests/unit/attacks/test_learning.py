@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.learning import (
+    _OF_ONE_COLUMN,
     columns_worth_counting,
     gains_by_doubling,
     learn,
@@ -24,6 +25,7 @@ from dpaudit.attacks.learning import (
 from dpaudit.attacks.objective import Objective, refutes
 from dpaudit.attacks.rare_outputs import NAME as RARE
 from dpaudit.attacks.rare_outputs import RareTable
+from dpaudit.attacks.scorers import SCORERS
 from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.single_outputs import atoms, choose_single_outputs, has_atoms
 from dpaudit.claims import ProfilePoint
@@ -109,6 +111,10 @@ def test_the_threshold_of_laplace_is_found() -> None:
     assert float(first.removeprefix("output < ")) < 0.1
     assert second.startswith("output ≥ ")
     assert float(second.removeprefix("output ≥ ")) > 0.9
+
+
+def test_scorers_of_one_column_have_the_order_of_all_scorers() -> None:
+    assert tuple(one for one in SCORERS if one in _OF_ONE_COLUMN) == _OF_ONE_COLUMN
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.ablation import Measuring
 from benchmarks.ablation_cases import Case
-from benchmarks.removals import removals, watched
+from benchmarks.removals import CASES, SCORERS, SMOOTHERS, removals, watched
 from benchmarks.specimens import specimens
 
 ISOTONIC, CUT_OFFS, SUMS = (
@@ -27,6 +27,10 @@ def efficiencies(measuring: Measuring, case: Case) -> list[float]:
     every = [NOTHING, *(frozenset({name}) for name in (ISOTONIC, CUT_OFFS, SUMS))]
     with watched():
         return [measuring.efficiency(case, 0, without) for without in every]
+
+
+def test_each_removal_changes_a_part_that_exists() -> None:
+    assert {*SCORERS, *SMOOTHERS, *CASES} <= set(removals())
 
 
 def test_efficiencies_with_reuse_equal_those_without(tmp_path: Path) -> None:

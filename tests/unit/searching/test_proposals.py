@@ -473,6 +473,11 @@ def test_a_table_with_a_missing_row_cannot_take_a_form(form: str) -> None:
         formed([{"a": 0.5}, None], form, space)
 
 
+def test_rows_without_a_column_cannot_become_an_array() -> None:
+    with pytest.raises(DatasetError, match="cannot become"):
+        formed([{"a": 0.5, "b": 1.0}, {"a": 0.5}], "array")
+
+
 def test_the_order_of_a_pair_means_nothing() -> None:
     relation = related("list of boolean", "add-remove")
     for one, other in permutations([[], [True], [True, False], [False, True]], 2):

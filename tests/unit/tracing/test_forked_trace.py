@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Sequence
@@ -49,6 +50,19 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     found = traced(slow)
     assert found.likely is None
     assert found.cut is not None
+    assert time.monotonic() - began < 20
+
+
+def test_an_import_of_the_tracer_that_takes_too_long_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forked_trace, "_LOADING", 0.2)
+    monkeypatch.setattr(forked_trace, "_forks", itertools.count())  # the first copy imports
+    monkeypatch.setattr(forked_trace, "import_module", lambda name: time.sleep(60))
+    began = time.monotonic()
+    found = traced(half)
+    assert found.likely is None
+    assert "0 seconds" in found.cut
     assert time.monotonic() - began < 20
 
 
