@@ -191,10 +191,8 @@ def run_mechanism(
                 f"{name} is of type {type(given).__name__}; give a function", code="option-invalid"
             )
     if isinstance(loss, type):
-        raise TargetError(
-            f"loss is the class {loss.__name__}; give an instance: {loss.__name__}()",
-            code="option-invalid",
-        )
+        words = f"loss is the class {loss.__name__}; give an instance: {loss.__name__}()"
+        raise TargetError(words, code="option-invalid")
     guard = _Guard()
     for text in _USUAL_WARNINGS:
         warnings.filterwarnings("ignore", text)
