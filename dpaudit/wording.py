@@ -147,8 +147,8 @@ def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
 def why_no_confidence(value: float, example: str) -> str | None:
     """Return the end of an error message if `value` is not a valid confidence, else None.
 
-    A confidence is in [0.5, 1). The user probably meant a smaller number as the probability of a
-    false alarm, so the message suggests 1 minus the number.
+    A confidence is in [0.5, 1). A number below 0.5 is probably meant as the probability of a false
+    alarm, such as 0.05 for a confidence of 0.95, so the message suggests 1 minus the number.
 
     example: a valid confidence, as text.
     """

@@ -62,7 +62,7 @@ class Sum:
 
     @classmethod
     def of(cls, scored: SequenceScored) -> Sum:
-        """Return the sum with one term, a score of sequences."""
+        """Return a `Sum` whose only term is `scored`, a score of sequences."""
         return cls((scored.states,), itemgetter(0))
 
 

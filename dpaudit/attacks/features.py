@@ -182,7 +182,8 @@ def _scaled(column: Column) -> Iterator[Feature]:
     elif len(values) > 1:
         yield on_scale(column)
     if kinds > 1:
-        # The most frequent label is left out: it follows from the other indicators.
+        # Without numbers, the indicator of the most frequent label is left out, since the other
+        # indicators determine it.
         left_out = 0 if len(numbers) else 1
         yield from (Indicator(column.name, label) for label in labels[left_out:])
 

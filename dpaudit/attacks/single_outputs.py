@@ -97,8 +97,8 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     level_map = AtomLevels(known, final, each)
     penalty = tuning.PENALTY if len(result.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
-    # Log-ratios of sequences may be predicted from related sequences, if nearly all draws are in
-    # `result`.
+    # A predictor estimates the log-ratio of a sequence from those of related sequences. It is
+    # fitted only if outputs are sequences and nearly all draws are in `result`.
     predictor = None
     if everything[-1].sum() <= SMALL_SHARE * arms.sum() and len(selection.outcomes.columns) > 1:
         # Imported only for outcomes that may be sequences.

@@ -1,10 +1,10 @@
 """Attacks of users: loading, checking and fitting them.
 
-An attack is a class with `fit`, an instance, or a function. It is given itself, by import path, or
-by the name of an installed package's entry point. It gets selection draws and returns a score, a
-function from outcomes to numbers. The score is cross-fitted and cut into levels as any scorer's is.
-An attack never sees the draws that certify, and its score sees outcomes without their inputs;
-whether it scores each outcome by itself is checked.
+An attack is a class with `fit`, an instance, or a function. The user passes the object itself, its
+import path, or the name of an entry point of an installed package. An attack gets selection draws
+and returns a score, a function from outcomes to numbers. The score is cross-fitted and cut into
+levels as any scorer's is. An attack never sees the draws that certify, and its score sees outcomes
+without their inputs; whether it scores each outcome by itself is checked.
 """
 
 from __future__ import annotations

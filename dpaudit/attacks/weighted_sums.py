@@ -249,8 +249,8 @@ def _cross_fitted(
     fold = folds(rows)
     rates = probability(times(seen, weights))
     left = target - rates
-    # The copy is in row order: sums over rows then round in the same order if weights of 0 leave
-    # out a fold.
+    # In row-major order, a sum over rows adds its terms in the same order, and so gives the same
+    # float, whether the rows of a fold are left out or have weight 0.
     by_row = np.ascontiguousarray(seen)
     each = [slice(one, None, FOLDS) for one in range(FOLDS)]
     parts = [_information(by_row[one], rates[one]) for one in each]

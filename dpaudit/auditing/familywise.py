@@ -153,7 +153,7 @@ def _p_value(result: AuditResult) -> float:
 def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
     alone = 1 - result.confidence
     # A claim that is refuted at its own share of the error probability keeps this share as its
-    # level: its bounds are valid at that level.
+    # level, although Holm's procedure may give a larger one: its bounds were computed at the share.
     own = replace(family, level=alone if result.is_refuted_alone else max(alone, level))
     now = replace(result, family=own)
     return replace(now, underpowered=None) if now.verdict is Verdict.VIOLATION else now

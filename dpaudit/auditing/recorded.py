@@ -67,8 +67,8 @@ _LEARNED = 1 / 3
 # Seed of the random order of rows when d1 and d2 were recorded separately; an arbitrary number.
 _SHUFFLING_SEED = 20_231
 # If one input has more than this many times the draws of the other, separate Clopper-Pearson bounds
-# for each input are tried. They are weaker than the game, but use all draws of the more frequent
-# input.
+# for each input are tried. For equal numbers of draws they are weaker than the test of guesses, but
+# they use all draws of the more frequent input, and the test discards the surplus.
 _UNEVEN = 2.0
 
 _FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"

@@ -1,7 +1,7 @@
 """The time that an audit has left: for worker processes, for the display, and for a warning.
 
-engine.py makes a `TimeLeft` for each audit. `Journal` is the base class of journals, and the
-journal of an audit that keeps none; it is here so that such an audit does not import journal.py.
+engine.py makes a `TimeLeft` for each audit. `Journal` is the base class of journals. Used directly,
+it records nothing, and serves audits without a journal, which then need not import journal.py.
 """
 
 from __future__ import annotations

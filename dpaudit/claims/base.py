@@ -59,8 +59,8 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any], float]:
-    """Return a check of a parameter: a function that returns its value as a float if it is a number
-    for which a condition holds, and raises ClaimError otherwise.
+    """Return a function check(name, value), which returns the value of the parameter `name` as a
+    float if it is a number for which a condition holds, and raises ClaimError otherwise.
 
     must: text of the condition for messages, such as "lie in [0, 1)".
     holds: the condition, which must be false for NaN.

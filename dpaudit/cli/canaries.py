@@ -13,7 +13,7 @@ from dpaudit.cli.options import option
 
 @click.group(cls=SuggestingGroup)
 def canaries() -> None:
-    """Toss the coins that include the canaries of a training run.
+    """Toss a coin for each canary, to include it in a training run or not.
 
     The run is then audited with `dpaudit bound --canaries`.
     """

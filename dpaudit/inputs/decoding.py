@@ -20,8 +20,8 @@ from dpaudit.errors import DatasetError
 from dpaudit.wording import shortened, shown
 
 _IMPORT = "import:module:name"
-# Longest text that is checked for mistaken strings, in characters. To check longer texts would take
-# too long. An argument of a command has at most 131,072 characters.
+# Longest text, in characters, that is searched for strings meant as another type, such as "1" for
+# 1. A longer text would take too long. An argument of a command has at most 131,072 characters.
 LONGEST = 200_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:[\s;|]+{_NUMBER})+")

@@ -2,9 +2,10 @@
 
 Numbers, strings, bytes and Booleans are converted many at a time, to `Entries`. Values of rarer
 types (dates, fractions, complex numbers, members of enumerations) are converted one by one, to
-`Described`. If no float equals a number, its entry is the nearest float, and its exact value is a
-text at the path `exact value of output`. The entry of a value that is not a number is a text; the
-value may also have numbers at further paths, such as `timestamp of output`.
+`Described`. A number that no float equals has two entries: the nearest float at its own path, and
+its exact value, as a text, at a further path, such as `exact value of output`. The entry of a value
+that is not a number is a text; the value may also have numbers at further paths, such as `timestamp
+of output`.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ class Gathering:
 
     def beyond(self) -> list[Contender]:
         """Return at most 40 pairs outside the space (the set of possible inputs), each as a
-        `Contender`, for a note in the report. Return [] if the user excludes or includes inputs
-        outside the space."""
+        `Contender`, for a note in the report. Return [] if an option already excludes or includes
+        all inputs outside the space: no note is needed then."""
         if self._settings.inside or self._settings.outside:
             return []
         outside = (one for one in catalogue(self._relation) if not one.inside)

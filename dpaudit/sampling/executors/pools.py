@@ -46,8 +46,8 @@ _AHEAD = 2
 # _BUNDLE: for processes, where sending a bundle takes about 1 ms.
 # _BUNDLE_FOR_DASK: for Dask, which spends about 10 ms of CPU time on a task.
 _BUNDLE, _BUNDLE_FOR_DASK = 0.1, 0.5
-# A bundle (list of chunks) should take at least this number of seconds times the number of bundles
-# under way: the auditing process handles all of them one after the other.
+# With n bundles (lists of chunks) under way, each should take at least n times this number of
+# seconds, so that the auditing process, which handles results one at a time, keeps up.
 _FOR_EACH = 0.003
 # Largest number of chunks (requests for draws) in a bundle, which one worker draws as one task.
 _MOST_CHUNKS = 256

@@ -360,8 +360,8 @@ def _work(here: Connection, told: Lock, show: Callable[..., None] | None) -> Non
     if show is not None:
         warnings.showwarning = show
     os.setpgid(0, 0)  # one group, to kill all processes that the mechanism starts
-    # Signals that arrived while they were blocked are dropped: they are ignored while they are
-    # unblocked. SIGINT (Ctrl-C) stays ignored.
+    # Ignore the signals before unblocking them, so that those that arrived while blocked are
+    # dropped; then restore the usual handlers. SIGINT (Ctrl-C) stays ignored.
     usual = {number: signal.signal(number, signal.SIG_IGN) for number in (*_FOR_ALL, signal.SIGINT)}
     signal.pthread_sigmask(signal.SIG_UNBLOCK, usual)
     for number in _FOR_ALL:

@@ -126,7 +126,7 @@ def is_whole_record(piece: Piece, changed: Changes) -> bool:
 
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
     """Return the first words of a remedy, such as "clip each record to [-5, 5] before it is added
-    up, or ": the range with which the noise at its present scale satisfies the claim. Return "" if
+    up, or ". With the range in it, the noise at its present scale satisfies the claim. Return "" if
     the range is unknown, or without a claim.
 
     piece: The noise.

@@ -352,8 +352,8 @@ class Flips:
                 (moment, _), _, primitive = flip
                 cost = self._cost(coupler, first, second)
                 singles = [one for one in self._single.values() if one is not None]
-                # A choice that alone decides an entry of the output may explain other pairs of
-                # runs, too.
+                # Try this choice, and choices that alone decide an entry of the output, first in
+                # later pairs of runs: they may explain these pairs, too.
                 self._known = {**dict.fromkeys(singles), **self._known, flip[0]: None}
                 callers = places_of(second.recorder.by_moment[moment].callers)
                 return Absorbed(place_of(moment[1]), primitive, cost, callers)

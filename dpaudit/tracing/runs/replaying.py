@@ -44,8 +44,8 @@ class Draw(NamedTuple):
     scale: The scale of the noise: a number or an array; None if it is unknown.
     parameters: The arguments of the function, by name.
     values: The drawn numbers minus the location; None if they are unknown.
-    first: The id of the first drawn number of this call; the others have the following ids. Ids
-        count the drawn numbers of a run, and sums of them, from 0.
+    first: The id of the first drawn number of this call; the others have the following ids. Each
+        drawn number of a run, and each sum of drawn numbers, gets the next id, from 0.
     outcomes: (value, probability) for each outcome of a discrete distribution; None for another
         distribution, or if there are too many outcomes.
     callers: The instructions of the user's code from which the call was reached, innermost first.
@@ -198,7 +198,8 @@ class Repetition:
         before = self._before.get(moment)
         if not isinstance(before, Use):
             return natural
-        # Without an alignment, the n-th executions of an instruction in both runs are counterparts.
+        # If no alignment of the two runs is known for this instruction, its n-th execution in one
+        # run corresponds to its n-th execution in the other.
         is_aligned = (kind, spot) in self._alignment
         if self._is_free(None if is_aligned else before, noise.ids):
             return natural
