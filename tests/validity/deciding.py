@@ -13,9 +13,8 @@ SUITE_FAILURE_PROBABILITY = 1e-3
 # An upper limit for the number of comparisons in the suite, which share it.
 COMPARISONS = 120
 # A simulation ends as not above nominal when so few alarms have a probability of at most _MISSED at
-# the rate that all runs find with probability _FOUND. With 1e-5, valid procedures take a quarter
-# more runs.
-_FOUND, _MISSED = 0.99, 1e-4
+# the rate that all runs find with probability _FOUND.
+_FOUND, _MISSED = 0.99, 1e-5
 
 
 def interval(occurrences: int, runs: int) -> tuple[float, float]:
@@ -27,7 +26,7 @@ class Rule:
 
     A rate is called above nominal where the interval of all runs says so, and nowhere else: the
     probability of a false alarm is at most that of the interval. A simulation stops once the result
-    of all runs is certain, or nearly certain: when so few alarms have a probability of at most 1e-4
+    of all runs is certain, or nearly certain: when so few alarms have a probability of at most 1e-5
     at a rate that all runs find with probability 0.99.
 
     runs: that there are at most.
