@@ -38,15 +38,22 @@ _ELSEWHERE = 0.382
 # numbers that hide the differences.
 _PARTS = 8
 # The uniform number that gives the wanted output is first located between two neighbouring points
-# of this grid (shares of the width of its range), then by bisection. Methods with derivatives may
-# fail: inverse distribution functions are steep at the ends of the range, and may have a kink.
-_BETWEEN = (1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6)
-# Number of bisection steps that locate a uniform number. After 45 steps, the interval is smaller
-# than 1e-14 of the range.
-_HALVES = 45
+# of this grid, then by bisection. Methods with derivatives may fail: inverse distribution functions
+# are steep at the ends of the range, and may have a kink. The points have these distances to either
+# end of the range, as shares of its width: Laplace noise of 30 scales needs a distance of 1e-13.
+_DISTANCES = (1e-300, 1e-30, 2e-16, 1e-10, 1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5)
+# Number of bisection steps that locate a uniform number, in logarithms of its distance to an end.
+# After 60 steps the largest interval, from 1e-300 to 1e-30, is smaller than 1e-15 of a distance.
+_HALVES = 60
+# Floats near an end of the range other than 0 are up to 1e-16 apart. If the distance to the end is
+# less than this number of spacings, no float may give the wanted output exactly. A float then
+# suffices whose output misses it by at most a share of the difference that the noise hides.
+_FEW_SPACINGS = 1e5
+_MISSED = 0.01
 # Step of the numerical derivative of the output with respect to a uniform number, as a share of the
-# number's distance to the nearer end of its range.
-_NEAR = 1e-4
+# number's distance to the nearer end of its range; at least this number of spacings of floats, and
+# at most the larger share.
+_NEAR, _STEP_SPACINGS, _LARGEST_STEP = 1e-4, 16, 0.25
 # A numerical derivative of the output is used only if the output changes by at least this number of
 # spacings of floats: rounding errors are then negligible.
 _PRECISE = 1e6
@@ -70,6 +77,7 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
 
     moved = [run_with({one.entry: one.elsewhere}, 1) for one in pieces] if len(pieces) > 1 else []
     found: dict[Any, float] = {}
+    reached: list[tuple[_Wanted, float]] = []
     hidden: list[Hidden] = []
     for name in names:
         own = [
@@ -80,14 +88,17 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
         one = own[0] if len(own) == 1 else None
         if one is None or one.ends is None:
             return []
-        at = partial(_at, run_with, one.entry)
-        if one.entry not in found:
-            number = _bracketed(at, name, first, one.ends)
-            if number is None:
-                return []
-            found[one.entry] = number
-        hidden.append(_hidden(first, second, name, one, found[one.entry], at))
-    return hidden if same_output(first, run_with(found, 1)) else []
+        values = float(first.parts[name]), float(second.parts[name])
+        wanted = _Wanted(partial(_at, run_with, one.entry), name, values, one.ends)
+        number = found[one.entry] if one.entry in found else wanted.found()
+        if number is None:
+            return []
+        found[one.entry] = number
+        reached.append((wanted, number))
+        hidden.append(_hidden(first, second, wanted, one, number))
+    again = run_with(found, 1)
+    are_equal = same_output(first, again, besides=names)
+    return hidden if are_equal and all(one.is_reached(at, again) for one, at in reached) else []
 
 
 class _Piece(NamedTuple):
@@ -123,25 +134,18 @@ def _at(run_with: Callable[..., Run], entry: Any, number: float, which: int) -> 
     return run_with({entry: number}, which)
 
 
-def _hidden(
-    first: Run,
-    second: Run,
-    name: str,
-    one: _Piece,
-    number: float,
-    at: Callable[[float, int], Run],
-) -> Hidden:
+def _hidden(first: Run, second: Run, wanted: _Wanted, one: _Piece, number: float) -> Hidden:
     """Return the record of a uniform number that hides the difference of one entry of the output.
 
-    name: The name of the entry, such as `output[1]`.
     one: The uniform number that the first run drew.
     number: The value of the uniform number with which the second input gives the first run's entry.
-    at: A function from a value of the uniform number and the index of an input (0 or 1) to a run on
-        this input, in which the uniform number has this value.
     """
     draw = one.draw
-    slopes = _slope(at, name, one.value, 0, one), _slope(at, name, number, 1, one)
-    cost = abs(math.log(abs(slopes[0] / slopes[1]))) if slopes[0] and slopes[1] else None
+    slopes = wanted.slope(one.value, 0), wanted.slope(number, 1)
+    cost = None
+    if slopes[0] and slopes[1]:
+        ratio, error = slopes[0].value / slopes[1].value, slopes[0].error + slopes[1].error
+        cost = max(0.0, abs(math.log(abs(ratio))) - error)
     scales = np.broadcast_to(draw.scale or math.nan, np.shape(draw.values))
     scale = float(np.ravel(scales)[one.place])
     where = first.recorder.place(draw.moment)
@@ -151,7 +155,7 @@ def _hidden(
         kind="effect",
         primitive=draw.primitive,
         law="unknown" if cost is None else draw.law,
-        operands=(briefly(first.parts[name]), briefly(second.parts[name])),
+        operands=(briefly(first.parts[wanted.name]), briefly(second.parts[wanted.name])),
         shifts=[abs(number - one.value)],
         scales=([scale], [scale]),
         released=[True],
@@ -175,54 +179,101 @@ def _pieces(second: Run) -> Iterator[_Piece]:
                 yield _Piece(draw, place, float(value), ends)
 
 
-def _bracketed(
-    at: Callable[[float, int], Run], name: str, first: Run, ends: tuple[float, float]
-) -> float | None:
-    """Return the value of a uniform number with which the second input gives the output of the
-    first run. It is found by bisection. Return None if no interval of the grid `_BETWEEN` contains
-    it.
+class _Wanted(NamedTuple):
+    """A search for the uniform number with which the second input gives an entry of the first
+    run's output.
 
     at: A function from a value of the uniform number and the index of an input (0 or 1) to a run on
         this input, in which the uniform number has this value.
-    name: The name of the entry of the output that is compared, such as `output[1]`.
+    name: The name of the entry, such as `output[1]`.
+    values: The entry in the runs on the first and on the second input with the same noise.
     ends: The lower and upper end of the range of the uniform number.
     """
-    start, width = ends[0], ends[1] - ends[0]
-    wanted = float(first.parts[name])
-    bracket: tuple[float, float] | None = None
-    before: tuple[float, float] | None = None
-    for share in _BETWEEN:
-        number = start + share * width
-        value = _part(at(number, 1), name)
-        if value is not None and before is not None and (before[1] < wanted) != (value < wanted):
-            bracket = before[0], number
-            break
-        before = None if value is None else (number, value)
-    if bracket is None or before is None:
+
+    at: Callable[[float, int], Run]
+    name: str
+    values: tuple[float, float]
+    ends: tuple[float, float]
+
+    def found(self) -> float | None:
+        """Return the uniform number; None if no interval of the grid `_DISTANCES` contains it."""
+        for end in (0, 1):
+            before: tuple[float, bool] | None = None
+            for distance in _DISTANCES:
+                is_below = self._is_below(end, distance)
+                if is_below is None:
+                    before = None
+                    continue
+                if before is not None and before[1] != is_below:
+                    number = self._bisected(end, before[0], distance, before[1])
+                    return number if number is not None and self.is_reached(number) else None
+                before = distance, is_below
         return None
-    (low, high), is_rising = bracket, before[1] < wanted
-    # Make all steps, even after the output is equal up to rounding: where the output is steep, a
-    # small error of the number changes the slope, and so the cost.
-    for _ in range(_HALVES):
-        middle = (low + high) / 2
-        value = _part(at(middle, 1), name)
-        if value is None:
+
+    def is_reached(self, number: float, run: Run | None = None) -> bool:
+        """Return whether a run on the second input with this number gives the entry of the first
+        run, as closely as floats permit.
+
+        run: The run; None for a new one.
+        """
+        value = _part(run or self.at(number, 1), self.name)
+        if value is None or same(value, self.values[0]):
+            return value is not None
+        missed, hidden = abs(value - self.values[0]), abs(self.values[1] - self.values[0])
+        return _spacings(number, self.ends) < _FEW_SPACINGS and missed <= _MISSED * hidden
+
+    def slope(self, number: float, which: int) -> _Slope | None:
+        """Return the derivative of the entry at a uniform number on the first (0) or second (1)
+        input; None if it is 0 or not known."""
+        spacings = _spacings(number, self.ends)
+        share = max(_NEAR, _STEP_SPACINGS / max(spacings, 1.0))
+        step = share * min(number - self.ends[0], self.ends[1] - number)
+        below, above = number - step, number + step
+        low, high = _part(self.at(below, which), self.name), _part(self.at(above, which), self.name)
+        if low is None or high is None or share > _LARGEST_STEP:
             return None
-        low, high = (middle, high) if (value < wanted) == is_rising else (low, middle)
-    return low if same(_part(at(low, 1), name), wanted) else None
+        if abs(high - low) < _PRECISE * float(np.spacing(max(abs(low), abs(high)))):
+            return None
+        # The error of a difference quotient is of second order in its step; the number itself is
+        # exact up to a spacing.
+        return _Slope((high - low) / (above - below), share**2 + 1 / spacings)
+
+    def _number(self, end: int, distance: float) -> float:
+        step = distance * (self.ends[1] - self.ends[0])
+        return self.ends[0] + step if end == 0 else self.ends[1] - step
+
+    def _is_below(self, end: int, distance: float) -> bool | None:
+        value = _part(self.at(self._number(end, distance), 1), self.name)
+        return None if value is None else value < self.values[0]
+
+    def _bisected(self, end: int, near: float, far: float, is_below: bool) -> float | None:
+        """Return the uniform number between two distances to an end of the range.
+
+        is_below: Whether the entry at the smaller distance is less than the wanted one.
+        """
+        # Make all steps, even after the output is equal up to rounding: where the output is steep,
+        # a small error of the number changes the slope, and so the cost.
+        for _ in range(_HALVES):
+            middle = math.sqrt(near * far)
+            is_middle_below = self._is_below(end, middle)
+            if is_middle_below is None:
+                return None
+            near, far = (middle, far) if is_middle_below == is_below else (near, middle)
+        return self._number(end, near)
 
 
-def _slope(
-    at: Callable[[float, int], Run], name: str, number: float, which: int, one: _Piece
-) -> float | None:
-    assert one.ends is not None
-    step = _NEAR * min(number - one.ends[0], one.ends[1] - number)
-    low, high = _part(at(number - step, which), name), _part(at(number + step, which), name)
-    if low is None or high is None or step <= 0:
-        return None
-    if abs(high - low) < _PRECISE * float(np.spacing(max(abs(low), abs(high)))):
-        return None
-    return (high - low) / (2 * step)
+class _Slope(NamedTuple):
+    """A derivative of the output with respect to a uniform number, and its largest relative
+    error."""
+
+    value: float
+    error: float
+
+
+def _spacings(number: float, ends: tuple[float, float]) -> float:
+    """Return the distance of a uniform number to the nearer end of its range, in spacings of
+    floats at this number."""
+    return min(number - ends[0], ends[1] - number) / float(np.spacing(abs(number)))
 
 
 def _part(one: Run, name: str) -> float | None:
