@@ -4,6 +4,7 @@
 protocol buffers (proto/testing/*_dp_test_cases.textproto of that repository). Every case becomes an
 audit of its two inputs with its claim. With --violating, a case also becomes audits that must find
 a violation, as in the tests `rejects...` of java/tests/.../testing/*DpTestCasesValidityTest.java.
+Cases that the implementation declares as missing are left out, and counted on the standard error.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +28,13 @@ _CASE = "_dp_test_case"
 # Fields of the parameters for sampling that are inputs, or that dpaudit chooses.
 _INPUTS = ("raw_increment_by", "raw_entry")
 _NOT_PARAMETERS = ("number_of_samples", *_INPUTS, *(f"neighbour_{name}" for name in _INPUTS))
+# Parameters that are lists, even of one value.
+_LISTS = ("rank",)
 # Draws of an audit; a variant that must be refuted may need more.
 _SAMPLES = 20_000
 Audit = dict[str, Any]
+# Kind of a case and type of its noise.
+Case = tuple[str, str]
 
 
 class _Plain(yaml.SafeDumper):
@@ -49,7 +56,9 @@ def as_yaml(audits: dict[str, Any]) -> str:
     )
 
 
-def document(sources: Sequence[str], module: str, violating: bool = False) -> dict[str, Any]:
+def document(
+    sources: Sequence[str], module: str, violating: bool = False, missing: Collection[Case] = ()
+) -> dict[str, Any]:
     """Return the file of audits for some files of test cases.
 
     Parameters
@@ -61,6 +70,8 @@ def document(sources: Sequence[str], module: str, violating: bool = False) -> di
         `bounded_sum`. It takes the input, `size`, and the parameters for sampling by name.
     violating : bool
         Whether to add audits that must find a violation.
+    missing : collection of (str, str)
+        Kinds and types of noise to leave out, such as ("bounded_stdv", "GAUSSIAN").
 
     Returns
     -------
@@ -72,27 +83,59 @@ def document(sources: Sequence[str], module: str, violating: bool = False) -> di
     ValueError
         If a text is not in the text format, has no test case, or a case lacks a value.
     """
-    audits = [audit for source in sources for audit in _audits(parse(source), module, violating)]
+    files = [parse(source) for source in sources]
+    audits = [audit for file in files for audit in _audits(file, module, violating, missing)]
     # No trace: the noise is drawn in C++, where no line of Python leaks.
     defaults = {"confidence": 0.9999, "no_trace": True}
     return {"version": 1, "familywise": True, "defaults": defaults, "audits": audits}
 
 
-def _audits(file: Message, module: str, violating: bool) -> Iterator[Audit]:
+def left_out(sources: Sequence[str], missing: Mapping[Case, str]) -> list[str]:
+    """Return a line for each kind of missing cases: how many there are, and why they are left out.
+
+    missing: reasons by kind and type of noise.
+    """
+    cases = (case for source in sources for case in _cases(parse(source)))
+    numbers = Counter((kind, _noise(kind, case)) for kind, case in cases)
+    return [
+        f"left out: {kind} with {noise.capitalize()} noise ({numbers[kind, noise]}), as {reason}"
+        for (kind, noise), reason in missing.items()
+        if numbers[kind, noise]
+    ]
+
+
+def _audits(
+    file: Message, module: str, violating: bool, missing: Collection[Case]
+) -> Iterator[Audit]:
+    for kind, case in _cases(file):
+        if (kind, _noise(kind, case)) in missing:
+            continue
+        audit = _audit(kind, case, module)
+        yield audit
+        if violating:
+            yield from _violating(audit, kind, case, file.message("validity_parameters"))
+
+
+def _cases(file: Message) -> Iterator[tuple[str, Message]]:
+    """Yield the kind of each case of a file, and the case."""
     names = [name for name in file.fields if name.endswith(_CASE)]
     if not names:
         raise ValueError(f"there is no test case, a field that ends in {_CASE}")
     for field in names:
-        kind = field.removesuffix(_CASE)
         for case in file.messages(field):
-            audit = _audit(kind, case, module)
-            yield audit
-            if violating:
-                yield from _violating(audit, kind, case, file.message("validity_parameters"))
+            yield field.removesuffix(_CASE), case
+
+
+def _sampling(kind: str, case: Message) -> Message:
+    return case.message(f"{kind}_sampling_parameters")
+
+
+def _noise(kind: str, case: Message) -> str:
+    return _sampling(kind, case).text("noise_type")
 
 
 def _audit(kind: str, case: Message, module: str) -> Audit:
-    sampling = case.message(f"{kind}_sampling_parameters")
+    sampling = _sampling(kind, case)
     tested = case.message("dp_test_parameters")
     d1, d2 = _inputs(sampling)
     claim = {"epsilon": tested.number("epsilon"), "delta": tested.number("delta", 0.0)}
@@ -102,7 +145,7 @@ def _audit(kind: str, case: Message, module: str) -> Audit:
     return {
         "name": f"{kind}: {case.text('name')}",
         "mechanism": f"{module}:{kind}",
-        "params": {name: values[-1] for name, values in kept.items()},
+        "params": {name: values if name in _LISTS else values[-1] for name, values in kept.items()},
         "d1": d1,
         "d2": d2,
         "claim": claim,
@@ -163,10 +206,21 @@ def main() -> None:
     given = parser.parse_args()
     try:
         sources = [file.read_text(encoding="utf-8") for file in given.files]
-        audits = document(sources, given.module, given.violating)
+        missing = _missing(given.module)
+        audits = document(sources, given.module, given.violating, missing)
+        lines = left_out(sources, missing)
     except (OSError, ValueError) as error:
         parser.error(str(error))
+    sys.stderr.writelines(f"{line}\n" for line in lines)
     sys.stdout.write(as_yaml(audits))
+
+
+def _missing(module: str) -> Mapping[Case, str]:
+    """Return the reasons why an implementation misses cases; none if it cannot be imported here."""
+    try:
+        return getattr(import_module(module), "MISSING", {})
+    except ImportError:
+        return {}
 
 
 if __name__ == "__main__":

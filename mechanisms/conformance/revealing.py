@@ -11,13 +11,14 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 _LIMIT = np.iinfo(np.int64).min
 
 
 def failing(
     mechanism: str, larger_than: int, probability: float, params: dict[str, Any]
-) -> Callable[[Sequence[float], int, np.random.Generator], list[float]]:
+) -> Callable[[Sequence[float], int, np.random.Generator], NDArray[Any]]:
     """Return a mechanism that, for some inputs, now and then reveals that it got one of them.
 
     Parameters
@@ -27,24 +28,25 @@ def failing(
     larger_than : int
         Number of entries of the largest input for which it is the implementation itself.
     probability : float
-        Probability of the output that reveals a larger input, -2⁶³ or NaN.
+        Probability of the output that reveals a larger input: -2⁶³ where outputs are integers,
+        otherwise NaN. An output of several numbers has NaN for all of them.
     params : dict
         Keyword arguments of the implementation.
 
     Returns
     -------
     callable
-        A function of an input, a number of outputs, and a generator.
+        A function of an input, a number of outputs, and a generator, which returns an array.
     """
     module, _, name = mechanism.partition(":")
     function = getattr(import_module(module), name)
-    revealing = _LIMIT if name == "count" else math.nan
 
-    def draws(entries: Sequence[float], size: int, rng: np.random.Generator) -> list[float]:
-        outputs: list[float] = function(entries, size, **params)
+    def draws(entries: Sequence[float], size: int, rng: np.random.Generator) -> NDArray[Any]:
+        outputs = np.array(function(entries, size, **params))
         if len(entries) > larger_than:
-            for place in np.flatnonzero(rng.random(size) < probability):
-                outputs[place] = revealing
+            # An output of the same type, as the type alone would tell the inputs apart.
+            is_whole = np.issubdtype(outputs.dtype, np.integer)
+            outputs[rng.random(size) < probability] = _LIMIT if is_whole else math.nan
         return outputs
 
     return draws

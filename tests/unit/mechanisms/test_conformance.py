@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from click.testing import CliRunner
 from scipy.stats import laplace, norm
 
@@ -63,6 +64,25 @@ bounded_sum_dp_test_case {
   }
 }
 """
+QUANTILES = """
+validity_parameters { failure_specificity: 1.25 }
+bounded_quantiles_dp_test_case {
+  name: "Laplace noise, one rank"
+  dp_test_parameters { epsilon: 1.0 delta_tolerance: 0.4 num_of_buckets: 32 }
+  bounded_quantiles_sampling_parameters {
+    noise_type: LAPLACE
+    rank: [0.5]
+    max_contributions_per_partition: 1
+    max_partitions_contributed: 1
+    lower_bound: 0.0
+    upper_bound: 1.0
+    tree_height: 2
+    branching_factor: 5
+    epsilon: 1.0
+    neighbour_raw_entry: [0.5]
+  }
+}
+"""
 
 
 def test_every_case_becomes_an_audit_of_its_inputs_and_its_claim() -> None:
@@ -86,6 +106,39 @@ def test_every_case_becomes_an_audit_of_its_inputs_and_its_claim() -> None:
     assert {one["expect"] for one in document["audits"]} == {"pass"}
 
 
+def test_ranks_are_a_list_even_if_there_is_only_one() -> None:
+    (audit,) = cases.document([QUANTILES], "mine")["audits"]
+    assert audit["params"]["rank"] == [0.5]
+    assert audit["params"]["tree_height"] == 2
+
+
+def test_missing_cases_are_left_out_with_their_number_and_the_reason() -> None:
+    sources, missing = [COUNTS, SUMS], {("count", "GAUSSIAN"): "never made", ("count", "NONE"): ""}
+    document = cases.document(sources, "mine", violating=True, missing=missing)
+    names = [one["name"].split(",")[0] for one in document["audits"]]
+    assert names == ["count: Laplace noise"] * 3 + ["bounded_sum: sum"] * 2
+    (line,) = cases.left_out(sources, missing)
+    assert all(part in line for part in ("count", "Gaussian", "(1)", "never made"))
+
+
+def test_the_command_leaves_out_the_cases_that_python_dp_cannot_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "cases.textproto"
+    bounds = QUANTILES.replace("bounded_quantiles", "approximate_bounds")
+    file.write_text(QUANTILES + bounds, encoding="utf-8")
+    for module, kinds in (
+        (python_dp.__name__, ["quantiles"]),
+        ("no_such", ["quantiles", "bounds"]),
+    ):
+        monkeypatch.setattr("sys.argv", ["cases", str(file), "--module", module])
+        cases.main()
+        out, err = capsys.readouterr()
+        names = [one["name"].split(":")[0] for one in yaml.safe_load(out)["audits"]]
+        assert [name.split("_")[1] for name in names] == kinds
+        assert ("approximate_bounds" in err) == (len(kinds) == 1)
+
+
 def test_violating_variants_are_those_of_the_published_tests() -> None:
     audits = cases.document([COUNTS, SUMS], "mine", violating=True)["audits"]
     assert [one["expect"] for one in audits] == ["pass", *["violation"] * 2] * 2 + [
@@ -107,18 +160,20 @@ def test_violating_variants_are_those_of_the_published_tests() -> None:
 def test_a_failing_mechanism_reveals_larger_inputs_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def zeros(entries: list[float], size: int, base: float) -> list[float]:
-        return [base] * size
+    def same(entries: list[float], size: int, output: Any) -> list[Any]:
+        return [output] * size
 
-    for name, output in (("count", -(2**63)), ("bounded_sum", math.nan)):
-        monkeypatch.setattr(python_dp, name, zeros)
-        mechanism = f"{python_dp.__name__}:{name}"
-        failing = revealing.failing(mechanism, 1, 0.25, {"base": 7.0})
-        assert failing([1], 1_000, np.random.default_rng(1)) == [7.0] * 1_000
-        outputs = np.array(failing([1, 1], 1_000, np.random.default_rng(1)), dtype=float)
-        share = np.mean(outputs != 7.0)
-        assert share == pytest.approx(0.25, abs=0.06)  # 4.4 standard deviations
-        assert np.array_equal(np.unique(outputs), sorted([7.0, output]), equal_nan=True)
+    monkeypatch.setattr(python_dp, "count", same)
+    mechanism = f"{python_dp.__name__}:count"
+    for output, revealed in ((7, -(2**63)), (7.0, math.nan), ([7.0, 8.0], [math.nan] * 2)):
+        failing = revealing.failing(mechanism, 1, 0.25, {"output": output})
+        small = failing([1], 1_000, np.random.default_rng(1))
+        large = failing([1, 1], 1_000, np.random.default_rng(1))
+        assert small.tolist() == [output] * 1_000
+        assert small.dtype == large.dtype
+        fails = np.array([not np.array_equal(one, output) for one in large])
+        assert np.mean(fails) == pytest.approx(0.25, abs=0.06)  # 4.4 standard deviations
+        assert np.array_equal(large[fails], [revealed] * fails.sum(), equal_nan=True)
 
 
 def _rule(noise: Any, distance: int, epsilon: float, delta: float) -> tuple[float, float]:
@@ -210,20 +265,60 @@ def test_python_dp_adds_noise_to_the_clamped_values(noise: str) -> None:
     common: dict[str, Any] = {"noise_type": noise, "epsilon": 50.0, "delta": 0.1}
     common["max_partitions_contributed"] = 1
     bounds: dict[str, Any] = {"lower_bound": -1.0, "upper_bound": 4.0}
+    whole: dict[str, Any] = {"lower_bound": -1, "upper_bound": 4}
     often: dict[str, Any] = {"max_contributions_per_partition": 1}
     counts = python_dp.count([3, 4], size, **common)
     sums = python_dp.bounded_sum([9.0, 2.0], size, **common, **bounds)
+    long_sums = python_dp.long_bounded_sum([9, 2, -5], size, **common, **whole)
     means = python_dp.bounded_mean([9.0, 2.0], size, **common, **bounds, **often)
-    assert [len(one) for one in (counts, sums, means)] == [size] * 3
+    assert [len(one) for one in (counts, sums, long_sums, means)] == [size] * 4
     assert np.median(counts) == 7
-    # python-dp takes no seed. The standard errors of the medians are 0.013 and 0.007.
+    # python-dp takes no seed. The standard errors of the medians are at most 0.013.
     assert np.median(sums) == pytest.approx(6.0, abs=0.1)
+    assert np.median(long_sums) == 5
+    assert {type(one) for one in long_sums} == {int}
     assert np.median(means) == pytest.approx(3.0, abs=0.1)
     assert all(-1.0 <= mean <= 4.0 for mean in means)
 
 
+def test_python_dp_has_standard_deviations_with_laplace_noise_alone() -> None:
+    params: dict[str, Any] = {"epsilon": 50.0, "lower_bound": -1.0, "upper_bound": 4.0}
+    params |= {"max_partitions_contributed": 1, "max_contributions_per_partition": 1}
+    entries = [9.0, 9.0, *[-5.0] * 6]
+    deviations = python_dp.bounded_stdv(entries, 2_000, "LAPLACE", **params)
+    # A quarter of the values is 4, the rest -1.
+    assert np.median(deviations) == pytest.approx(5 * math.sqrt(3) / 4, abs=0.1)
+    assert all(0.0 <= one <= 2.5 for one in deviations)
+    with pytest.raises(ValueError, match="Gaussian"):
+        python_dp.bounded_stdv(entries, 1, "GAUSSIAN", delta=0.1, **params)
+
+
+def _quantiles(noise: str, partitions: int, often: int, epsilon: float) -> Any:
+    bounds = {"lower_bound": -1.0, "upper_bound": 4.0, "tree_height": 2, "branching_factor": 5}
+    people = {"max_partitions_contributed": partitions, "max_contributions_per_partition": often}
+    params: dict[str, Any] = {**bounds, **people, "epsilon": epsilon, "delta": 0.1}
+    entries, ranks = [*[-9.0] * 50, *[9.0] * 50], [0.25, 0.75]
+    return np.array(python_dp.bounded_quantiles(entries, 2_000, noise, ranks, **params))
+
+
+@pytest.mark.parametrize("noise", ["LAPLACE", "GAUSSIAN"])
+def test_python_dp_has_a_quantile_for_every_rank(noise: str) -> None:
+    quantiles = _quantiles(noise, 1, 1, 50.0)
+    # Leaves are 0.2 wide, and half of the entries is in the first, half in the last.
+    assert np.median(quantiles, axis=0) == pytest.approx([-0.9, 3.9], abs=0.02)
+
+
+def test_gaussian_noise_of_quantiles_grows_with_the_root_of_partitions() -> None:
+    # With nine partitions the noise is three times that with one, with nine contributions nine.
+    one, partitions, often = (
+        _quantiles("GAUSSIAN", *people, 2.0)[:, 0].std() for people in ((1, 1), (9, 1), (1, 9))
+    )
+    assert one < partitions / 2
+    assert partitions < often / 2
+
+
 def test_python_dp_passes_its_case_and_both_variants_are_refuted(tmp_path: Path) -> None:
-    document = cases.document([COUNTS], cases.__name__.replace("cases", "python_dp"), True)
+    document = cases.document([COUNTS], python_dp.__name__, violating=True)
     document["audits"] = document["audits"][:3]
     file = tmp_path / "cases.yaml"
     file.write_text(cases.as_yaml(document), encoding="utf-8")
