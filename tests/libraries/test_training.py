@@ -311,3 +311,48 @@ def test_the_operand_of_the_noise_of_jax_is_seen(name: str, cost: float | None) 
         [] if cost is None else [pytest.approx(cost, rel=1e-3)]
     )
     assert (site["law"], site["scales"]) == ("normal", [2.0, 2.0])
+
+
+KEYS = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+KEY = jax.random.key(7)
+
+
+@jax.jit
+def noised(total, key):
+    return total + 30 * jax.random.laplace(key)
+
+
+def fresh(rng):
+    return jax.random.wrap_key_data(rng.integers(2**32, size=2, dtype="uint32"))
+
+
+def constant_key(records):
+    return noised(float(sum(records)), jax.random.fold_in(KEY, 1))
+
+
+def constant_weights(records, rng):
+    weights = jax.random.normal(KEY)
+    return weights - noised(float(sum(records)), fresh(rng))
+
+
+def constant_offset(records, rng):
+    return sum(records) + jax.random.normal(KEY) + 30 * jax.random.laplace(fresh(rng))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [("constant_key", ["constant-seed"]), ("constant_weights", []), ("constant_offset", [])],
+)
+def test_a_constant_key_of_jax_is_a_cause_where_all_noise_has_one(
+    name: str, kinds: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "keys.py").write_text(KEYS)
+    words = ("trace", f"keys.py:{name}", "--d1", "[1, 1]", "--d2", "[1]", "--epsilon", "1")
+    said = run(tmp_path, JAX / "dpaudit", *words, "--json", "-")
+    found = json.loads(said.stdout)["findings"]
+    assert [one["kind"] for one in found if one["is_cause"]] == kinds

@@ -28,7 +28,7 @@ from .one_sided import (
 from .patching import generators_kept
 from .places import Place, place_of
 from .recording import Recorder
-from .replaying import Draw, TooLong, Use
+from .replaying import OPAQUE, Draw, TooLong, Use
 from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
         [one._replace(comparison=one.comparison._replace(moved=())) for one in coupled],
         draws=len(firsts[0].recorder.draws) if firsts else 0,
         keeps_state=keeps_state,
-        constant_seeds=_constant(firsts),
+        constant_seeds=_constant(firsts, coupled),
         not_understood=_not_understood(firsts),
         uncalled=_uncalled(firsts),
         over=over,
@@ -311,11 +311,18 @@ def _keeps_state(coupler: Coupler, first: Run) -> bool:
     )
 
 
-def _constant(firsts: list[Run]) -> list[tuple[Place, str, str]]:
+# Distributions that choose records more often than they hide values.
+_CHOICES = ("uniform", "integers", "binomial", OPAQUE)
+
+
+def _constant(firsts: list[Run], coupled: list[Coupled]) -> list[tuple[Place, str, str]]:
     """Return (line, function, seed) for each seed that a random generator gets in all runs on d1,
-    although each run should have other noise.
+    although each run should have other noise. A function that draws noise may itself take the seed,
+    such as the key of JAX. It is then returned only if its noise hides a change, and no other noise
+    is drawn: a model may begin with the same random weights in each run.
 
     firsts: The runs on d1.
+    coupled: The pairs of runs with the same noise.
     """
     if len(firsts) < 2:
         return []
@@ -323,7 +330,15 @@ def _constant(firsts: list[Run]) -> list[tuple[Place, str, str]]:
         {(spot, name, repr(seed)[:60]) for spot, name, seed in one.recorder.seeds} for one in firsts
     ]
     common = set.intersection(*every)
-    return [(place_of(spot), name, seed) for spot, name, seed in common]
+    drawn = {(one.moment[1], one.primitive): one.law for one in firsts[0].recorder.draws}
+    noise = {one for one, law in drawn.items() if law not in _CHOICES}
+    is_all = noise.issubset((spot, name) for spot, name, _ in common)
+    hiding = {one.draw for pair in coupled for one in pair.comparison.hidden if any(one.shifts)}
+    return [
+        (place_of(spot), name, seed)
+        for spot, name, seed in common
+        if (spot, name) not in drawn or (is_all and place_of(spot) in hiding)
+    ]
 
 
 def _not_understood(firsts: list[Run]) -> list[tuple[Place, str]]:

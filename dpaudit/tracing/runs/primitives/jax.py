@@ -152,6 +152,8 @@ def _sampler(table: _Table, name: str, real: Any) -> Any:
         if _is_compiled(array):
             return _compiled(recorder, name, array)
         given = {"minval": 0.0, "maxval": 1.0, "p": 0.5, **dict(zip(names, args[1:])), **named}
+        key = args[0] if args else named["key"]
+        recorder.seeded(f"jax.random.{name}", _words(key))
         parameters, outcomes = _parameters(law, given)
         width = None if law != "uniform" else parameters["high"] - parameters["low"]
         numbers = np.asarray(array)
@@ -166,6 +168,12 @@ def _sampler(table: _Table, name: str, real: Any) -> Any:
         return table.array(values, array)
 
     return draw
+
+
+def _words(key: Any) -> Any:
+    """Return the integers of a key of JAX."""
+    with sys.modules["jax"].disable_jit(False):
+        return np.asarray(sys.modules["jax"].random.key_data(key)).tolist()
 
 
 def _parameters(law: str, given: Any) -> tuple[dict[str, Any], list[tuple[Any, float]] | None]:
