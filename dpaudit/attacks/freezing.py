@@ -139,9 +139,9 @@ def _other_rule(
     the winner is an `OrderedBins`, the candidate is an `UnorderedCells` or `RareOutputs`; otherwise
     it is an `OrderedBins`.
 
-    Return None if the winner is predicted to refute the claim, if the other rule is not predicted
-    to refute it even without a penalty, or if the other rule guesses on more than a tenth of the
-    draws.
+    Return None if no other rule is useful: the winner is predicted to refute the claim anyway, or
+    the other rule is not predicted to refute it even without the penalty for having been learned,
+    or it guesses on more than a tenth of the draws.
 
     winner: the candidate (order of outcomes) of the main rule.
     """

@@ -1,10 +1,11 @@
 """The record of a pair's draws and bets, and learning from draws that are counted but not kept.
 
 pair_audit.py records every block of draws in a `Ledger`. When the sample buffer is full,
-`learn_by_counting` continues to learn: candidates (orders of outputs into levels) count further
-draws, `RareStore` keeps the rare outputs, and rules are refitted. A rule guesses d1 or d2, or
-abstains, at each level; bettors stake wealth on its guesses (docs/method.md §4, §5). A tally is the
-(levels, 2) array of counts of draws by level and input. recorded.py uses `Counts`, too.
+`learn_by_counting` continues to learn: for each candidate (an assignment of outputs to levels), it
+counts further draws by level and input, `RareStore` keeps the rare outputs, and rules are refitted.
+A rule guesses d1 or d2, or abstains, at each level; bettors stake wealth on its guesses
+(docs/method.md §4, §5). A tally is the (levels, 2) array of counts of draws by level and input.
+recorded.py uses `Counts`, too.
 """
 
 from __future__ import annotations

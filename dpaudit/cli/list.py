@@ -122,7 +122,7 @@ def definitions() -> None:
         needed = required_parameters(key)
         named = [name for name, one in described(key).items() if one.has_flag]
         flags = " ".join(f"--{one}" if one in needed else f"[--{one}]" for one in named)
-        _show(key, f"{definition.title} ({flags})")
+        _show(key, f"{definition.title} ({flags or 'in files and Python'})")
         _show("", definition.formula)
 
 

@@ -500,13 +500,13 @@ class _Shown:
 
     def _assumed(self) -> str:
         last, trials = self._found.last, self._found.trials
-        draws = f"a trial of {counted(last.draws, 'draw')}"
+        found = f"that a trial of {counted(last.draws, 'draw')} found"
         if trials > 1:
-            draws = f"{trials} trials, the last of {counted(last.draws, 'draw')},"
+            found = f"that {trials} trials found (the last: {counted(last.draws, 'draw')})"
         refuted = last.verdict is Verdict.VIOLATION
         already = "The last trial refutes the claim already. " if refuted else ""
         return (
-            f"{already}Assumed: the leak shows in an event as probable as the events that {draws} "
-            "found, and an output in this event has a likelihood ratio of e^ε. A leak in a rarer "
+            f"{already}Assumed: the leak shows in an event as probable as the events {found}, and "
+            "an output in this event has a likelihood ratio of e^ε. A leak in a rarer "
             "event needs more draws. No plan covers a leak on other inputs."
         )

@@ -96,7 +96,7 @@ class Cells:
         """Return in words the event that the cell of an entry has a chosen value, such as `output ≤
         0.13`.
 
-        chosen: True at each chosen value; the values of the cells are indices into this array.
+        chosen: whether each value is in the event; a cell holds the index of a value.
         """
         phrases = phrases_of(self.name)
         if phrases is not None:
@@ -144,7 +144,7 @@ class Cells:
         """Return in words an event of a column that holds the type or form of another column's
         entries, such as `output is -0.0`. Such a column has labels, but no numbers.
 
-        chosen: True at each chosen value; the values of the cells are indices into this array.
+        chosen: whether each value is in the event; a cell holds the index of a value.
         phrases: the words for this kind of column.
         """
         result = chosen[self.label_values[:-1]]

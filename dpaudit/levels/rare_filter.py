@@ -199,11 +199,11 @@ class RareFilter:
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
     ) -> tuple[RareFilter, Rows]:
-        """Return (filter, rows): a filter that selects fewer outcomes, and one row of `kept` for
-        each value, label or hash of `rest` that becomes usual.
+        """Return (filter, rows): a filter that selects fewer outcomes, since entries that occur at
+        least `often` times in `kept` are usual for it; and the index in `kept` of one outcome with
+        each of these entries.
 
-        kept: outcomes that this filter has selected. An entry seen at least `often` times among
-            them becomes usual.
+        kept: outcomes that this filter has selected.
         spared: names of columns in which nothing becomes usual.
         """
         names = [one.name for one in self.columns]
@@ -287,8 +287,8 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
-    """Return the `often`-th of the numbers, or a number with few decimals slightly below it. With
-    `often` = 1 the number itself is returned, so that no number lies beyond it.
+    """Return a limit of usual numbers: the `often`-th of the numbers, or a number with few decimals
+    slightly below it. With `often` = 1, the limit is the first number itself.
 
     rising: numbers at one end of a range, rising.
     """

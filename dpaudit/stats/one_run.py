@@ -208,8 +208,8 @@ def _tail(seen: Guesses, epsilon: float) -> float:
 
 def _slope(seen: Guesses, epsilon: float) -> float:
     """Return the factor of δ in docs/method.md (12.1), computed by logarithms: n β (1 - β) / (v
-    Pr[W = v]). Here n, r and v are the numbers of canaries, guesses and right guesses in `seen`, W
-    ~ Binomial(r, e^ε / (1 + e^ε)), and β = Pr[W ≥ v].
+    Pr[W = v]), where W ~ Binomial(r, e^ε / (1 + e^ε)) and β = Pr[W ≥ v]. In `seen`, n is
+    `canaries`, r is `guesses` and v is `correct`.
     """
     right, guesses = seen.correct, seen.guesses
     below = float(upper_tail(guesses - right + 1, guesses, right_share(-epsilon)))

@@ -40,8 +40,8 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 # is then missed with probability 0.1 % (11 % with two processes; simulated, docs/method.md §11). 0
 # turns the comparison off.
 PROCESSES = 8
-# Least number of new processes that draw at the same time, and for which an audit waits up to
-# `PATIENCE` seconds. A single new process would miss 28 % of the noise that a process draws once.
+# At least this number of new processes draw at the same time, and an audit waits up to `PATIENCE`
+# seconds for them. Noise that a process draws once is missed in 28 % of audits with a single one.
 _FEWEST = 2
 # SECONDS: time limit for all new processes of a refutation together.
 # PATIENCE: longest wait until `_FEWEST` processes have drawn, since an import may be slow.

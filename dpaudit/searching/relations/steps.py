@@ -20,7 +20,7 @@ from dpaudit.searching.space import Space, distinct
 from dpaudit.searching.spaces.datasets import Lists
 from dpaudit.searching.spaces.own import Own
 
-# Number of entries of a vector that follows a pattern, such as `one entry above`.
+# Number of entries of the vectors that `patterns` makes, such as one entry above all others.
 _ENTRIES = 5
 # A moved entry is rounded to 12 digits if rounding changes the difference by at most this fraction.
 _ROUNDING = 1e-12

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SINGLE = (int, float)
 _NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
 _USUAL_NUMBERS = frozenset((int, float))
-# Types whose values never remember noise. Subclasses do not count.
+# Types whose values never remember noise. Instances of subclasses may do so.
 _USUAL = frozenset((int, float, bool, type(None)))
 
 
