@@ -31,9 +31,6 @@ from dpaudit.stats.order import few_values
 # An entry is usual if at least this number of draws have it. A value that repeats this often can
 # also get a cell of its own.
 OFTEN = 10
-# For hashes of floats: the number of bits of a hash, and the odd factor that the bits of the float
-# are multiplied by (Knuth 1973).
-_BUCKETS, _SPREAD = 20, np.uint64(0x9E3779B97F4A7C15)
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
@@ -272,12 +269,7 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
     """
     if often <= REPEATS:
         return np.empty(0)
-    # Only numbers that share their hash with another number are sorted, since equal numbers have
-    # equal hashes. This takes a quarter of the time of sorting all numbers.
-    bucket = (numbers + 0.0).view(np.uint64) * _SPREAD >> np.uint64(64 - _BUCKETS)
-    place = bucket.astype(np.intp)
-    shared = numbers[np.bincount(place, minlength=1 << _BUCKETS)[place] > 1]
-    values, counts = np.unique(shared, return_counts=True)
+    values, counts = np.unique(numbers, return_counts=True)
     if counts[counts >= REPEATS].sum() > SMALL_SHARE * len(numbers):
         return np.empty(0)
     is_rare = (counts >= REPEATS) & (counts < often)

@@ -34,13 +34,15 @@ def labels(dataset: Records) -> Floats:
 
 def gradients(dataset: Records) -> Floats:
     """Return the gradient of each record as a row."""
-    each: Floats = -labels(dataset) * features(dataset)
+    records = np.asarray(dataset, dtype=float).reshape(-1, FEATURES + 1)
+    each: Floats = -records[:, -1:] * records[:, :-1]
     return each
 
 
 def clipped(rows: Floats, clip: float) -> Floats:
     """Return the rows, each shortened to the Euclidean norm `clip` if it is longer."""
-    norms = np.linalg.norm(rows, axis=-1, keepdims=True)
+    # As `np.linalg.norm` computes it, in half of the time.
+    norms = np.sqrt(np.add.reduce(rows * rows, axis=-1, keepdims=True))
     short: Floats = rows / np.maximum(norms / clip, 1.0)
     return short
 
