@@ -72,8 +72,8 @@ _WORD, _SECONDS_TO_START = "dpaudit asks", 60.0
 # Seconds added to the time limit of a call for many draws, since the process may have to import
 # NumPy first.
 _SECONDS_TO_IMPORT = 5.0
-# Matches messages of exceptions that a process may raise while it is set up because its memory
-# limit is too small.
+# Matches messages of exceptions that a process with too small a memory limit may raise during its
+# setup.
 _MEMORY_ERRORS = re.compile(r": (ImportError|MemoryError|OSError|RuntimeError|SystemError)\b")
 # Environment variable that marks worker processes. `Isolated` refuses to start in them: otherwise a
 # script that audits at its top level would start workers in its own workers.

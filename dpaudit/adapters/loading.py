@@ -64,7 +64,8 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
         if not hasattr(os, "fork"):
             why = f"{target.name}: a separate process (isolate) needs Linux or macOS"
             raise TargetError(why, code="isolation-impossible")
-        # Imported only where needed, since most audits draw in this process.
+        # Both draw in other processes. They are imported only where needed, since most audits draw
+        # in this process.
         from dpaudit.adapters.command import Command
         from dpaudit.adapters.isolation import Isolated
 

@@ -334,10 +334,10 @@ def _gain(fit: FloatArray, counts: IntArray) -> float:
     return float(np.sum(counts * (math.log(2) - lost)))
 
 
-# Matches the part of a column's name with the number of the run: `output[3]` in `output[3].mean`.
+# Matches the part of a column's name that numbers a repeated run of the mechanism within one
+# outcome: `output[3]` in `output[3].mean`.
 _RUN = re.compile(r"\boutput\[\d+\]")
-# Replaces the part of a column's name with the number of the run: `output[3].mean` becomes
-# `output[*].mean`.
+# Replaces this part, so that `output[3].mean` becomes `output[*].mean`.
 _EVERY = "output[*]"
 
 

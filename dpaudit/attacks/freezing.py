@@ -44,8 +44,8 @@ from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.shrinkage import shrunk
 from dpaudit.stats.betting import Beliefs
 
-# Bettors of one group shrink log-ratios towards zero by 0, ½, 1 and 1½ standard errors. This is the
-# number of these bettors; there are two groups.
+# Number of bettors in each of the two groups. Bettors of one group shrink log-ratios towards zero
+# by 0, ½, 1 and 1½ standard errors.
 _SHRINKAGES = 4
 # Beliefs are rounded to this number of decimals, as in stored results, so that bets can be
 # recomputed.

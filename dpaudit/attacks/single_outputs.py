@@ -193,12 +193,12 @@ def has_atoms(selection: SelectionDraws) -> bool:
 def _accused(
     counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
 ) -> IntArray:
-    """Return the indices of the outputs to test for one input, the largest log-ratio of this input
-    first, at most 64.
+    """Return the indices of at most 64 outputs that may point to one input, by descending
+    log-ratio of this input to the other.
 
-    counts: (outputs, 2), draws by output and input, where the tested input comes first.
+    counts: (outputs, 2), draws by output and input; this input comes first.
     arms: (2,), all draws by input.
-    raw: (outputs,), whether an output is no exception.
+    raw: (outputs,), True for a returned value, False for an exception.
     """
     error = np.sqrt(1 / (counts[:, 0] + 0.5) + 1 / (counts[:, 1] + 0.5))
     ratio = log_ratio(counts, arms)

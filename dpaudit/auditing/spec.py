@@ -283,11 +283,11 @@ class AuditSpec:
         return (1 - self.statistics.confidence) / max(1, len(self.pairs))
 
     def may_refute(self, p_value: float) -> bool:
-        """Return whether Holm's procedure may refute the claim with this p-value of one pair.
+        """Return whether Holm's procedure may refute the claim with this p-value of one pair,
+        namely if it refutes the claims of enough other audits of the family.
 
-        The procedure refutes the claim if enough other audits of the family are refuted. Without a
-        family, the result is always False. The certificate of the pair says whether the pair
-        refutes the claim alone.
+        Without a family, the result is always False. The certificate of the pair says whether the
+        pair alone refutes the claim.
         """
         family = self.statistics.family
         return family is not None and p_value * len(self.pairs) <= 1 - family.confidence

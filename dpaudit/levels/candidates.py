@@ -191,7 +191,7 @@ class BinSource(ABC):
 
 
 class Learner(Protocol):
-    """Refits an order of outcomes from counts of further draws, which are not kept themselves."""
+    """Refits an order of outcomes from counts of further draws; the draws are not kept."""
 
     @property
     def counter(self) -> CellCounter: ...

@@ -76,8 +76,8 @@ BEYOND_DOUBT = 15.0
 
 # A cell counts in a χ² test only if at least this number of draws is expected in it.
 LEAST_EXPECTED = 4.0
-# False-alarm probability of the tests whether two columns depend on each other, or show a
-# difference together, over all pairs of columns.
+# False-alarm probability, over all pairs of columns, of the tests whether two columns depend on
+# each other, or differ between the inputs only if they are taken together.
 LUCK = 0.001
 
 # Limits on groups and on words: the constants from here to the end.

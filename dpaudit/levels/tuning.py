@@ -6,45 +6,40 @@ tuned against each other are here. Limits that several modules share are in `lim
 that matters to a single module, and the expected loss of the exact test (`_LOSS_TO_COME` in
 `rule_tables.py`), are in that module.
 
-Before each constant stands its unit and effect, then the source of its value: the change of the
-mean efficiency over reference mechanisms, in hundredths, if the constant is halved or doubled, at
-10,000 draws (`python -m benchmarks.tuning`, benchmarks/RESULTS.md). Other modules read a constant
-at each use, as `tuning.NAME`, so that the benchmark can change it.
+The values were chosen on reference mechanisms: `python -m benchmarks.tuning` halves and doubles
+each constant and prints the change of efficiency (benchmarks/RESULTS.md). Other modules read a
+constant at each use, as `tuning.NAME`, so that the benchmark can change it.
 """
 
 # Penalties: standard errors by which a predicted bound is lowered (docs/method.md §5). Without a
 # penalty, the luckiest of many candidates wins; a large penalty misses events of small probability.
 
 # Penalty, in standard errors, for held-out counts of thresholds, intervals, sums of columns, and
-# orders of few cells. Change of efficiency, in hundredths: halved -0.8, doubled -23.5.
+# orders of few cells.
 PENALTY = 3.5
 # Penalty, in standard errors, for held-out counts of more than FEW_CELLS cells (groups of
-# outcomes): the order of many cells depends more on luck. Change of efficiency, in hundredths:
-# halved -2.6, doubled 0.
+# outcomes): the order of many cells depends more on luck.
 PENALTY_ANY_ORDER = 4.5
 # Added to PENALTY and PENALTY_ANY_ORDER if δ = 0, in standard errors: then rules that rarely guess
-# can have a large bound, too, so that more rules can look good by luck. Change of efficiency, in
-# hundredths: halved -1.3, doubled +0.3.
+# can have a large bound, too, so that more rules can look good by luck.
 PENALTY_WITHOUT_DELTA = 1.0
 # Penalty, in standard errors, for counts smoothed over levels (groups of outcomes), which depend
-# little on luck. Change of efficiency, in hundredths: halved +0.6, doubled +1.8.
+# little on luck.
 PENALTY_SMOOTHED = 1.5
 # Penalty, in standard errors, for candidates (orders of outcomes) in which one fit gives the
-# estimates of all levels, so that frequent outputs determine the estimates of rare outputs. Change
-# of efficiency, in hundredths: halved -1.7, doubled -7.0.
+# estimates of all levels, so that frequent outputs determine the estimates of rare outputs.
 PENALTY_ONE_FIT = 0.5
 # Penalty, in standard errors, for candidates (orders of outcomes) whose log-ratios of cells are
-# shrunk towards common values. Change of efficiency, in hundredths: halved 0, doubled 0.
+# shrunk towards common values.
 PENALTY_SHRUNK = 1.0
 # Standard errors by which the total probability of single outputs is lowered, when outputs are
-# chosen to outweigh δ (probabilistic definition of DP). Change of efficiency, in hundredths: halved
-# 0, doubled 0.
+# chosen to outweigh δ (probabilistic definition of DP).
 PENALTY_OF_MASS = 3.0
 
 # Margins of decisions, in standard errors.
 
 # Margin, in standard errors, of a single decision: two standard errors, which chance exceeds in
-# about 2 % of cases. Change of efficiency, in hundredths: halved 0, doubled 0. Four uses:
+# about 2 % of cases. Four uses:
 # 1. A rule is predicted to refute the claim if its bound, lowered by this much, exceeds the claim.
 # 2. A label is placed beyond all numbers unless a number is this far beyond it.
 # 3. The predicted bound of a score is multiplied by 1 - DEVIATIONS / √draws.
@@ -52,24 +47,21 @@ PENALTY_OF_MASS = 3.0
 DEVIATIONS = 2.0
 # Margin, in standard errors, of a decision that luck has many chances to get wrong: to end learning
 # early, to keep a regression coefficient, and to trust the counts of a cell more than its cluster.
-# (With a margin of 2, one in forty claims that hold with equality would look refuted.) Change of
-# efficiency, in hundredths: halved -2.9, doubled 0.
+# (With a margin of 2, one in forty claims that hold with equality would look refuted.)
 DEVIATIONS_BEYOND_LUCK = 4.0
 # A column is ordered by itself only if its χ² statistic exceeds its mean by at least this number of
-# standard deviations. Change of efficiency, in hundredths: halved 0, doubled 0.
+# standard deviations.
 ERRORS_OF_COLUMN = 1.0
 
 # Constants that choose between candidates (orders of outcomes), and between a leak and noise.
 
-# An order of at most this number of cells gets PENALTY instead of PENALTY_ANY_ORDER. Change of
-# efficiency, in hundredths: halved +0.8, doubled 0.
+# An order of at most this number of cells gets PENALTY instead of PENALTY_ANY_ORDER.
 FEW_CELLS = 16
 # Factor on the predicted bound of an order of many cells: simpler orders are preferred, since a
-# reader can check their events. Change of efficiency, in hundredths: halved 0, doubled 0.
+# reader can check their events.
 LESS_SIMPLE = 0.9
 # Candidates (orders of outcomes) with at least this share of the largest predicted bound count as
-# nearly equal, and their likelihoods decide. Change of efficiency, in hundredths: halved 0, doubled
-# -3.5.
+# nearly equal, and their likelihoods decide.
 ABOUT_AS_MUCH = 0.85
 # Prior odds that a piece of a tail leaks if only one input gave it; for values, labels and keys the
 # odds are 1. They are low since private noise has tails, too. Source: `python -m
@@ -82,13 +74,13 @@ LARGEST_SIDE = 0.1
 # Log-likelihood, in nats, that a more complex fit must gain over a simpler one.
 
 # Log-likelihood, in nats, that a ramp must gain to enter a fit. It is large, since the ramp is
-# chosen from thousands. Change of efficiency, in hundredths: halved -0.1, doubled 0.
+# chosen from thousands.
 GAIN_OF_RAMP = 6.0
 # Log-likelihood, in nats, that a fit must gain for each choice it makes: the ends of a ramp, or a
-# larger set of features of a regression. Change of efficiency, in hundredths: halved 0, doubled 0.
+# larger set of features of a regression.
 GAIN_OF_CHOICE = 2.0
 # Log-likelihood, in nats, that each further parameter must gain, such as one more cluster of cells:
-# one nat, as in AIC. Change of efficiency, in hundredths: halved -0.2, doubled 0.
+# one nat, as in AIC.
 COST_OF_PARAMETER = 1.0
 # Log-likelihood, in nats, that a separate score must gain: the score of an independent block of
 # columns, or of the outputs of one type.
@@ -97,20 +89,17 @@ GAIN_OF_BLOCK = 3.0
 # Constants that set how strongly counts are smoothed: the constants from here to the end.
 
 # Average number of draws in an interval of a column, if the column has too few draws for the
-# largest number of intervals. Change of efficiency, in hundredths: halved +1.1, doubled +1.3.
+# largest number of intervals.
 DRAWS_PER_CELL = 24
-# Each tail of a column of numbers, where intervals are finer, holds this share of the draws. Change
-# of efficiency, in hundredths: halved 0, doubled 0.
+# Each tail of a column of numbers, where intervals are finer, holds this share of the draws.
 SHARE_OF_TAILS = 0.02
 # In a sum over columns, this number of draws of each input is added to the counts of every cell
-# (interval or label), which shrinks log-ratios to zero. Change of efficiency, in hundredths: halved
-# 0, doubled +0.1.
+# (interval or label), which shrinks log-ratios to zero.
 PRIOR_DRAWS = 4.0
 # False discovery rate of the test that selects the columns of a sum: expected share of columns
-# without a signal among them. Change of efficiency, in hundredths: halved +0.3, doubled -3.1.
+# without a signal among them.
 NOISE_COLUMNS = 0.1
-# Largest factor by which the log-ratios of a column may be multiplied in a sum over columns. Change
-# of efficiency, in hundredths: halved -0.2, doubled 0.
+# Largest factor by which the log-ratios of a column may be multiplied in a sum over columns.
 LARGEST_SCALE = 1.5
 # Prior standard deviation of the difference between two related log-ratios, as a share of their
 # size. Related are the two sides of a rule, the cells of a cluster, and neighbouring entries.

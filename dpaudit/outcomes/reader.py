@@ -1,9 +1,9 @@
-"""`Reader`: collects the entries of raw outputs, one place in the outputs after the other, and
-makes a table of them.
+"""`Reader`: makes a table of raw outputs, place by place. A place is a path that leads to an entry
+of an output, such as `[3].mean`.
 
 The functions in `dpaudit.outcomes.reading` read the values of each type and add entries to a
-`Reader`. Most methods have two parameters in common. `rows`: indices of the outcomes that have the
-place; None for all outcomes. `values`: value of each of these outcomes at the place.
+`Reader`. Most methods have two parameters in common. `rows`: indices of the outcomes that have an
+entry at the place; None for all outcomes. `values`: the entries of these outcomes there.
 """
 
 from __future__ import annotations

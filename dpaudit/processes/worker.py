@@ -616,8 +616,8 @@ def encode(value: Any) -> Any:
             node = {key: encode(one) for key, one in value.items()}
         else:
             node = {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
-        # Decide here whether the keys have the order of a set: that order depends on the hash seed,
-        # which differs in the main process.
+        # Decide here whether the keys come in the order in which a set of them is iterated: that
+        # order depends on the hash seed, which differs in the main process.
         is_as_in_a_set = len(value) > 1 and _set_order().as_in_a_set(tuple(value))
         return {"$as_in_a_set": node} if is_as_in_a_set else node
     if kind in (list, tuple, set, frozenset):

@@ -175,9 +175,9 @@ class Confirming:
     def _has_wrong_type(self, one: Contender) -> bool:
         """Return whether a tried pair only shows that the mechanism rejects a type of values.
 
-        True if exactly one input always raises a TypeError or AttributeError, and a column of this
-        input contains a type that this column contains neither in the other input nor in usual
-        inputs.
+        True if exactly one input always raises a TypeError or AttributeError, and one of its
+        columns has a new type: a type that the column has neither in the other input nor in
+        typical inputs of the space.
         """
         if one.d1.has_wrong_type == one.d2.has_wrong_type:
             return False

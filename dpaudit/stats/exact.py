@@ -128,7 +128,7 @@ def _event(guess: Guess, atoms: Sequence[Atom]) -> Event:
 
 
 def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
-    """Return the largest log((P(E) - δ) / Q(E)) over all events E, at least 0, with an event that
+    """Return the maximum of 0 and log((P(E) - δ) / Q(E)) over all events E, with an event that
     attains it. The best event is always a set of the outcomes with the largest P(s)/Q(s).
 
     atoms: triples (s, P(s), Q(s)).

@@ -187,7 +187,7 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():
-        # A cost measured on the output is accurate to a few digits.
+        # A cost measured on the output is inexact, so the claim gets a margin.
         epsilon = point.epsilon * (1 + _BY_EFFECT) if piece.cost is not None else point.epsilon
         delta = piece.delta(epsilon)
         if point.delta == 0 and piece.unit == "μ" and piece.value:

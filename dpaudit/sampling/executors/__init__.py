@@ -287,8 +287,8 @@ def _unless_preparing(setup: Setup) -> Setup:
 
 
 class InProcess(WorkerPool):
-    """A pool that draws each chunk in this process when its result is requested. Worker processes
-    join if `setup.left` is given and says that drawing will take long.
+    """A pool that draws each chunk in this process when its result is requested. If `setup.left`
+    is given and returns a long time, worker processes also draw some of the chunks.
     """
 
     is_here, others_drew = True, False

@@ -50,8 +50,8 @@ class Moments:
 
     def spot(self) -> Spot:
         """Return the instruction of the user's code that is now drawing, adding or comparing noise;
-        the home of the mechanism if no code of the user is running. Only methods of the recorder
-        may call this method, since it skips two frames of the call stack."""
+        the first line of the mechanism if no code of the user is running. Only methods of the
+        recorder may call this method, since it skips two frames of the call stack."""
         self._check()
         frame = own_frame(sys._getframe(2), self._followed)
         self._frame = frame
@@ -192,7 +192,7 @@ class Recorder:
         parameters: Mapping[str, Any] | None,
     ) -> Any:
         """Record a draw of a single float, and return a float that remembers that it comes from
-        this draw. This is the fast path of `drawn`, which describes the parameters: a run may draw
+        this draw. This is the fast path of `drawn`, with the same parameters: a run may draw
         very many single floats."""
         first = len(self.pieces.laws)
         if self._repetition is not None:
