@@ -5,8 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test system validity check browser package libraries all-libraries lowest docs docs-links pictures benchmarks gallery \
-	watch clean
+.PHONY: audit test system validity check browser package libraries all-libraries lowest docs pages site docs-links pictures \
+	benchmarks gallery watch clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
 
@@ -55,8 +55,12 @@ lowest: .venv/installed-dev
 SPHINX = $(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --nitpicky --quiet \
 	--doctree-dir build/doctrees docs
 
-docs: .venv/installed-dev
+docs: pages site
+
+pages: .venv/installed-dev
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/pages
+
+site: .venv/installed-dev
 	$(SPHINX) build/site
 	@! grep -rE '<(script|link|img)[^>]+(src|href)="(https?:)?//|url\((https?:)?//' build/site \
 		--include='*.html' --include='*.css'
