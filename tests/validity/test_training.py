@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-import numpy as np
 import pytest
 
 import dpaudit
@@ -33,8 +32,13 @@ def refuted(path: str, one: Cause, seed: int, samples: int, confidence: float) -
 @pytest.mark.parametrize("one", TRAINING, ids=lambda one: one.name)
 def test_a_bug_is_refuted_in_the_median_by_few_draws(one: Cause) -> None:
     """Of five seeds, three or more need at most 2,000 draws."""
-    drawn = [refuted(one.broken, one, seed, 2 * MOST, 0.95) for seed in range(5)]
-    assert np.median([draws if found else np.inf for found, draws in drawn]) <= MOST
+    few = many = 0
+    for seed in range(5):
+        found, draws = refuted(one.broken, one, seed, 2 * MOST, 0.95)
+        few, many = (few + 1, many) if found and draws <= MOST else (few, many + 1)
+        if max(few, many) == 3:  # the others cannot change the median
+            break
+    assert few == 3
 
 
 def alarms(which: Callable[[Cause], str | None]) -> Iterator[bool]:
