@@ -21,7 +21,7 @@ from tests.whole_audits import spawned as spawned
 from tests.whole_audits import traces as traces
 from tests.whole_audits import workers_are_forked as workers_are_forked
 
-from .deciding import COMPARISONS, Rule, interval
+from .deciding import COMPARISONS, Rule, interval, lies_below
 
 Interval = Callable[[int, int], tuple[float, float]]
 IsAbove = Callable[[Iterable[bool], int, float], bool]
@@ -68,5 +68,16 @@ def is_above(count_comparison: Callable[[], None]) -> IsAbove:
             if verdict is not None:
                 return verdict
         raise AssertionError(f"fewer than {runs} runs")
+
+    return decide
+
+
+@pytest.fixture(scope="session")
+def is_below(count_comparison: Callable[[], None]) -> IsAbove:
+    """Return `lies_below`, which takes one share of the suite's failure probability."""
+
+    def decide(successes: Iterable[bool], runs: int, rate: float) -> bool:
+        count_comparison()
+        return lies_below(successes, runs, rate)
 
     return decide

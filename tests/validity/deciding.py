@@ -4,6 +4,7 @@ runs says, mostly after a part of them."""
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 
 from scipy.special import bdtr, bdtrc
 
@@ -19,6 +20,23 @@ _FOUND, _MISSED = 0.99, 1e-5
 
 def interval(occurrences: int, runs: int) -> tuple[float, float]:
     return clopper_pearson_interval(occurrences, runs, SUITE_FAILURE_PROBABILITY / COMPARISONS)
+
+
+def lies_below(successes: Iterable[bool], runs: int, rate: float) -> bool:
+    """Return whether the interval of a simulated rate lies below `rate`. Stop once the other runs
+    cannot change this.
+
+    successes: one for each run.
+    runs: that there are at most.
+    """
+    # The interval moves up with the count; that of the largest count ends at 1.
+    least = next(count for count in range(runs + 1) if interval(count, runs)[1] >= rate)
+    found = 0
+    for asked, success in zip(range(1, runs + 1), successes, strict=False):
+        found += success
+        if found >= least or found + runs - asked < least:
+            return found < least
+    raise AssertionError(f"fewer than {runs} runs")
 
 
 class Rule:

@@ -19,7 +19,7 @@ from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.outcomes import from_raw
 from dpaudit.stats.game import p_value
 
-from .deciding import Rule
+from .deciding import Rule, interval, lies_below
 
 NOMINAL, SEED = 0.1, 20_240
 Interval = Callable[[int, int], tuple[float, float]]
@@ -154,6 +154,15 @@ def test_a_rate_is_above_if_all_runs_say_so_and_not_after_a_few_that_make_it_unl
     played = iter(every if last else every[::-1])
     assert is_above(played, 40, NOMINAL) is (share(count, 40)[0] > NOMINAL) is (count == 15)
     assert len(list(played)) == 40 - asked
+
+
+@pytest.mark.parametrize("count", range(21))
+@pytest.mark.parametrize("last", [False, True])
+def test_a_rate_is_below_exactly_if_all_runs_say_so(count: int, last: bool) -> None:
+    every = [False] * (20 - count) + [True] * count
+    played = iter(every if last else every[::-1])
+    assert lies_below(played, 20, 0.9) is (interval(count, 20)[1] < 0.9) is (count < 10)
+    assert last or count < 10 or len(list(played)) == 10
 
 
 @pytest.mark.parametrize("runs", [FEW, 40, 300, 1_000])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -14,9 +14,7 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 
-from .deciding import interval
-
-Interval = Callable[[int, int], tuple[float, float]]
+IsBelow = Callable[[Iterable[bool], int, float], bool]
 
 FACTOR, POWER, RUNS = 1.1, 0.9, 20
 
@@ -40,40 +38,29 @@ def leaking() -> tuple[AuditSpec, int]:
     return spec, samples
 
 
-def reaches_power(spec: AuditSpec, samples: int) -> bool:
-    """Return whether the interval of the power, of `RUNS` audits, is not below `POWER`. Audits end
-    once the others cannot change this. The interval of any count is not above `POWER`."""
-    assert interval(RUNS, RUNS)[0] <= POWER
-    least = next(count for count in range(RUNS + 1) if interval(count, RUNS)[1] >= POWER)
-    refuted = 0
-    for seed in range(RUNS):
-        refuted += audited(spec, samples, seed).verdict is Verdict.VIOLATION
-        if refuted >= least or refuted + RUNS - 1 - seed < least:
-            break
-    return refuted >= least
+def refutations(spec: AuditSpec, samples: int) -> Iterator[bool]:
+    return (audited(spec, samples, seed).verdict is Verdict.VIOLATION for seed in range(RUNS))
 
 
 def test_a_leak_of_the_size_planned_for_is_caught_as_often_as_promised(
-    leaking: tuple[AuditSpec, int], count_comparison: Callable[[], None]
+    leaking: tuple[AuditSpec, int], is_below: IsBelow
 ) -> None:
-    count_comparison()
-    assert reaches_power(*leaking)
+    assert not is_below(refutations(*leaking), RUNS, POWER)
 
 
 def test_with_a_quarter_of_the_draws_it_is_not(
-    leaking: tuple[AuditSpec, int], count_comparison: Callable[[], None]
+    leaking: tuple[AuditSpec, int], is_below: IsBelow
 ) -> None:
     spec, samples = leaking
-    count_comparison()
-    assert not reaches_power(spec, samples // 4)
+    assert is_below(refutations(spec, samples // 4), RUNS, POWER)
 
 
-def test_the_audit_has_the_power_that_is_required_of_it(share: Interval) -> None:
+def test_the_audit_has_the_power_that_is_required_of_it(is_below: IsBelow) -> None:
     """Of nine audits alike, eight of them trials, it is one of the two that need most with 2/9."""
     spec = spec_of("mechanisms.randomized_response:randomized_response", {}, epsilon=1.0987)
     samples = plan(spec, FACTOR, POWER, run_audit).samples
     assert samples is not None
-    enough = [audited(spec, samples, seed).underpowered is None for seed in range(15)]
-    assert share(sum(enough), 15)[1] >= 7 / 9
-    fewer = [audited(spec, samples // 2, seed).underpowered is None for seed in range(12)]
-    assert share(sum(fewer), 12)[1] < 7 / 9
+    enough = (audited(spec, samples, seed).underpowered is None for seed in range(15))
+    assert not is_below(enough, 15, 7 / 9)
+    fewer = (audited(spec, samples // 2, seed).underpowered is None for seed in range(12))
+    assert is_below(fewer, 12, 7 / 9)
