@@ -382,8 +382,15 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
     if test.method != "clopper-pearson":
         spared = (1.0 if test.two_guesses else 0.5) * point.delta
         inside = math.floor(share * draws)
+        of_d1 = round(inside * test.guesses_by_input[0] / max(1, test.correct + test.wrong))
         return detectable_epsilon(
-            inside, point.epsilon, alpha, draws=draws, spared=spared, power=power
+            inside,
+            point.epsilon,
+            alpha,
+            draws=draws,
+            spared=spared,
+            by_input=(of_d1, inside - of_d1),
+            power=power,
         )
     # Each event of the rule is tested by a pair of Clopper-Pearson bounds. The result is the least
     # ε that one of them detects.

@@ -51,6 +51,9 @@ _CONFIRMING = (MINIMUM_SAMPLES, FEW_DRAWS)
 
 # Results in a format of this version or later have the field `detectable_rare`.
 _VERSION_WITH_RARE = 6
+# Results in a format of this version or later have `detectable_epsilon` for an event that may have
+# most of the probability; earlier results state a smaller ε there.
+_VERSION_WITH_LARGE_EVENTS = 8
 # The stages of a run, in their order. Each block of draws belongs to one of them.
 _STAGES = ("learning", "certification", "confirmation", "recorded")
 # Stages without bets.
@@ -231,8 +234,11 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
         computed = numbers(_evidence(result, record))
         if result.first_version is not None and result.first_version < _VERSION_WITH_RARE:
             computed["detectable_rare"] = None
+        is_older = (result.first_version or math.inf) < _VERSION_WITH_LARGE_EVENTS
         for name, value in computed.items():
-            yield from _compared(name, getattr(record, name), value)
+            for finding in _compared(name, getattr(record, name), value):
+                if not (is_older and finding[0].endswith("detectable_epsilon")):
+                    yield finding
         bets_refute = computed["wealth"] * computed["alpha_betting"] >= 1
         bets_refute |= _by_divergence(record)
         yield "refuted by betting", record.refuted_after is not None, bets_refute

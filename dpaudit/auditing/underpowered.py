@@ -257,14 +257,20 @@ def rounded(number: int) -> int:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return a message if too few draws were in the event (the outputs at which the rule guesses)
-    to refute the claim, else None. The check assumes the best case, in which every draw in the
-    event reveals its input.
+    """Return a message if the event (the outputs at which the rule guesses) could not refute the
+    claim, else None: too few draws were in it, even if every one revealed its input, or one of the
+    two inputs was guessed at nearly every draw.
     """
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
-    seen = fixed.correct + fixed.wrong
+    seen, most = fixed.correct + fixed.wrong, max(fixed.guesses_by_input)
+    if 2 * most > fixed.draws and fixed.method == "game":
+        return (
+            f"an event with {100 * most / fixed.draws:.3g} % of the draws is nearly as probable "
+            f"for either input, and cannot refute {point_words(point)} (more draws may find "
+            "another)"
+        )
     of = "" if seen == fixed.draws else " in the event"
     remedy = "no number could" if no_draws_could(point, fixed.alpha) else "more draws help"
     words, even = f"{counted(seen, 'draw')}{of}", ", even if every one"

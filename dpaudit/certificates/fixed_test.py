@@ -99,6 +99,7 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     tally: counts of the draws reserved for the test.
     """
     game, point, alpha = tally.game(rule.guessed), setting.point, setting.alpha
+    d1, d2 = (sum(tally.event(rule.guessed == sign)) for sign in (1, -1))
     p = games.p_value(game, point.epsilon, point.delta, alpha)
     epsilon = games.epsilon_lower(game, point.delta, alpha)
     detectable = power.detectable_epsilon(
@@ -107,6 +108,7 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
         alpha,
         draws=game.draws,
         spared=game.h * point.delta,
+        by_input=(d1, d2),
     )
     # The lower bound for ε is searched in steps, so it can be below the claimed ε although p is at
     # most alpha. The test then does not refute the claim, and p is raised above alpha.

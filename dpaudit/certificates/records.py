@@ -203,6 +203,14 @@ class FixedTest:
         """Whether this test alone, at its own error probability, refutes the claim."""
         return self.p_value <= self.alpha
 
+    @property
+    def guesses_by_input(self) -> tuple[int, int]:
+        """Numbers of guesses of d1 and of d2."""
+        of_d1 = [one.count_d1 + one.count_d2 for one in self.events if one.guess == "d1"]
+        of_d2 = [one.count_d1 + one.count_d2 for one in self.events if one.guess == "d2"]
+        every = self.correct + self.wrong
+        return (sum(of_d1), every - sum(of_d1)) if of_d1 else (every - sum(of_d2), sum(of_d2))
+
 
 @dataclass(frozen=True, slots=True)
 class DivergenceTest:

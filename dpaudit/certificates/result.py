@@ -382,8 +382,8 @@ class AuditResult:
         The lines of code where runs with the same noise differ between the two inputs of a refuted
         pair. None if no pair was refuted, or if no trace was made.
     first_version : int or None
-        Version of the file of results to which the audit was first written, if it is older than 6;
-        else None. Such an audit has no test of rare outputs.
+        Version of the file of results to which the audit was first written, if that is older than
+        the present one; else None. Before version 6 there is no test of rare outputs.
     strict : bool
         Whether a warning makes the audit fail. `failing_warnings` lists such warnings.
     claimed_by : ClaimSource or None

@@ -33,10 +33,12 @@ History of the format (`version`):
     that were not run because a failure stopped the run. `redrawn` of a certificate: the number of
     new processes, and of their draws, with which a refutation was compared, and the reason for
     fewer than eight; null without a comparison. `first_version` of an audit: the version of its
-    first file, if older than 6; its `detectable_rare` is then null. `beyond` of `searched`: a pair
-    outside the space that seems to leak and decides nothing; null without one. `error_code`: the
-    kind of an error (docs/errors.md); null without an error. `one_run` has the `method` of its
+    first file, if that is older; before 6, its `detectable_rare` is null. `beyond` of `searched`: a
+    pair outside the space that seems to leak and decides nothing; null without one. `error_code`:
+    the kind of an error (docs/errors.md); null without an error. `one_run` has the `method` of its
     test, `mu_lower`, and the `scores` of its canaries, null if only guesses were given.
+8   `detectable_epsilon` is larger, or infinite, for a rule that guesses the same input at more than
+    half of the draws (docs/method.md §8).
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ from dpaudit.reports.records import (
     encode_record,
 )
 
-VERSION = 7
+VERSION = 8
 # First version of the format in which a file has a digest of its audits.
 _DIGEST = 2
 # First version in which a certificate can have several rules.
@@ -332,7 +334,9 @@ def _audits(text: str) -> tuple[list[Any], Planned]:
     if version < _COVERED:
         audits = [_with_named_request(audit) for audit in audits]
     if version < _PORTFOLIO:
-        audits = [_with_one_rule(audit, place, version) for place, audit in enumerate(audits)]
+        audits = [_with_one_rule(audit, place) for place, audit in enumerate(audits)]
+    if version < VERSION:
+        audits = [{**one, "first_version": one.get("first_version") or version} for one in audits]
     if not audits:
         raise UsageError(
             "the file has no audits to recheck, because the run that wrote it did not end; run it "
@@ -358,12 +362,11 @@ def _with_named_request(audit: dict[str, Any]) -> dict[str, Any]:
     return {**audit, "request": {**request, "settings": {**request["settings"], **own}}}
 
 
-def _with_one_rule(audit: Any, place: int, version: int) -> dict[str, Any]:
+def _with_one_rule(audit: Any, place: int) -> dict[str, Any]:
     """Return an audit of an older file in the present form, in which each certificate names the
     rule that it tested.
 
     place: index of the audit.
-    version: version of the file.
     """
     fields = dict(decode(dict, audit, f"audits[{place}]"))
     path = f"audits[{place}].certificates"
@@ -373,7 +376,7 @@ def _with_one_rule(audit: Any, place: int, version: int) -> dict[str, Any]:
         moved = {key: own.pop(key) for key in ("attack", "guesses") if key in own}
         own["fixed"] = {**decode(dict, own.get("fixed"), f"{path}[{number}].fixed"), **moved}
         made.append(own)
-    return {**fields, "certificates": made, "first_version": version}
+    return {**fields, "certificates": made}
 
 
 def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:

@@ -30,6 +30,7 @@ def detectable_epsilon(
     *,
     draws: int = 0,
     spared: float = 0.0,
+    by_input: tuple[int, int] | None = None,
     power: float = POWER,
 ) -> float:
     """Return the smallest true ε₁ at which guesses refute the claimed ε with probability `power`.
@@ -42,11 +43,15 @@ def detectable_epsilon(
     epsilon, alpha : float
         The claimed ε ≥ 0, in nats; the error probability, in (0, 1).
     draws : int, default 0
-        Number of all draws, with and without a guess; needed if `spared` is above 0.
+        Number of all draws, with and without a guess; needed if `spared` is above 0, and for
+        `by_input`.
     spared : float, default 0
         The share hδ of all draws that the claimed δ excuses (docs/method.md (2.1)). An upper limit
         of the number of excused guesses is subtracted from `guesses`, and the rest is tested as for
         δ = 0.
+    by_input : tuple of two ints, optional
+        Numbers of guesses of d1 and of d2. Together they are `guesses`. By default, ε₁ does not
+        depend on them.
     power : float, default 0.9
         Probability of a refutation, in (0, 1).
 
@@ -57,7 +62,10 @@ def detectable_epsilon(
 
     Notes
     -----
-    At ε₁ every guess is right with probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8).
+    At ε₁ every guess is right with probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8). With
+    `by_input`, this holds for at most half of the draws by the guess of each input: the outputs
+    with the guess d1 are not e^ε₁ times as probable under d1 if they have most of the probability.
+    The ratio of the other outputs, at most e^ε₁, then limits the number of right guesses.
 
     Examples
     --------
@@ -78,6 +86,12 @@ def detectable_epsilon(
     if critical > trials:
         return math.inf
     share = float(betaincinv(critical, trials - critical + 1, power))
+    telling = guesses if by_input is None else sum(min(one, draws - one) for one in by_input)
+    if telling < guesses:
+        # The excess of right over wrong guesses, per guess, is telling / guesses times its value
+        # tanh(ε₁ / 2) for telling guesses.
+        excess = (2 * share - 1) * guesses
+        return 2 * math.atanh(excess / telling) if excess < telling else math.inf
     return math.log(share / (1 - share)) if share < 1 else math.inf
 
 

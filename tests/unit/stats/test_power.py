@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from scipy.stats import binom
 
 from dpaudit.stats import probabilistic
-from dpaudit.stats.binomial import pair_epsilon_lower
+from dpaudit.stats.binomial import pair_epsilon_lower, upper_tail
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.power import (
     LEAST_SEEN,
@@ -51,6 +52,49 @@ def test_too_few_guesses_detect_nothing() -> None:
     assert detectable_epsilon(0, 1.0, 0.05) == math.inf
     assert detectable_epsilon(3, 1.0, 0.01) == math.inf
     assert detectable_epsilon(50, 1.0, 0.01, draws=10_000, spared=0.05) == math.inf
+
+
+def largest_share_of_right_guesses(by_input: tuple[int, int], draws: int, epsilon: float) -> float:
+    """Return the largest Pr[right] / Pr[guess], by linear programming over the laws P and Q on
+    three outputs: guess d1, guess d2, none. Each has its mean probability, and its ratio is at most
+    e^ε."""
+    shares = [*(one / draws for one in by_input), 1 - sum(by_input) / draws]
+    # Variables: P and Q at each output. Rows of `limits`: P ≤ e^ε Q and Q ≤ e^ε P.
+    limits = [
+        [(i == own) - math.exp(epsilon) * (i == other) for i in range(6)]
+        for k in range(3)
+        for own, other in ((k, k + 3), (k + 3, k))
+    ]
+    means = [[(i % 3 == k) / 2 for i in range(6)] for k in range(3)]
+    found = linprog(
+        [-0.5, 0, 0, 0, -0.5, 0],
+        A_ub=limits,
+        b_ub=[0.0] * 6,
+        A_eq=[*means, [1, 1, 1, 0, 0, 0]],
+        b_eq=[*shares, 1.0],
+        bounds=(0, 1),
+    )
+    return float(-found.fun / sum(shares[:2]))
+
+
+@pytest.mark.parametrize(
+    "by_input", [(300, 700), (450, 550), (600, 0), (100, 800), (200, 300), (500, 500)]
+)
+def test_an_event_with_most_of_the_draws_detects_less(by_input: tuple[int, int]) -> None:
+    draws, guesses, epsilon, alpha = 1_000, sum(by_input), 0.3, 0.05
+    smallest = detectable_epsilon(guesses, epsilon, alpha, draws=draws, by_input=by_input)
+    counts = np.arange(guesses + 1)
+    refuted = upper_tail(counts, guesses, share(epsilon)) <= alpha
+    for truth, is_enough in ((smallest + 1e-6, True), (smallest - 0.01, False)):
+        right = largest_share_of_right_guesses(by_input, draws, truth)
+        assert (binom.pmf(counts, guesses, right)[refuted].sum() >= POWER) == is_enough
+    if max(by_input) <= draws / 2:
+        assert smallest == detectable_epsilon(guesses, epsilon, alpha)
+
+
+def test_an_event_with_nearly_all_draws_detects_nothing() -> None:
+    assert detectable_epsilon(1_000, 1.0, 0.01, draws=1_000, by_input=(996, 4)) == math.inf
+    assert detectable_epsilon(1_000, 1.0, 0.01, draws=1_000, by_input=(1_000, 0)) == math.inf
 
 
 @pytest.mark.parametrize(("delta", "two_guesses"), [(0.05, True), (0.05, False), (0.002, True)])
