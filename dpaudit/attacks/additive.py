@@ -47,10 +47,10 @@ _NEWTON_STEPS = 4
 def additive(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[OrderedBins]:
-    """Return orders of outcomes by the sum of the log-ratios of some columns.
+    """Return a list with one order of outcomes: by the sum of the log-ratios of some columns.
 
-    columns: the columns to sum over; None stands for all columns. The result is empty for fewer
-        than two.
+    columns: the columns to sum over; None: all columns. The list is empty for fewer than two
+        columns.
     """
     columns = selection.outcomes.columns if columns is None else columns
     return [by_score(summed(selection, columns), selection)] if len(columns) > 1 else []
@@ -96,7 +96,8 @@ class Additive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A term of a sum of log-ratios: a column, or several columns with one distribution.
+    """One term of the score: the log-ratios of a column, or of several columns with one
+    distribution, which share a table of log-ratios.
 
     cells: division of the entries into cells; a cell is an interval of numbers, or a label.
     places: for each column, an array (draws,) with the index of the cell of every draw.
@@ -128,15 +129,16 @@ class Term:
 def fitted_sum(
     terms: Sequence[Term], is_d1: NDArray[np.bool_]
 ) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
-    """Fit log-ratios to every term and sum them. Return (tables, spread, held_out, halves):
+    """Fit log-ratios to every term and sum them. Return four results:
 
-    tables: for every term its cells, with their log-ratios as values. Columns that may be noise get
-        0.
-    spread: for every term the standard deviation of its log-ratio over draws.
+    tables: for every term, its cells with their log-ratios as values; all values are 0 if the
+        differences between d1 and d2 may be noise.
+    spread: for every term, the standard deviation of its log-ratio over the draws.
     held_out: (draws,), the sum for every draw by a fit to other folds, on the scale of the fit to
         all draws.
-    halves: (2, draws), the sums for all draws by fits to each half of the draws.
-    is_d1: parameter, (draws,), whether each draw was made on d1.
+    halves: (2, draws), the sums for all draws by a fit to each half of the draws.
+
+    The argument `is_d1`, (draws,), says whether each draw was made on d1.
     """
     size, fold = len(is_d1), folds(len(is_d1))
     tables, spread, halves = [], [], np.zeros((2, size))
@@ -168,7 +170,7 @@ class _Column:
         labels.
     held_out: (folds, cells, 2), draws by fold, cell and input.
     train: (fits, cells, 2), the draws that each fit is made from (see `training_counts`).
-    free: (fits, cells), the log-ratio of every cell by itself.
+    free: (fits, cells), the log-ratio of every cell from its own counts alone.
     """
 
     intervals: int
@@ -185,8 +187,8 @@ class _Column:
 
     @property
     def numbers(self) -> IntArray:
-        """The draws in the intervals by input, (fits, intervals, 2), in rising evidence for d1:
-        from small to large numbers if d1 gives the larger numbers, else from large to small.
+        """Training counts of the intervals by input, (fits, intervals, 2), in an order in which
+        evidence for d1 rises: from small to large numbers if `step` is 1, else from large to small.
         """
         return self.train[:, : self.intervals][:, :: self.step]
 
@@ -198,8 +200,8 @@ class _Column:
         return 1 if larger_for_d1(self.train[FOLDS, : self.intervals]) else -1
 
     def with_numbers(self, log_ratios: FloatArray) -> FloatArray:
-        """Return the log-ratios of all cells. Intervals get `log_ratios`, labels keep the
-        log-ratios of `free`.
+        """Return the log-ratios of all cells: `log_ratios` for the intervals, and the log-ratios of
+        `free` for the labels.
 
         log_ratios: (fits, intervals).
         """
@@ -236,8 +238,9 @@ def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
     % (Benjamini & Hochberg 1995).
 
     gains: for each column, the gain in held-out log-likelihood, in nats. Without a signal, the gain
-        is taken to be χ² with one degree of freedom. (It would be half of that if the fits of the
-        folds were independent, but each pair of folds counts twice.)
+        is taken to be χ² with one degree of freedom. (If the fits of the folds were independent,
+        the gain would be half as large. But two folds count twice: each is in the fit that predicts
+        the other.)
     """
     p = np.array([math.erfc(math.sqrt(gain / 2)) if gain > 0 else 1.0 for gain in gains])
     allowed = tuning.NOISE_COLUMNS * np.arange(1, len(p) + 1) / max(1, len(p))
@@ -246,13 +249,13 @@ def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
 
 
 def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
-    """Return the fit that predicts the inputs of held-out draws best, multiplied by the constant
-    that maximises their likelihood, and its gain in nats. If no fit is better than even odds,
-    return zeros.
+    """Return (log_ratios, gain) of the fit that predicts the inputs of held-out draws best. The
+    log-ratios are multiplied by the constant that maximises their likelihood; the gain is in nats.
+    Log-ratios and gain are 0 if no fit is better than even odds.
 
     column: the counts.
-    fits: log-odds by cell, each (fits, cells), from simple to complex. A fit replaces a simpler fit
-        only if its log-likelihood is larger by more than a nat.
+    fits: log-ratios by cell, each (fits, cells), from simple to complex. A fit replaces a simpler
+        fit only if its log-likelihood is larger by more than a nat.
     """
     best, most_gained = np.zeros_like(fits[0]), 0.0
     for fit in fits:
@@ -264,9 +267,9 @@ def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
 
 
 def _closely(columns: Sequence[_Column]) -> list[_Fit]:
-    """Return the best fit of each column. The fits are piecewise linear and monotone, if there are
-    at least 3 intervals, and free. Piecewise linear fits of columns with the same number of
-    intervals are made together, which is many times faster.
+    """Return for each column the best of three fits: piecewise linear, monotone, and free (each
+    cell by itself). A column with fewer than 3 intervals has only the free fit. Piecewise linear
+    fits of columns with the same number of intervals are made together, which is many times faster.
     """
     fits = [_in_order(one) for one in columns]
     for intervals in {one.intervals for one in columns if one.has_order}:
@@ -280,8 +283,9 @@ def _closely(columns: Sequence[_Column]) -> list[_Fit]:
 
 
 def _in_order(column: _Column) -> list[FloatArray]:
-    """Return the simple fits of log-ratios by cell: a monotone fit over intervals, if there are at
-    least 3 intervals, and a fit of each cell by itself.
+    """Return the fits of a column that take little time, each (fits, cells): log-ratios that are
+    monotone over the intervals, if there are at least 3 intervals, and the log-ratio of each cell
+    by itself.
     """
     if not column.has_order:
         return [column.free]
@@ -334,10 +338,9 @@ def _gain(fit: FloatArray, counts: IntArray) -> float:
     return float(np.sum(counts * (math.log(2) - lost)))
 
 
-# Matches the part of a column's name that numbers a repeated run of the mechanism within one
-# outcome: `output[3]` in `output[3].mean`.
+# Matches the number of the run in a column's name: `output[3]` in `output[3].mean`.
 _RUN = re.compile(r"\boutput\[\d+\]")
-# Replaces this part, so that `output[3].mean` becomes `output[*].mean`.
+# Replaces the number of the run in a column's name: `output[3].mean` becomes `output[*].mean`.
 _EVERY = "output[*]"
 
 
@@ -352,8 +355,8 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
         return []
     terms = []
     for name, columns in groups.items():
-        # A column is cut into 64 intervals (`LEVELS`), the number for scores, since all runs
-        # together have many draws.
+        # A column is cut into 64 intervals (`LEVELS`) instead of 32 (`CELLS`), since all runs
+        # together have many entries.
         cells = make_cells(join([replace(one, name=name) for one in columns]), LEVELS)
         terms.append(Term.of(cells, *columns))
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
@@ -367,8 +370,8 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:
-    """Return a dict from a column's name without the number of the run, such as `output[*].mean`,
-    to the columns with this name, one for each run.
+    """Group columns by their name without the number of the run. Return a dict whose keys are names
+    such as `output[*].mean`; each value lists the columns of this name, one for each run.
     """
     result: dict[str, list[Column]] = {}
     for column in columns:

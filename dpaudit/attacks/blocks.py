@@ -67,8 +67,8 @@ KINDS = "outputs of each kind by themselves"
 SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
 # Number of groups of neighbouring values that a column is cut into for the χ² test of two columns.
 _GROUPS = 4
-# With at least this number of draws in memory, an audit probably learns from further draws, which
-# it only counts. Scores of sequences are then prepared for this.
+# If at least this number of draws is in memory, the audit probably counts further draws without
+# keeping them. Scores of sequences are then prepared for refits from counts.
 _ENOUGH_TO_GO_ON = 65_000
 
 # A block of columns, as the names of its columns.
@@ -93,7 +93,7 @@ class Fit:
 
 
 def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
-    """Return the at most two scores that explain held-out draws best, the better score first.
+    """Return the scores that explain held-out draws best: at most two, the better score first.
 
     attacks: the scorers to try if outcomes have several columns. A single column is scored by the
         log-ratios of its cells.
@@ -122,8 +122,8 @@ def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
 
 
 def _alone(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return an order of outcomes with a single column by the log-ratios of the cells (values or
-    intervals) of the column.
+    """Return a list with one order of outcomes that have a single column: by the log-ratio of the
+    cell (value or interval) that the entry lies in.
     """
     return [by_score(summed(selection, selection.outcomes.columns), selection)]
 
@@ -228,8 +228,8 @@ def _all_vary(some: SelectionDraws) -> bool:
 
 
 def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names, Fit]:
-    """Return a dict from each block of columns that forms a sequence of few values to its score as
-    a sequence. Other blocks are left out.
+    """Score blocks of columns as sequences of few values. Return a dict from block to score,
+    without the blocks that form no such sequence.
     """
     result = {}
     for names in blocks:
@@ -241,11 +241,11 @@ def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names
 
 
 def _better_later(best: Fit, sequence: Fit | None) -> Fit:
-    """Return the fit of a block that is likely to be best after further draws.
+    """Return the fit of a block that is likely to be best after further draws: `sequence` if its
+    gain is at least half of the gain of `best`, minus 3 nats; otherwise `best`.
 
-    best: the best fit so far, which is returned unless `sequence` replaces it.
-    sequence: the fit as a sequence, which is returned if its gain is about half of the best gain or
-        more; None if the block is no sequence.
+    best: the fit that is best so far.
+    sequence: the fit as a sequence; None if the block is no sequence.
     """
     if sequence is None or sequence.gain < best.gain / 2 - tuning.GAIN_OF_BLOCK:
         return best
@@ -278,7 +278,7 @@ def _frozen_parts(best: Sequence[Scored]) -> Parts:
 
 
 def _added_up(rest: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
-    """Return the score that sums fixed scores and refitted scores of sequences.
+    """Return the score that sums the fixed scores in `rest` and the refitted scores in `sequences`.
 
     rest: the sum of the fixed scores; None if there are none.
     """
@@ -288,10 +288,10 @@ def _added_up(rest: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
 
 
 def shares_of(scores: Sequence[Score], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return (column, share) pairs: how much each column contributes to several scores together,
-    the largest share first.
+    """Return (column, share) pairs, the largest share first. The share of a column is the weighted
+    mean of its shares in several scores; all shares add up to 1.
 
-    weights: how much each score counts.
+    weights: the weight of each score.
     """
     own = [
         (name, weight * share)
@@ -302,11 +302,11 @@ def shares_of(scores: Sequence[Score], weights: Sequence[float]) -> tuple[tuple[
 
 
 def _parts(some: SelectionDraws) -> list[Names]:
-    """Return the names of the columns of each independent block. All columns that depend on no
-    other column form one block together.
+    """Divide columns into independent blocks. Return for each block the names of its columns. All
+    columns that depend on no other column form one block together.
 
-    The list is empty if all columns are one block, if no columns depend on each other, or if there
-    are more than 8 blocks.
+    The list is empty if all columns depend on each other, if no columns do, or if there are more
+    than 8 blocks.
     """
     if len(some.outcomes.columns) > 2 * MOST_COLUMNS:
         return []
@@ -332,12 +332,12 @@ def _parts(some: SelectionDraws) -> list[Names]:
 def _reached(
     first: int, left: Iterable[int], groups: Sequence[IntArray], arm: IntArray
 ) -> set[int]:
-    """Return the indices of a column and of all columns that depend on it, directly or through
-    other columns, as a set.
+    """Return the set of the indices of a column and of all columns that depend on it, directly or
+    through other columns.
 
     first: index of the column.
     left: indices of the columns that have no block yet.
-    groups: for each column, (draws,), the group of the entry of each draw.
+    groups: for each column, (draws,), the group of neighbouring values that each draw lies in.
     arm: (draws,), 1 for a draw of d1, 0 for d2.
     """
     luck = 2 * LUCK / (len(groups) * (len(groups) - 1))
@@ -409,7 +409,8 @@ class Kind:
     """A type of output with a score of its own.
 
     key: hash of the type.
-    offset: constant that makes the score a log-ratio, which includes the log-ratio of the type.
+    offset: constant to add to the score; the sum is a log-ratio that includes the log-ratio of the
+        type.
     score: the score of outputs of this type.
     """
 
@@ -422,7 +423,7 @@ class Kind:
 class ByKind:
     """The score of outputs of several types.
 
-    names: names of the columns that types are recognised by.
+    names: names of the columns whose entries determine the type of an output.
     kinds: the types with a score of their own.
     rest: the score of outputs of all other types.
     columns: (name, share) of the columns that the score depends on most.
@@ -477,9 +478,9 @@ def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
 
 
 def _usual(keys: KeyArray) -> list[int]:
-    """Return the hashes of the frequent types of outputs, the most frequent first: at least a tenth
-    of the draws, and at least 1,000 draws, have the type. Return an empty list if there is only one
-    type.
+    """Return the hashes of the frequent types of outputs, the most frequent first. A type is
+    frequent if at least a tenth of the draws, and at least 1,000 draws, have it. Return an empty
+    list if there is only one type.
 
     keys: (draws,), the hash of the type of each draw.
     """
@@ -490,8 +491,8 @@ def _usual(keys: KeyArray) -> list[int]:
 
 
 def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDraws) -> Fit | None:
-    """Return the score that best explains the outputs of one type; None if no score explains at
-    least 3 nats.
+    """Return the score that best explains the outputs of one type; None if no score has a gain of
+    more than 3 nats.
 
     key: hash of the type.
     keys: (draws,), the hash of the type of each draw.
@@ -511,7 +512,9 @@ def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDra
 
 
 def _without_labels(column: Column) -> Column:
-    """Return a column without labels if all its entries are numbers."""
+    """Drop the list of labels if all entries of a column are numbers; otherwise return the column
+    unchanged.
+    """
     has_labels = column.codes is not None and column.codes.any()
     return column if has_labels else Column(column.name, column.numbers)
 
@@ -522,9 +525,9 @@ def _varies(column: Column) -> bool:
 
 
 def _offsets(fit: Fit, is_d1: NDArray[np.bool_], usual: float) -> tuple[FloatArray, FloatArray]:
-    """Return the constants to add to a score of the outputs of one type, so that it becomes a
-    log-ratio that includes the log-ratio of the type. They come as two arrays: (folds + 1,), from
-    the draws without each fold and then from all draws; and (2,), from each half of the draws.
+    """Return constants to add to the scores of outputs of one type; each sum is a log-ratio that
+    includes the log-ratio of the type. The constants come as two arrays: (folds + 1,), fitted to
+    the draws without each fold, then to all draws; and (2,), fitted to each half of the draws.
 
     fit: the score.
     is_d1: whether each draw of this type was made on d1.

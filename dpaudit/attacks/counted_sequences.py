@@ -2,10 +2,10 @@
 
 The score of an entry, given the entries before it, follows from counts by state and symbol
 (`sequences.py`), so no draw has to be kept to refit it. How well a score orders outcomes is
-measured on draws that came after its fit. The frozen score is fitted to all draws; it is cut into
-intervals that hold the same shares of the kept draws as the intervals of the measured score.
-`prefixes.py` and `blocks.py` call `relearned`; `auditing/counting.py` then
-calls `add` of the candidate (docs/method.md §5, *Continued learning*).
+measured on draws that came after its fit. The frozen score is fitted to all draws, so it cannot be
+measured itself: it is cut into intervals that hold the same shares of the kept draws as the
+intervals of the last score that was measured. `prefixes.py` and `blocks.py` call `relearned`;
+`auditing/counting.py` then calls `add` of the candidate (docs/method.md §5, *Continued learning*).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
 
-# The quality of a score (how well it orders outcomes) is measured on the draws after its fit. Once
-# the refitted score was measured on at least this fraction of the number of draws for the earlier
-# score, its measurement replaces the earlier one.
+# How well a score orders outcomes is measured on the draws after its fit. The measurement of a
+# refitted score replaces the measurement of the earlier score once it rests on at least this
+# fraction of the earlier number of draws.
 _ENOUGH = 1 / 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
-    """A score of sequences, together with the states (summaries of earlier entries) that further
-    draws are counted by.
+    """A score of sequences. Further draws are counted by its `states` (summaries of earlier
+    entries).
     """
 
     freeze: Callable[[], Prefixes]
@@ -48,11 +48,11 @@ class SequenceScored(Scored):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum:
-    """A score that is the sum of scores of sequences, which further draws refit, and of a fixed
-    rest.
+    """A score that is a sum of two parts: scores of sequences, which are refitted when further
+    draws are counted, and a fixed rest.
 
     states: for each refitted score, the states (summaries of earlier entries) of its sequences.
-    made: a function from the list of refitted scores to the whole score.
+    made: a function that takes the refitted scores and returns the whole score.
     rest: the fixed part; None if there is no such part.
     """
 
@@ -109,9 +109,9 @@ class _AfterCounts(Finer):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByEntry:
-    """A counter of outcomes. An outcome counts in the interval that its score lies in and, for each
-    entry of its sequences, in the cell of the entry's state and symbol. A symbol is the number of a
-    value; a state summarises the earlier entries (`sequences.py`).
+    """A counter of outcomes. It counts an outcome in the interval of its score and, for each entry
+    of its sequences, in a cell of (state, symbol). A symbol is the number of a value; a state
+    summarises the earlier entries (`sequences.py`).
 
     scores: the scores of sequences.
     total: the score as a sum of refitted parts and a rest.
@@ -124,7 +124,7 @@ class ByEntry:
 
     @property
     def intervals(self) -> int:
-        """Number of intervals of the score. Outcomes without a score count as one more interval."""
+        """Number of intervals of the score, with one more interval for outcomes without a score."""
         return len(self.digitise.edges) + 2
 
     @property
@@ -183,11 +183,13 @@ class KeptOutcomes:
         return np.clip(score(self.outcomes), -LARGEST_SCORE, LARGEST_SCORE)
 
     def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
-        """Return sums over the draws in memory by interval of their score: (intervals, numbers).
+        """Sum rows of numbers over the draws in memory, separately for each interval of the score.
+        Return (intervals, numbers).
 
         result: (outcomes,), the score of each distinct outcome.
         edges: edges between intervals, rising.
-        each: (outcomes, numbers); row i is added once for each draw of outcome i.
+        each: (outcomes, numbers), a row for each distinct outcome, which is added once for each
+            draw with this outcome.
         """
         level = np.searchsorted(edges, result, side="right")
         return by_group(each * self.often[:, None], level, len(edges) + 1)
@@ -235,7 +237,8 @@ class CountedEntries:
     scores: the present scores of sequences, fitted to the first `fitted_to` draws.
     trial: intervals of the present score, with the draws that came after its fit.
     earlier: intervals of the previous score, with its draws. How well a score orders outcomes is
-        measured on these until `trial` has half as many draws; then None.
+        measured with these intervals until `trial` has half of their number of draws; after that,
+        `earlier` is None.
     """
 
     kept: KeptOutcomes
@@ -324,8 +327,9 @@ class CountedEntries:
     def _order(self, like: OrderedBins) -> OrderedBins:
         """Return the candidate (order of outcomes) for the latest score.
 
-        Interval k of the latest score holds the same share of the draws in memory as interval k of
-        the measured score, and takes over its counts: the latest score has no draws after its fit.
+        No draws came after the fit of the latest score, so its intervals get the counts of the
+        score in `_measured`. In both scores, interval k holds the same share of the draws in
+        memory.
 
         like: the candidate before further draws.
         """
@@ -346,22 +350,22 @@ class CountedEntries:
 
     def _edges(self) -> FloatArray:
         """Return the edges between intervals of the latest score, strictly rising. They cut the
-        draws in memory into the same shares as the edges of the measured score.
+        draws in memory into the same shares as the edges of the score in `_measured`.
         """
         measured, kept = self._measured, self.kept
         each = np.ones((len(measured.result), 1))
         draws = kept.by_interval(measured.result, measured.edges, each)[:, 0]
         upto = np.cumsum(draws).astype(np.intp)[:-1]
         edges = np.sort(np.repeat(self._latest_scores, kept.often))[np.minimum(upto, kept.size - 1)]
-        # Edges must differ, also if the interval between them is empty.
+        # Two edges must differ, even if no score lies between them.
         for place in range(1, len(edges)):
             edges[place] = max(edges[place], np.nextafter(edges[place - 1], np.inf))
         return edges
 
     def _expected(self, edges: FloatArray) -> FloatArray:
-        """Return the expected draws by interval of the latest score and input: (intervals, 2). The
-        score's own log-ratios give the expectation. They are multiplied by a factor of at most 1,
-        which is smaller the less the previous score's log-ratios agreed with counted draws.
+        """Return the expected draws by interval of the latest score and input: (intervals, 2). They
+        follow from the log-ratios of the outcomes by the latest score, multiplied by a factor of at
+        most 1. The less these log-ratios agree with counted draws, the smaller is the factor.
 
         edges: edges between the intervals.
         """

@@ -1,9 +1,10 @@
 """Beliefs to bet on after few draws, for mechanisms whose draws are slow.
 
 `learn` needs hundreds of draws. `bet_early` makes beliefs from 16 draws on, by regressions with one
-or two weights (docs/method.md §4). A single column of numbers is cut at quantiles. Other outcomes
-have the levels of the best candidate of `learn` or, if it is likelier, of a weighted sum of all
-columns (`by_mean_differences`). The counts of both come from fits to other draws.
+or two weights (docs/method.md §4). A single column of numbers is cut at quantiles. For other
+outcomes, levels come from the best candidate of `learn` or, if its likelihood is larger, from a
+weighted sum of all columns (`by_mean_differences`). Both count each draw at the level that a fit to
+other draws gives it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from dpaudit.levels.limits import GROUPS
 from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
 from dpaudit.stats.betting import Beliefs
 
-# Number of draws up to which beliefs are learned here, for outputs with one column and with several
-# columns. It is larger for several columns, since a weighted sum of columns stays better than the
-# winner of `learn` for longer.
+# Number of draws up to which an audit that ends by bets uses `bet_early`, for outputs with one
+# column and with several columns. For several columns it is larger: `bet_early` uses a weighted sum
+# of columns, which stays better than the winner of `learn` for longer.
 EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS = 400, 4_000
 # Name of this way of learning in reports, where attacks are listed.
 NAME = "early bets"
@@ -63,7 +64,7 @@ def bet_early(
 
     selection: the draws.
     objective: the predicted bound by which rules are chosen.
-    scorers: as for `learn`.
+    scorers: the scorers of dpaudit to try, as in `learn`.
     rules: number of rules to bet on, the same in every round.
     """
     column = selection.outcomes.columns[0]
@@ -117,8 +118,8 @@ def _cells(selection: SelectionDraws) -> Cells:
 
 def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
     """Return the position of every level (cell of a column), (levels,): the mean of the numbers in
-    the cell, minus the median of all numbers, in units of their spread. The position of a label is
-    NaN.
+    the cell, minus the median of all numbers, divided by the spread of all numbers. The position of
+    a label is NaN.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         middle = float(np.median(numbers))
@@ -133,8 +134,9 @@ def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
 
 
 def _ranks(counts: IntArray) -> FloatArray:
-    """Return the position of every level (group of outcomes) in an order, (levels,): the logit of
-    the share of draws in lower levels. The last level, for unseen outcomes, gets NaN.
+    """Return the position of every level (group of outcomes) in an order, (levels,): the log-odds
+    of the share of draws below the middle of the level. The last level, for unseen outcomes, gets
+    NaN.
     """
     masses = counts[:-1].sum(axis=1)
     share = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
@@ -145,7 +147,7 @@ def _log_likelihood(counts: IntArray) -> float:
     """Return how well the order of the levels (groups of outcomes) predicts the inputs: the
     log-likelihood of the inputs under a logistic regression on the rank of the level, in nats.
 
-    counts: (levels, 2), draws by level and input, where each draw was ordered by a fit to other
+    counts: (levels, 2), draws by level and input; the level of each draw comes from a fit to other
         draws.
     """
     places = _ranks(counts)[:-1, None]
@@ -159,8 +161,8 @@ def _posteriors(counts: IntArray, places: FloatArray) -> FloatArray:
     """Return the beliefs of every bettor, Pr[d1 | level]: (bettors, levels).
 
     counts: (levels, 2), draws by level (group of outcomes) and input.
-    places: (levels,), the position of each level on a common scale; a level with NaN has its own
-        counts only.
+    places: (levels,), the position of each level on a common scale; NaN for a level without a
+        position: regressions give it belief ½, and it is a group by itself.
     """
     has_place = np.isfinite(places)
     rows = []
@@ -222,8 +224,9 @@ def _by_group(
 
 def _rules(posteriors: FloatArray, objective: Objective, rules: int) -> IntArray:
     """Return the rules to bet on: (rules, levels), with 1 for a guess of d1, -1 for d2, 0 for none.
-    The first rule guesses where the mean belief exceeds the largest probability that the claim
-    allows. The other rules guess at every level (group of outcomes), or abstain everywhere.
+    A level is a group of outcomes. The first rule guesses where the mean belief exceeds the largest
+    probability that the claim allows. The second rule guesses at every level; it also replaces a
+    first rule that would never guess. All further rules abstain everywhere.
     """
     # Only beliefs of regressions are averaged: they are smooth over levels, so that the event of
     # the rule consists of few intervals.

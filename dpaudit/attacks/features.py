@@ -21,14 +21,15 @@ from dpaudit.outcomes import Column, Outcomes
 
 # Numbers on the common scale, (number - median) / spread, are clipped at ± this value.
 _FARTHEST = 10.0
-# Distance between the quartiles of a standard normal law.
+# Distance between the quartiles of a standard normal law, by which `on_scale` turns quartiles into
+# a standard deviation.
 _QUARTILES_OF_NORMAL = 1.349
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A feature: (number - centre) / scale, clipped at ±10; NaN for a label. A scale of 0 stands
-    for the number itself.
+    """A feature: (number - centre) / scale, clipped at ±10; NaN for a label. With scale 0, the
+    feature is the unchanged number.
     """
 
     column: str
@@ -46,8 +47,8 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A feature: the position of a label in the list `labels`, counted from 1. It is 0 for a
-    number, and NaN for a label outside the list.
+    """A feature: the position of a label in the list `labels`, counted from 1. The feature is 0 for
+    a number, and NaN for a label outside the list.
     """
 
     column: str
@@ -75,7 +76,8 @@ class Indicator:
 @dataclass(frozen=True, slots=True)
 class Above:
     """A feature: 1 if a number is above `bound`, -1 if it is below, 0 if it equals `bound` or the
-    entry is a label. With Laplace noise, a number far from the bound shows no more than its side.
+    entry is a label. With Laplace noise, the log-ratio of a number far from the bound depends only
+    on the side of the bound.
     """
 
     column: str
@@ -113,8 +115,8 @@ def scaled_features(columns: Iterable[Column]) -> list[Feature]:
 
 
 def with_sides(features: Iterable[Feature]) -> list[Feature]:
-    """Return the features, with a further feature after every number: 1 if the number is above its
-    median, -1 if it is below.
+    """Return the features, with an `Above` feature after every `Number`: 1 if the number is above
+    its median, -1 if it is below.
     """
     result: list[Feature] = []
     for feature in features:
@@ -148,8 +150,8 @@ def without_gaps(numbers: FloatArray) -> FloatArray:
 def with_columns(
     features: Sequence[Feature], outcomes: Outcomes
 ) -> Iterator[tuple[Feature, Column]]:
-    """Yield (feature, column) for all features, where the column is the one that the feature is
-    computed from. Features of one column must be adjacent in `features`.
+    """Yield each feature together with the column that it is computed from. Features of one column
+    must be adjacent in `features`.
     """
     groups = [(name, [*own]) for name, own in groupby(features, key=lambda one: one.column)]
     columns = outcomes.named(name for name, _ in groups)
@@ -175,14 +177,14 @@ def _scaled(column: Column) -> Iterator[Feature]:
     kinds = len(labels) + bool(len(numbers))
     if 1 < len(values) <= FEW:  # numbers that are categories
         is_often = counts >= tuning.DRAWS_PER_CELL
-        # Every frequent category but the most frequent one gets an indicator (0 or 1): the last one
-        # follows from the others.
+        # Every frequent category gets an indicator (0 or 1), except the most frequent category: the
+        # other indicators determine it.
         is_often[np.argmax(counts)] = False
         yield from (Indicator(column.name, float(value)) for value in values[is_often])
     elif len(values) > 1:
         yield on_scale(column)
     if kinds > 1:
-        # Without numbers, the indicator of the most frequent label is left out, since the other
+        # In a column of labels alone, the most frequent label gets no indicator: the other
         # indicators determine it.
         left_out = 0 if len(numbers) else 1
         yield from (Indicator(column.name, label) for label in labels[left_out:])

@@ -44,8 +44,8 @@ from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.shrinkage import shrunk
 from dpaudit.stats.betting import Beliefs
 
-# Number of bettors in each of the two groups. Bettors of one group shrink log-ratios towards zero
-# by 0, ½, 1 and 1½ standard errors.
+# Number of bettors in each of two groups. The bettors of a group shrink log-ratios towards zero by
+# 0, ½, 1 and 1½ standard errors.
 _SHRINKAGES = 4
 # Beliefs are rounded to this number of decimals, as in stored results, so that bets can be
 # recomputed.
@@ -65,8 +65,8 @@ def freeze(
 
     The result depends on two fields of the objective: whether learning has kept or counted its
     draws (`fixed_before`), and whether rules are for bets or the exact test (`to_bet`). l and u are
-    the cut-offs of a rule, which guesses d2 below level l, and d1 from level u on. "Fallback":
-    where no predicted bound is positive, choose by predictions without a penalty.
+    the cut-offs of a rule, which guesses d2 below level l, and d1 from level u on. "Fallback" says
+    whether rules are chosen by predictions without a penalty if no predicted bound is positive.
 
         draws    rules for   made by                    levels near l, u  side rules  fallback
         kept     bets        learn(to_bet=True)         as they are       none        no
@@ -139,17 +139,18 @@ def _other_rule(
     the winner is an `OrderedBins`, the candidate is an `UnorderedCells` or `RareOutputs`; otherwise
     it is an `OrderedBins`.
 
-    Return None if no other rule is useful: the winner is predicted to refute the claim anyway, or
-    the other rule is not predicted to refute it even without the penalty for having been learned,
-    or it guesses on more than a tenth of the draws.
+    Return None in three cases: the winner is predicted to refute the claim anyway; the other rule
+    is not predicted to refute it, even without a penalty for the luck of selection; or the other
+    rule guesses on more than a tenth of the draws.
 
     winner: the candidate (order of outcomes) of the main rule.
     """
     if refutes(winner, objective):
         return None
     is_of_bins = isinstance(winner, OrderedBins)
-    # So far, the cells of each draw were ordered by fits to other draws. Here cells are ordered by
-    # their own shrunk counts, as they will be when further draws are counted.
+    # Candidates of unordered cells have held-out counts so far: fits to other draws ordered the
+    # cells. Here cells are ordered by their own shrunk counts, as they are when further draws are
+    # counted.
     others = [
         UnorderedCells.of(one.attack, one.cell_counts) if isinstance(one, UnorderedCells) else one
         for one in candidates
@@ -183,7 +184,7 @@ def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
     """Return the expected evidence of a rule against the claim on the draws to come, in nats.
 
     rule: states how many right and wrong guesses it expects.
-    draws: number of draws to which these expected guesses refer.
+    draws: number of learning draws, to which the expected guesses of the rule refer.
     """
     correct, wrong = (np.array(one) * objective.coming / draws for one in rule.right_and_wrong)
     h = 1.0 if len(set(rule.guesses.tolist()) - {0}) > 1 else 0.5
@@ -241,9 +242,9 @@ def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:
 
 
 def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray, FloatArray]:
-    """Return two arrays about the levels (groups of outcomes) that side rules add to the levels of
-    the main rule: (levels,), the guess of the first side rule that guesses there; and (levels, 2),
-    the expected draws by level and input.
+    """Return (guesses, draws) for the levels (groups of outcomes) that side rules add to the levels
+    of the main rule. `guesses`, (levels,), holds the guess of the first side rule that guesses at
+    the level; `draws`, (levels, 2), the expected draws by level and input.
     """
     table = portfolio.all_guesses[:, portfolio.main.level.levels :]
     guesses = np.zeros(table.shape[1], dtype=np.int64)
@@ -252,8 +253,9 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
         for row, guess in enumerate((1, -1)):
             own = (guesses == 0) & (table[place] == guess)
             if side.expected_guesses is not None and own.any():
-                # A side rule predicts only its total number of draws. They are divided equally
-                # among its levels; log-ratios do not depend on the division.
+                # A side rule predicts only the total number of draws for each guess. These draws
+                # are divided equally among the levels of the rule, which does not change
+                # log-ratios.
                 expected[own] = side.expected_guesses[row] / own.sum()
             guesses[own] = guess
     return guesses, expected
@@ -265,10 +267,11 @@ def _leading(
     """Return the candidates (orders of outcomes) that continue to count further draws, the best
     first: usually three, at most four.
 
-    They contain the best candidate of unordered cells, and the (at most two) candidates of largest
-    likelihood among those whose score is refitted from counts. The winner and other candidates, by
-    `rank_key`, fill the remaining places, at least one. Rare outputs are left out, since a
-    `RareTable` counts them; cells that two candidates share are counted once.
+    One is the best candidate of unordered cells. At most two are candidates with a score that is
+    refitted from counts, chosen by their likelihood. The winner and other candidates, in the order
+    of `rank_key`, fill the remaining places, at least one. Rare outputs are left out, since a
+    `RareTable` counts them. If two candidates have the same cells, only the better candidate is
+    kept.
     """
     ranked = sorted(candidates, key=lambda one: rank_key(one, objective), reverse=True)
     ranked = [winner, *(one for one in ranked if one is not winner)]
@@ -321,8 +324,9 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
     ordered, main_levels = by_level[:-1], len(by_level) - 1
     arms = by_level.sum(axis=0)
     rows = []
-    # The first four bettors have one belief for each group of neighbouring levels, which is precise
-    # early. The other four have one belief for each level, which is more precise late.
+    # The first four bettors have a belief for each group of neighbouring levels; such beliefs are
+    # precise after few draws. The other four have a belief for each level; after many draws, these
+    # beliefs are more precise.
     for own in (_coarse(ordered), ordered):
         counts = np.concatenate([own, extra])
         ratio = log_ratio(counts, arms)
@@ -334,8 +338,8 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
 
 
 def as_beliefs(rows: Sequence[FloatArray]) -> FloatArray:
-    """Return the beliefs of all bettors, Pr[d1 | level], (bettors, levels), rounded to 5 decimals
-    as results store them, and never 0 or 1. A level is a group of outcomes.
+    """Return the beliefs of all bettors, Pr[d1 | level], (bettors, levels). They are rounded to 5
+    decimals, as in stored results, and are never 0 or 1. A level is a group of outcomes.
     """
     least = 10.0**-_DECIMALS
     return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))

@@ -104,7 +104,7 @@ def scorers_of(
     floating_point, timing, repeated: the options, as in `scorers.scorers_for`.
     """
     if len(selection.outcomes.columns) > 1:
-        # Imported only for outcomes with several columns.
+        # Imported here, since audits of outcomes with one column do not need this module.
         from dpaudit.attacks.scorers import scorers_for
 
         return scorers_for(floating_point=floating_point, timing=timing, repeated=repeated)
@@ -125,12 +125,12 @@ def learn(
 
     selection: the draws.
     objective: the predicted bound by which rules are chosen.
-    scorers: scorers of dpaudit; None: those of `scorers_of`.
+    scorers: the scorers of dpaudit to try; None: the scorers that `scorers_of` returns.
     custom_scorers: scorers of users, whose cost is unknown.
     to_bet: make rules for the next bets, or for the confirmation after a bet has refuted the claim,
-        rather than for the exact test. This takes less work (see `freeze`): users' scorers need
-        1,000 draws, trees are left out where a refutation is near, and no rare outputs are looked
-        for.
+        rather than for the exact test. Such rules are made with less work (see `freeze`): users'
+        scorers are left out below 1,000 draws, trees are left out if a refutation is near, and rare
+        outputs are not looked for.
     with_rare: look for rare outputs, unless `to_bet`.
     """
     objective = replace(objective, to_bet=to_bet)
@@ -203,9 +203,9 @@ def best_point(
 ) -> ProfilePoint:
     """Return the point (ε, δ) of the claim's privacy profile to test on `coming` draws.
 
-    For a definition with a parameter of its own, such as μ, this is the point with the largest
-    predicted bound on the parameter; otherwise the point with the largest ratio of predicted δ to
-    claimed δ. Of nearly equal points, return the first.
+    If the definition has a parameter of its own, such as μ, return the point with the largest
+    predicted bound on this parameter; otherwise the point with the largest ratio of predicted to
+    claimed δ. If several points are nearly equal, return the first.
     """
     scorers = scorers_of(selection) if scorers is None else scorers
     tables = [RuleTable.of_balanced(one.counts) for scorer in scorers for one in scorer(selection)]
@@ -248,7 +248,7 @@ def columns_worth_counting(
 ) -> frozenset[str]:
     """Return the names of columns whose rare outputs should be counted further. A column qualifies
     if its candidate has a larger predicted bound than each of `others`, or if the rare rule guesses
-    by the column.
+    in cells of the column.
 
     columns: (name, candidate) for each column, where the candidate orders outcomes by the rare
         outputs of this column alone.
@@ -277,7 +277,8 @@ def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> 
     cells = winner.cell_counts
     counts, draws = cells.counts, int(winner.counts.sum())
     later = replace(objective, coming=objective.coming - draws)
-    # The number of draws is the seed, so that equal counts lead to equal decisions.
+    # The seed is the number of draws: a repeated call with the same counts returns the same
+    # decision.
     rng = np.random.default_rng(draws)
     clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
     now = _chosen(cells, objective)

@@ -41,13 +41,13 @@ class Objective:
     ε at the δ of `point` or, with `for_delta`, δ at the ε of `point`.
 
     coming: number of draws to come, on which the rule is tested.
-    points: all points of the claim's privacy profile, any of which the rare rule may test; empty:
-        only `point`.
+    points: the points of the claim's privacy profile among which the rare rule may choose; if
+        empty, it must test `point`.
     reserve: whether bettors keep part of their stake for rare outputs, which only many draws show.
-    fixed_before: whether candidates were fixed before the draws that they are compared by, as in
-        learning from counted draws. Then only cut-offs can be chosen by luck, and the prediction
-        from smoothed counts also ranks candidates. It does not rank scores: a score may be no
-        better than one of the columns that it is computed from.
+    fixed_before: whether candidates are compared by draws that came after the candidates were
+        fixed, as in learning from counted draws. Luck can then affect only the cut-offs, so that
+        the prediction from smoothed counts also ranks candidates. Exception: candidates with a
+        score, which may be no better than one of the columns that the score is computed from.
     to_bet: whether the rules are for the next bets, or for the confirmation after a bet has refuted
         the claim, rather than for the exact test. Then no choice falls back on predictions without
         a penalty: a bet on noise loses wealth, while the exact test has nothing to lose.
@@ -59,8 +59,9 @@ class Objective:
     points: tuple[ProfilePoint, ...] = ()
     reserve: bool = False
     fixed_before: bool = False
-    # Excluded from comparison: candidates cache predictions by objective, predictions do not depend
-    # on `to_bet`, so objectives that differ only in it share the cache.
+    # Excluded from comparison: candidates cache predictions by objective, and predictions do not
+    # depend on `to_bet`. So two objectives that differ only in `to_bet` share their cached
+    # predictions.
     to_bet: bool = field(default=False, compare=False)
 
     @property
@@ -86,13 +87,13 @@ class Objective:
         return bounds
 
     def best_rule(self, candidate: Candidate) -> tuple[int, int, float]:
-        """Return (l, u, bound) for the best rule of a candidate (order of outcomes), which guesses
-        d2 below level l and d1 from level u on, and its predicted bound.
+        """Return (l, u, bound): the best rule of a candidate (order of outcomes), which guesses d2
+        below level l and d1 from level u on, and its predicted bound.
 
-        It is the rule with the largest predicted bound. If no bound is positive, it is the best
-        rule without a penalty, unless rules are `to_bet`. With δ = 0, a rule that guesses a single
-        input is replaced by the best rule that also guesses the other input, unless the two sides
-        clearly differ.
+        The best rule has the largest predicted bound. If no bound is positive, and `to_bet` is
+        False, it has the largest bound that is predicted without a penalty. With δ = 0, a rule that
+        guesses a single input is replaced by the best rule that also guesses the other input,
+        unless guesses of one input are clearly more often right than guesses of the other input.
         """
         bounds = self._smoothed_bounds(candidate)
         if bounds is None:
@@ -112,9 +113,9 @@ class Objective:
             other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
         else:
             other = low, low + int(np.argmax(bounds[low, low:levels]))
-        # If one fit gives the estimates of all levels (groups of outcomes), the estimates of both
-        # sides share much of their error, so that their difference has a smaller error. The ratio
-        # of the two penalties is used as the factor.
+        # Factor on the standard error of the difference between both sides of a rule. It is below 1
+        # if one fit gives the estimates of all levels (groups of outcomes), since both sides then
+        # share much of their error. The ratio of the two penalties serves as the factor.
         luck = tuning.PENALTY_ONE_FIT / tuning.PENALTY_SHRUNK if candidate.is_one_fit else 1.0
         if bounds[other] > 0 and _look_alike(candidate.table, *other, luck):
             return *other, float(bounds[other])
@@ -193,10 +194,10 @@ def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
 
     If no predicted bound is positive, and the rule is not for bets (`objective.to_bet`), candidates
     are ranked by their predictions without the penalty. If the log-odds of the winner follow a
-    score and the bound is for ε, there is a second comparison: among all candidates of this kind
-    with at least 85 % of the winner's bound (after the discount of `rank_key`), the candidate with
-    the largest likelihood wins. The reason: a bound depends on the luck of a few rare outputs, a
-    likelihood on all draws.
+    score and the bound is for ε, there is a second comparison: among all candidates whose log-odds
+    follow a score and that have at least 85 % of the winner's bound (after the discount of
+    `rank_key`), the candidate with the largest likelihood wins. The reason: a bound depends on the
+    luck of a few rare outputs, a likelihood on all draws.
     """
     winner = max(candidates, key=lambda one: rank_key(one, objective))
     if not objective.to_bet and rank_key(winner, objective)[0] == 0:
@@ -239,8 +240,9 @@ def _largest_predictions(candidate: Candidate, objective: Objective) -> tuple[fl
 def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
     """Return whether guesses of d1 and guesses of d2 are right equally often, by a Bayes factor.
 
-    The first hypothesis is that log(right / wrong) is equal for both. The second is that the two
-    differ by a normal number whose standard deviation is half of the larger log-ratio.
+    The first hypothesis is that log(right / wrong) is the same for guesses of d1 and of d2. The
+    second hypothesis is that the two values differ by a normal number, whose standard deviation is
+    half of the larger value.
 
     low, high: the rule guesses d2 below level `low`, and d1 from level `high` on.
     luck: factor on the standard errors that follow from the counts.

@@ -45,11 +45,12 @@ NAME = "rare outputs"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Guesses:
-    """Cells (values, labels or pieces of tails) that only one input gave, and the guesses of this
-    input. They are sorted by the probability that this is no luck, the largest first.
+    """The guesses of a rare rule, one for each cell (value, label or piece of a tail) in which it
+    guesses. All learning draws in such a cell were of one input, which is the guess. The cell in
+    which this is most probably no luck comes first.
 
-    cell: (guesses,), index of each cell in the arrays of the table.
-    is_d1: (guesses,), whether this input is d1.
+    cell: (guesses,), index of each cell in the arrays of the `RareTable`.
+    is_d1: (guesses,), whether the guess is d1.
     right: (guesses,), expected share of right guesses.
     """
 
@@ -66,7 +67,7 @@ class RareTable:
     column.
 
     rare_filter: selects the rare outcomes.
-    kept: the draws that are counted.
+    kept: the draws whose entries are counted.
     arms: (2,), number of learning draws of d1 and of d2, whether kept or not.
     least: number of draws that a cell needs before the rare rule may guess in it.
     """
@@ -91,7 +92,8 @@ class RareTable:
         self._numbers: list[Numbers] = [
             own(column) for own, column in zip(self.columns, entries, strict=True)
         ]
-        # For each kept draw: True if none of its entries is in a rare cell of the table.
+        # For each kept draw: True if its entries are usual in all columns of the table, so that the
+        # draw is rare for another reason.
         self._is_other: Mask = np.ones(kept.size, dtype=bool)
         for numbers in self._numbers:
             self._is_other &= numbers == USUAL
@@ -150,8 +152,8 @@ class RareTable:
         among its draws, and the variance of that share.
         """
         result = []
-        # The columns are computed one by one: rounding depends on the size of an array, and decides
-        # between cells with equal counts.
+        # The columns are computed one by one. In an array of another size, shares may be rounded
+        # differently, and the last digit decides between cells with equal counts.
         for counts, column in zip(self._tallies, self.columns, strict=True):
             single, tail = (law.expected(counts) for law in self._laws)
             result.append(np.where(column.is_tail, tail, single)[:, 1:])
@@ -159,8 +161,9 @@ class RareTable:
 
     def order(self) -> list[Candidate]:
         """Return a list with one candidate (order of outcomes); an empty list if there are fewer
-        than two rare outcomes. It uses the (at most four) columns in which the expected share of d1
-        in some cell is farthest from its overall share, so that a report can name them.
+        than two rare outcomes. At most four columns are used, so that a report can name them: the
+        columns with a cell whose expected share of d1 is farthest from the share of d1 among all
+        draws.
         """
         if self._kept.size < LEAST_SEEN:
             return []
@@ -209,7 +212,7 @@ class RareTable:
         points: points (ε, δ) of the claim's profile; the rule tests the point that the cells refute
             best.
         coming: number of draws to come, on which the rule is tested.
-        share: share of the error probability of the exact test that the rule would get.
+        share: the part of the exact test's error probability that the rule would get.
         """
         point, guesses = self._guessed(points, coming)
         return self._rule_of(guesses, point, share) if len(guesses.cell) else None
@@ -228,8 +231,8 @@ class RareTable:
     def _guessed(
         self, points: Sequence[ProfilePoint], coming: int
     ) -> tuple[ProfilePoint, _Guesses]:
-        """Return the point (ε, δ) that the rare rule tests, and the cells in which it guesses.
-        There are no cells if the rule could not refute the claim on `coming` draws.
+        """Return the point (ε, δ) that the rare rule tests, and the guesses of the rule. There are
+        no guesses if the rule could not refute the claim on `coming` draws.
         """
         result = [(point, self._guesses_at(point)) for point in points]
         seen = [self._seen(guesses.cell) for _, guesses in result]
@@ -247,9 +250,10 @@ class RareTable:
         return point, guesses if most >= -math.log(RARE_SHARE) else guesses.take(np.arange(0))
 
     def _guesses_at(self, point: ProfilePoint) -> _Guesses:
-        """Return the cells (values, labels or pieces of tails) that probably only one input gives:
-        the most probable one, and all with a probability of at least ½. With δ > 0, return cells of
-        one input only, since a rule that guesses a single input is charged half of δ.
+        """Return the guesses in cells (values, labels or pieces of tails) that probably only one
+        input gives: in the most probable cell, and in all cells with a probability of at least ½.
+        With δ > 0, all guesses are of one input, since a rule that guesses a single input is
+        charged only half of δ.
         """
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
         own = np.flatnonzero(_of_one_arm(self._counts, self._least))
@@ -258,10 +262,10 @@ class RareTable:
         # for a guess of d1 and for a guess of d2.
         claimed = odds / (1 + odds)
         most = np.where(is_d1, claimed[0], claimed[1])
-        # Bayes' rule. The null hypothesis is that the share of right guesses in a cell is `most`,
-        # the largest that the claim allows; then all n draws are of one input with probability
-        # most^n. `beyond`, from the log-ratios of all cells, caps the result, since some of many
-        # cells are lucky.
+        # Bayes' rule gives the probability that a cell is no luck. Under the null hypothesis the
+        # share of right guesses in the cell is `most`, the largest that the claim allows, so that
+        # all n draws are of one input with probability most^n. `beyond`, from the log-ratios of all
+        # cells, is an upper limit of the result, since a few of many cells are lucky.
         right = np.where(is_d1, self._shares[0, own], 1 - self._shares[0, own])
         beyond = np.maximum(0.0, right - most) / np.maximum(1 - most, 1e-12)
         prior = np.where(self._is_tail[own], tuning.ODDS_OF_TAIL, 1.0)
@@ -298,8 +302,8 @@ class RareTable:
         return result
 
     def _rule_of(self, guesses: _Guesses, point: ProfilePoint, share: float) -> Rule:
-        """Return the rule that guesses in the cells of `guesses`. Its levels (groups of outcomes)
-        are: no guess, one level for each guessed input, and unseen outcomes.
+        """Return the rule that guesses in the cells of `guesses`. It has a level (group of
+        outcomes) without a guess, a level for each guessed input, and a level for unseen outcomes.
 
         point: the point (ε, δ) of the claim's profile that the rule tests.
         share: share of the error probability of the exact test.
@@ -315,9 +319,10 @@ class RareTable:
                 replace(self.columns[place], only=self._numbers_in(guesses.cell, place))
                 for place in places
             )
-        # In each column, number 0 is `OTHER` (in no cell of this column), which all columns share.
-        # So a column's cell n has the joint number `start` + n, where `start` is one less than the
-        # beginning of the column's joint range.
+        # Number n of a column has the joint number `start` + n, where `start` is one less than the
+        # beginning of the column's joint range, since number 0 (`USUAL`) has no joint number.
+        # Column -1 stands for rare outputs in no cell: its only number, `OTHER`, is also its joint
+        # number.
         start = {
             place: own.start - 1 for place, own in zip(places, joint_ranges(columns), strict=True)
         }
@@ -360,8 +365,8 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
     """
     if kept.size < LEAST_SEEN:
         return []
-    # A usual (frequent) outcome is added, since a column is only made for entries that differ
-    # between outcomes.
+    # `rare_filter.like`, a usual outcome, is added: outcomes have columns only for entries that
+    # differ between them.
     new = rare_filter.new(concatenate([rare_filter.like, kept.outcomes]))
     usual: list[Usual | None] = [*rare_filter.columns, *map(_usual_at_first, new)]
     names = [*(one.name for one in rare_filter.columns), *(one.name for one in new)]
@@ -370,8 +375,8 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
 
 
 def _usual_at_first(column: Column) -> Usual | None:
-    """Return a `Usual` (the frequent entries of a column) that holds only the first entry of the
-    column; None if the first outcome has no such entry.
+    """Return a `Usual` (the usual entries of a column) whose only entry is the first entry of the
+    column; None if that entry is absent.
     """
     word = column.word(0)
     if word == ABSENT:

@@ -1,7 +1,7 @@
 """All scorers, in order of preference.
 
 `learning.py` has a list of its own for outcomes with one column, and imports this module only for
-outcomes with several.
+outcomes with several columns.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ from dpaudit.stats.p_values import chi_squared
 
 # Least number of entries that a list of columns must have to count as a sequence.
 _FEWEST_COLUMNS = 3
-# Largest number of free parameters of a model of sequences, over all entries, and largest number of
-# tables to fit; tables with few draws are left out. There is a table for each value in each state
-# (summary of the earlier entries). More tables would take seconds.
+# Two limits, since more would take seconds: the largest number of free parameters of a model of
+# sequences, and the largest number of tables whose odds ratios are fitted. There is a table for
+# each value in each state (summary of the earlier entries); tables with few draws are left out.
 _MOST_TABLES = 400
 # Number of Newton steps in the fit of the log-odds of a value.
 _NEWTON_STEPS = 8
@@ -123,7 +123,7 @@ class MarkovStates:
     """The states of sequences, entry by entry. A state is a summary of the earlier entries.
 
     summary: which parts of the earlier entries a state keeps.
-    steps: the entries, with log-ratios of 0.
+    steps: the entries; their log-ratios are 0 until they are fitted.
     cells: for each entry, an array (size,) with state * symbols + symbol for every sequence, where
         a symbol is the number of a value; empty if not kept.
     pasts: for each entry, the summary that each state stands for.
@@ -201,9 +201,9 @@ class MarkovStates:
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
     def finer(self, outcomes: Outcomes) -> MarkovStates:
-        """Return the states (summaries of the earlier entries) of the same outcomes with a lower
-        limit for rare pasts: fewer pasts share the state `LOST`, since further draws will reach
-        them. Return the present states if that needs too many parameters.
+        """Return states (summaries of the earlier entries) of the same outcomes in which fewer
+        pasts share the state `LOST`: a past needs fewer draws for a state of its own, since further
+        draws will reach it. Return the present states if the new states need too many parameters.
         """
         symbols = [one.symbols for one in self.steps]
         return self._by(self.summary, symbols, outcomes, None, OFTEN) or self
@@ -347,10 +347,11 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
         symbols, 2).
     states: the states of all entries.
 
-    In every state each value is compared with all values after it in their order: the odds ratio of
-    a table of these two by the input. First the mean log odds ratio of an entry over its states is
-    shrunk along the entries. Then the deviation of each state from this mean is shrunk along rows
-    of related states, which differ only in the count of their most frequent value.
+    For every state and value, a table of two by two holds the draws of this value and of all later
+    values (in the order of symbols), by input. First the mean of the tables' log odds ratios over
+    the states of an entry is shrunk along the entries. Then the deviation of each state from this
+    mean is shrunk along rows of related states, which differ only in the count of their most
+    frequent value.
     """
     ahead, behind, rows, entries, shapes = [], [], list[int](), list[int](), []
     known: dict[tuple[int, ...], int] = {}
@@ -398,8 +399,8 @@ def _odds_ratios(
     seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
     variance = (1 / value + 1 / later).sum(axis=2)
     result = np.zeros_like(seen)
-    # Only the tables with most draws are fitted, to save time. All others keep log odds ratios of
-    # 0.
+    # To save time, only the tables with the most draws are fitted. The log odds ratio of every
+    # other table stays 0.
     least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
     kept = np.sort(np.argsort(-least, kind="stable")[:_MOST_TABLES])
     kept = kept[least[kept] > 0]
@@ -414,16 +415,17 @@ def _odds_ratios(
     )
     along = _in_rows(values[kept][first])
     common = expected(total / of_entry, 1 / of_entry, along)[:, entry]
-    # The mean over states includes the state itself. Where one state has nearly all draws of an
-    # entry, its deviation from the mean is nearly 0 in any case, so its variance is raised.
+    # A state is part of the mean from which its deviation is taken. If it has nearly all draws of
+    # an entry, its deviation is nearly 0 whatever its odds ratio is. So its variance is divided by
+    # the weight of the other states.
     others = np.maximum(1 - weight / of_entry[:, entry], TINY)
     result[:, kept] = common + expected(seen - common, variance / others, _in_rows(rows[kept]))
     return result
 
 
 def _in_rows(row: IntArray) -> IntArray:
-    """Return a table of the places of each distinct number in `row`: (distinct numbers, length).
-    Line k lists the indices at which the k-th number occurs, filled up with -1.
+    """Return the indices at which each distinct number occurs in `row`: (distinct numbers, length).
+    Line k lists the indices of the k-th number, filled up with -1.
     """
     _, counts = np.unique(row, return_counts=True)
     table = np.full((len(counts), counts.max(initial=0)), -1)
@@ -440,8 +442,8 @@ def _log_ratios(
     ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
     odds_ratio: (fits, tables), the log odds ratio of each table.
     """
-    # Newton's method for `centre`, the mean of the log-odds of the value on d1 and on d2. It solves
-    # the equation: expected draws of the value, over both inputs, equal the observed draws.
+    # Newton's method finds `centre`, the mean of the log-odds of the value on d1 and on d2, such
+    # that the expected draws of the value, over both inputs, equal the observed draws.
     draws = (ahead + behind).astype(np.float64)
     wanted = ahead.sum(axis=2) + 0.5
     centre = np.log(wanted / (behind.sum(axis=2) + 0.5))
@@ -505,7 +507,7 @@ class Prefixes:
 
         states: the states (summaries of the earlier entries) of all entries.
         fit: for each entry, (states * symbols,), the log-ratio of every state and symbol.
-        spread: for each entry, the standard deviation of its term of the sum over draws.
+        spread: for each entry, the standard deviation of its log-ratio over the draws.
         """
         importance = shares([one.symbols.name for one in states.steps], spread)
         both = zip(states.steps, fit, strict=True)
@@ -520,8 +522,8 @@ class Prefixes:
 
     def along(self, outcomes: Outcomes) -> Iterator[tuple[Step, Places]]:
         """Yield (entry, index) for each entry of the sequences. `index` is an array (size,) with
-        state * symbols + symbol of every outcome, for use in the tables of the entry. The next step
-        overwrites the array.
+        state * symbols + symbol of every outcome, for use in the tables of the entry. The array is
+        overwritten when the next pair is yielded.
         """
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
         columns = outcomes.named(one.symbols.name for one in self.steps)

@@ -53,10 +53,12 @@ from dpaudit.outcomes import KIND, Column, NamedColumns, Outcomes
 from dpaudit.outcomes.aspects import ASPECTS, SPAN, prefix_of
 from dpaudit.outcomes.columns import ELAPSED
 
-# Beginnings of the names of attacks.
+# Beginnings of attack names in reports: orders by one column, by the representation of entries
+# (types, signs of zero), and by the duration of calls.
 ONE_COLUMN, REPRESENTATION, _TIME = "one column: ", "representation: ", "time: "
 _LOW_BITS = "low-order bits: "
-# Beginnings of the names of orders: orders by size, and orders of single cells or values.
+# Beginnings of the names of orders: orders of numbers by size, and orders of single cells or values
+# by their own log-ratios.
 _BY_SIZE, _SINGLE = "threshold", "single "
 # Widths of the Gaussian windows by which counts are smoothed over neighbouring cells: standard
 # deviations, in cells; 0 stands for no smoothing.
@@ -74,7 +76,8 @@ def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
 
 def thresholds(selection: SelectionDraws) -> list[Candidate]:
     """Return candidates (orders of outcomes) for outcomes with a single column, in the rising or
-    falling order of its numbers only. They are used for recorded scores.
+    falling order of its numbers only. Recorded scores are audited with these candidates. Return all
+    candidates of `one_dimensional` if no candidate orders by size.
     """
     orders = one_dimensional(selection)
     return [one for one in orders if one.attack.startswith(_BY_SIZE)] or orders
@@ -106,8 +109,8 @@ def elapsed(selection: SelectionDraws) -> list[Candidate]:
 
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates that order outcomes by low-order bits and numbers of decimals: candidates
-    for the most informative columns, and one that sums over columns.
+    """Return candidates that order outcomes by low-order bits of numbers and by how many decimals
+    the numbers have: candidates for the most informative columns, and one that sums over columns.
     """
     from dpaudit.attacks.additive import additive  # most audits have no use for low-order bits
 
@@ -132,8 +135,8 @@ def has_fractions(outcomes: Outcomes) -> bool:
 
 
 def has_integers(outcomes: Outcomes) -> bool:
-    """Return whether all numbers are integers, and some column has more than two values, so that it
-    is no bit.
+    """Return whether all numbers are integers, and some column has more than two distinct numbers.
+    (A column with only two is a bit.)
     """
     finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
     are_whole = all((one == np.rint(one)).all() for one in finite)
@@ -150,18 +153,15 @@ def _is_fractional(column: Column) -> bool:
 
 
 def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
-    """Return all orders of outcomes by one column: by its numbers, by smoothed log-ratios, and by
-    single cells.
-
-    column: the column.
-    selection: the draws.
+    """Return all orders of outcomes by one column: by its numbers, by smoothed log-ratios of its
+    cells, and by the log-ratios of single cells.
     """
     cells = make_cells(column)
     count = cells.intervals + len(cells.labels) + 1
     counts = by_fold(cells(column), count, selection.is_d1)
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-    # Whether numbers rarely repeat. If so, neighbouring intervals have similar log-ratios, and no
-    # interval is ordered by its own counts.
+    # If numbers rarely repeat, neighbouring intervals have similar log-ratios. No interval is then
+    # ordered by its own counts.
     is_fine = len(numbers) > 0 and is_continuous(numbers)
     cell_counts = None if is_fine else CellCounts(CellLevels(cells, count), counts.sum(axis=0))
     return [
@@ -200,7 +200,8 @@ def _of_most_informative(
     selection: SelectionDraws, columns: Sequence[Column], prefix: str
 ) -> list[Candidate]:
     """Return the orders of outcomes by each of the two most informative columns. With at least
-    2,000 draws, two columns of entries and two columns of entry types are used.
+    2,000 draws, up to four columns are used: two that hold entries, and two that hold the types of
+    entries.
 
     selection: the draws.
     columns: the columns to choose from.
@@ -208,8 +209,8 @@ def _of_most_informative(
     """
     is_d1 = selection.is_d1[:MOST_ROWS].astype(np.intp)
     errors = np.array([_difference(one.take(slice(MOST_ROWS)), is_d1) for one in columns])
-    # The sort is stable, so that the first of several equally informative columns wins. It is the
-    # plainest: the column of an output's type comes before the columns of its content.
+    # The sort is stable: of equally informative columns the first one wins. It is the plainest,
+    # since the column of an output's type comes before the columns of its content.
     best = [columns[int(place)] for place in np.argsort(-errors, kind="stable")]
     best = best[: int(np.count_nonzero(errors > tuning.ERRORS_OF_COLUMN))]
     if selection.size < DRAWS_TO_RANK:
@@ -225,8 +226,8 @@ def _of_most_informative(
 
 
 def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
-    """Return a measure of the difference of the inputs in a column: the χ² statistic of its cells
-    and the inputs, minus its mean, in standard deviations.
+    """Return how much d1 and d2 differ in a column: the χ² statistic of the table of cells by
+    input, minus its mean under equality, in standard deviations.
 
     is_d1: (draws,), 1 for a draw of d1, 0 for d2.
     """
@@ -275,8 +276,8 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
 
 def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> tuple[FloatArray, FloatArray]:
     """Return isotonic log-ratios, (fits, cells), and the pooled counts that they come from, (fits,
-    cells, 2). Cells with equal log-ratios get tiny differences in their order, so that a cut-off
-    may lie between them.
+    cells, 2). Cells with equal log-ratios are separated by tiny differences, so that a cut-off may
+    lie between them.
 
     counts: (fits, cells, 2), draws by cell and input.
     arms: draws by input of each fit.
@@ -290,9 +291,10 @@ def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> tuple[FloatA
 def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> FloatArray:
     """Return the score that places each label among numbers ordered by size: (labels,).
 
-    It is the log-ratio of the label. But a label is placed beyond all numbers if no number is
-    beyond it by two standard errors: otherwise luck would separate it from numbers with the
-    same log-ratio.
+    It is the log-ratio of the label, with one exception. If the label lies above some numbers and
+    below none, by two standard errors each, it is placed above all numbers, and in the reverse case
+    below all numbers: otherwise luck would separate it from numbers with the same log-ratio.
+
     pooled: (cells, 2), isotonic counts of the numbers.
     labels: (labels, 2), draws by label and input.
     arms: (2,), number of all draws of d1 and of d2.
@@ -447,8 +449,8 @@ def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> Floa
 
 
 def _place_labels(is_label: NDArray[np.bool_], intervals: Intervals) -> Intervals:
-    """Return the intervals after a new choice of the places of labels in the order of numbers, by
-    the counts of all draws so far.
+    """Choose again the places of labels in the order of numbers, by the counts of all draws so far.
+    Return the intervals in the new order.
 
     is_label: (intervals,), whether an interval is a label. The other intervals are in the order of
         their numbers.

@@ -56,8 +56,9 @@ class AtomCounts:
 
 
 def count_atoms(selection: SelectionDraws) -> AtomCounts:
-    """Return the counts of the at most 4,096 most frequent outcomes that were seen at least
-    twice."""
+    """Return the counts of the outcomes that were seen at least twice, but at most of the 4,096
+    most frequent outcomes.
+    """
     keys = selection.outcomes.keys()
     distinct, first, place, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
@@ -97,11 +98,11 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     level_map = AtomLevels(known, final, each)
     penalty = tuning.PENALTY if len(result.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
-    # A predictor estimates the log-ratio of a sequence from those of related sequences. It is
-    # fitted only if outputs are sequences and nearly all draws are in `result`.
+    # A predictor estimates the log-ratio of a sequence from the log-ratios of related sequences. It
+    # is fitted only if outputs may be sequences and nearly all draws have an outcome in `result`.
     predictor = None
     if everything[-1].sum() <= SMALL_SHARE * arms.sum() and len(selection.outcomes.columns) > 1:
-        # Imported only for outcomes that may be sequences.
+        # Imported here, since only outcomes that may be sequences need it.
         from dpaudit.attacks.sequences import sequence_predictor
 
         predictor = sequence_predictor(result.outcomes, each_draws)
@@ -113,7 +114,7 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
 class AtomLevels(LevelMap):
     """Level map (from outcomes to groups) of single outcomes.
 
-    known: finds a known outcome.
+    known: finds the index of a known outcome.
     level: (known outcomes + 1,), the level of each known outcome, then of all others.
     each: the known outcomes.
     """
@@ -193,8 +194,8 @@ def has_atoms(selection: SelectionDraws) -> bool:
 def _accused(
     counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
 ) -> IntArray:
-    """Return the indices of at most 64 outputs that may point to one input, by descending
-    log-ratio of this input to the other.
+    """Return the indices of the outputs to test for one input, at most 64. They are ordered by the
+    log-ratio of this input minus its standard error, the largest first.
 
     counts: (outputs, 2), draws by output and input; this input comes first.
     arms: (2,), all draws by input.

@@ -47,8 +47,8 @@ from dpaudit.wording import install_command
 
 NAME = TREES
 
-# Settings that differ from scikit-learn's defaults. They make smaller trees, since outcomes are
-# noisy.
+# Settings that differ from scikit-learn's defaults. Outcomes are noisy, so the settings make trees
+# smaller.
 _SETTINGS: dict[str, Any] = {
     "max_leaf_nodes": 15,
     "min_samples_leaf": 30,
@@ -70,10 +70,10 @@ def propose_trees(
     objective: Objective,
     candidates: Sequence[Candidate],
 ) -> tuple[list[Candidate], list[Tried]]:
-    """Return (candidates, skipped): a list of the candidates of trees, and a list with the reason
-    why trees are left out. One of the two is empty. Both are empty for fewer than 2,000 draws.
+    """Return two lists: the candidates of trees, and the reason why trees are left out. One of the
+    lists is empty; both are empty for fewer than 2,000 draws.
 
-    candidates: parameter, the candidates of all other scorers.
+    The argument `candidates` holds the candidates of all other scorers.
     """
     if selection.size < DRAWS_TO_RANK:
         return [], []
@@ -204,9 +204,9 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
 
 
 def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Return the candidate (order of outcomes) with the largest likelihood among the smooth
-    candidates that have a score, and among these also `best` if it is smooth. Return `best` if no
-    candidate qualifies.
+    """Compare the smooth candidates (orders of outcomes) that have a score, and `best` if it is
+    smooth. Return the candidate with the largest likelihood; `best` if there are no such
+    candidates.
 
     best: the candidate with the largest `rank_key`.
     """

@@ -50,8 +50,8 @@ def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     weights: (rows,); None: 1 each.
     """
     width = matrix.shape[1]
-    # A wider matrix would have pieces of very few rows. Then products of the whole matrix are
-    # faster, even though they start threads.
+    # A matrix with more than 128 columns (`MOST_COLUMNS`) would have pieces of very few rows. A
+    # product of the whole matrix is then faster, even though it starts threads.
     rows = ONE_THREAD // width**2 if width <= MOST_COLUMNS else max(1, len(matrix))
     total = np.zeros((width, width))
     for start in range(0, len(matrix), rows):
@@ -113,7 +113,7 @@ class Linear:
 
     @classmethod
     def of(cls, features: Sequence[Feature], weights: FloatArray, outcomes: Outcomes) -> Linear:
-        """Return the score with these weights. It notes which columns move the score most.
+        """Return the score with these weights, together with the columns that move it most.
 
         outcomes: draws that show how far each feature moves the score.
         """
@@ -170,8 +170,9 @@ _POOLED = (Number, Above)
 
 
 def logistic(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return a list with an order of outcomes by the log-odds of d1, a linear function of features
-    of the columns. It is fitted by logistic regression with a ridge penalty (Newton's method).
+    """Return a list with an order of outcomes by the log-odds of d1. The log-odds are a linear
+    function of features of the columns, fitted by logistic regression with a ridge penalty
+    (Newton's method).
     """
     columns = selection.outcomes.columns
     if len(columns) < 2 or selection.size < FEWEST_DRAWS or len(columns) > MOST_FEATURES:
@@ -210,10 +211,8 @@ class _Fitted:
 def _fitted(
     features: Sequence[Feature], selection: SelectionDraws, start: FloatArray | None = None
 ) -> _Fitted:
-    """Fit a logistic regression on some features. Return the score, its loss and its weights.
+    """Fit a logistic regression. Return the score, its loss and its weights.
 
-    features: the features.
-    selection: the draws.
     start: weights that were fitted to some of the draws, to start from; None: start from 0.
     """
     design = design_of(features, selection.outcomes)
@@ -381,8 +380,8 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
     """Return orders of outcomes with more than 512 columns by a weighted sum of their features.
 
     The weight of a feature is (mean on d1 - mean on d2) / variance, as in a linear discriminant
-    (Fisher 1936) with a diagonal covariance. This is best for independent normal noise, as on a
-    gradient.
+    (Fisher 1936) with a diagonal covariance. This is best for independent normal noise, as DP-SGD
+    adds to gradients.
     """
     is_wide = len(selection.outcomes.columns) > MOST_FEATURES
     return by_mean_differences(selection, pools=False) if is_wide else []
@@ -399,8 +398,8 @@ def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[Order
     if len(features) < 2:
         return []
     design, is_d1 = design_of(features, selection.outcomes), selection.is_d1
-    # The variance is taken over both inputs together: it must not depend on the input of a held-out
-    # draw.
+    # The variance is taken over the draws of both inputs together. Otherwise it would depend on the
+    # inputs of held-out draws, which scores must not use.
     variance = design[:, 1:].var(axis=0) + TINY
     fold = folds(selection.size)
     parts = np.stack([_sums(design[fold == one], is_d1[fold == one]) for one in range(FOLDS)])

@@ -36,8 +36,8 @@ ONE = "one new coordinate: "
 
 # The label of an outcome for which the difference of columns is not a number.
 _GAP = "not a number"
-# Coefficients are rounded, so that reports can show them: each rounding error moves the difference
-# of columns by about this share of its standard deviation.
+# Coefficients are rounded, so that reports can show them. Rounding one coefficient changes the
+# difference of columns by at most about this share of its standard deviation.
 _ROUNDED = 0.01
 
 
@@ -147,7 +147,7 @@ class Difference:
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
     """Level map (from outcomes to groups) by a difference of columns. An outcome in which the
-    difference is not a number has the last level, as a label that learning never saw.
+    difference is not a number gets the last level, like a label that learning never saw.
 
     level: level map of the difference.
     """
@@ -188,7 +188,7 @@ class Step:
 class Innovations:
     """The score that sums the log-ratios of whitened coordinates.
 
-    features: scale the numbers of the columns.
+    features: bring the numbers of each column to a common scale.
     steps: the whitened coordinates.
     tables: for each whitened coordinate, its cells with their log-ratios.
     columns: (name, share) of the columns that the score depends on most.
@@ -253,9 +253,9 @@ def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
 
 
 def _decorrelated(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return (inverse, diagonal): L⁻¹ and the diagonal of D, where L D Lᵀ is the covariance, by
-    elimination. A coordinate that is a linear function of earlier ones gets 0 in D and is not used
-    for later ones.
+    """Decompose a covariance as L D Lᵀ, by elimination. Return (inverse, diagonal): L⁻¹, and the
+    diagonal of D. A coordinate that is a linear function of earlier ones gets 0 in D and is not
+    used for later ones.
     """
     rest, inverse = covariance.copy(), np.eye(len(covariance))
     new = np.zeros(len(covariance))

@@ -1,3 +1,3 @@
-"""Levels: groups of outcomes in an order, usually at most 64 groups, from evidence for d2 to
-evidence for d1.
+"""Levels: groups of outcomes, in an order from evidence for d2 to evidence for d1. An order usually
+has at most 64 levels.
 """

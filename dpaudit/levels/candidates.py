@@ -130,8 +130,8 @@ class Candidate(ABC):
 
     @property
     def is_relearned(self) -> bool:
-        """Whether counts of further draws refit the score that orders outcomes. If not, they are
-        only added to the counts of the levels (groups of outcomes).
+        """Whether counts of further draws refit the score that orders outcomes. If not, further
+        draws are only added to the counts of the levels (groups of outcomes).
         """
         return False
 
@@ -144,7 +144,7 @@ class Candidate(ABC):
 
     @cached_property
     def table(self) -> RuleTable:
-        """Expected right and wrong guesses of every rule, in a sample of the size of the learning
+        """Expected numbers of right and wrong guesses of every rule, out of the number of learning
         draws.
         """
         if self.estimate is None:
@@ -169,8 +169,8 @@ class Candidate(ABC):
 
 
 class BinSource(ABC):
-    """A source of the map from outcomes to levels (groups of outcomes). Some sources also make
-    finer intervals, and a `Learner` that refits the order.
+    """Makes the map from outcomes to levels (groups of outcomes). Some sources also make intervals
+    that are finer than levels, and a `Learner` that refits the order.
     """
 
     # Whether `learner` may return a `Learner`. This flag is cheap; calling `learner` is costly.
@@ -214,8 +214,8 @@ class OrderedBins(Candidate):
     is_smooth: whether neighbouring levels have similar log-ratios. True for bins of a score that
         was fitted to draws in memory, and for thresholds on numbers that rarely repeat.
     position: (levels - 1,), mean number or score of each level but the last; None: unknown.
-    coordinate: (levels - 1,), rising: a number for each level, such that log-odds are piecewise
-        linear in it; None: the index of the level.
+    coordinate: (levels - 1,), rising: a number for each level; log-odds are fitted as piecewise
+        linear functions of it. None: the index of the level.
     scored: the score; None if levels are made of a single column.
     """
 
@@ -346,7 +346,7 @@ class ScoreBins(BinSource):
     """A source of levels that are bins of a score.
 
     scored: the score.
-    is_d1: (size,), whether each draw that the score was fitted to was made on d1.
+    is_d1: (size,), for each draw that the score was fitted to, whether it was made on d1.
     """
 
     scored: Scored
@@ -385,8 +385,8 @@ class CellCounts:
 
     cells: map from an outcome to its cell.
     counts: (cells, 2), draws by cell and input; the last cell is for unseen outcomes.
-    predictor: predicts the log-ratio of each cell from the counts of all cells, if they are
-        related, as sequences are; None: cells are taken for unrelated.
+    predictor: for related cells, such as sequences, predicts the log-ratio of each cell from the
+        counts of all cells; None for unrelated cells.
     """
 
     cells: LevelMap
@@ -414,7 +414,7 @@ class UnorderedCells(Candidate):
     """Single values or whole outputs, each ordered by its own counts.
 
     levels: map from an outcome to the level (group of outcomes) of its cell.
-    counted: the cells with their counts, to which further draws are added.
+    cell_counts: the cells with their counts, to which further draws are added.
     """
 
     levels: LevelMap
@@ -468,10 +468,10 @@ class UnorderedCells(Candidate):
 class RareOutputs(Candidate):
     """Rare outputs, ordered by shrunk log-ratios (`attacks/rare_outputs.py`).
 
-    The expected numbers of right and wrong guesses are lowered and raised by two standard
-    deviations (`RuleTable.of_monotone`). Where many cells have few draws each, this caution may be
-    too small. So its predicted bounds are also limited by predictions from the counts, with
-    `count_penalty`.
+    To be cautious, predictions lower the expected number of right guesses, and raise the expected
+    number of wrong guesses, by two standard deviations (`RuleTable.of_monotone`). If many cells
+    have few draws each, this may be too little. So a predicted bound is at most the bound predicted
+    from the counts with `count_penalty`.
 
     levels: map from an outcome to its level (group of outcomes).
     """

@@ -25,9 +25,9 @@ from dpaudit.outcomes.representation import Phrases, phrases_of
 from dpaudit.stats.order import in_order
 
 # Largest number of intervals that the numbers of a column are cut into. Intervals of single
-# frequent values come on top.
+# frequent values are added to this number.
 LARGEST = 320
-# Words for an empty event: no outcome is at its levels (groups of outcomes).
+# Words for an empty event, which contains no outcome.
 NO_OUTPUT = "no output"
 # Words for the event that an entry is any number.
 A_NUMBER = "a number"
@@ -96,7 +96,8 @@ class Cells:
         """Return in words the event that the cell of an entry has a chosen value, such as `output ≤
         0.13`.
 
-        chosen: whether each value is in the event; a cell holds the index of a value.
+        chosen: a mask, indexed by the values of cells: True if the cells with this value are in the
+            event.
         """
         phrases = phrases_of(self.name)
         if phrases is not None:
@@ -144,8 +145,9 @@ class Cells:
         """Return in words an event of a column that holds the type or form of another column's
         entries, such as `output is -0.0`. Such a column has labels, but no numbers.
 
-        chosen: whether each value is in the event; a cell holds the index of a value.
-        phrases: the words for this kind of column.
+        chosen: a mask, indexed by the values of cells: True if the cells with this value are in the
+            event.
+        phrases: the words for this kind of column, such as for columns that hold types.
         """
         result = chosen[self.label_values[:-1]]
         if self._is_all_but_the_gap(np.ones(1, dtype=bool), result):
@@ -245,16 +247,15 @@ def around(values: FloatArray) -> FloatArray:
     return np.unique(both[both > -np.inf])
 
 
-# Cached, since all columns of an outcome have the same number of draws, so that the same arguments
-# return for each column.
+# Cached: all columns of an outcome have the same number of draws, and so the same arguments.
 @lru_cache(maxsize=64)
 def _quantiles(bins: int, draws: int) -> FloatArray:
     """Return the quantiles (between 0 and 1) at which the numbers of a column are cut into `bins`
     intervals: geometrically spaced in both tails, evenly between the tails.
     """
     first, share = 4 / draws, tuning.SHARE_OF_TAILS
-    # At most 192 intervals lie between the tails. Additional intervals go to the tails, where
-    # narrow intervals matter for the cut-offs of rare events.
+    # Between the tails there are at most 192 intervals. Any further intervals lie in the tails,
+    # where narrow intervals matter for the cut-offs of rare events.
     tail = (bins - min(bins * 3 // 4, 192)) // 2
     if first >= share / 2 or tail < 2:
         return np.linspace(0, 1, bins + 1)[1:-1]
@@ -282,7 +283,7 @@ def short_edges(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
 
 
 def _short(edge: float, room: float) -> float:
-    """Return the edge rounded to few decimals, by at most a tenth of `room`.
+    """Round an edge to few decimals, which moves it by at most a tenth of `room`.
 
     room: distance to the nearest neighbouring edge.
     """

@@ -19,14 +19,15 @@ from dpaudit.levels.limits import CACHED
 
 FloatArray = NDArray[np.float64]
 
-# Number of grid cells per edge. With more cells, fewer of them have several edges, which are slow.
-# But a grid takes more memory, and each column of a vector has a grid.
+# Number of grid cells per edge. With more cells, fewer of them contain several edges, which slow a
+# look-up down. But the grid takes more memory, and each column of a vector has its own grid.
 _CELLS_PER_EDGE = 16
 # With at most this number of edges, each number is compared with every edge: that is about as fast
 # as a look-up in a grid.
 _FEW = 12
 # A look-up compares a number with at most this number of edges in its grid cell; numbers in cells
-# with more edges are found by binary search. A single value needs two edges.
+# with more edges are found by binary search. An interval of a single value has both of its edges in
+# one cell.
 _DEEPEST = 3
 
 

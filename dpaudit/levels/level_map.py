@@ -188,7 +188,7 @@ def folds(size: int) -> IntArray:
 
 
 def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the number of draws by fold, place and input: (folds, places, 2).
+    """Count draws by fold, index and input: (folds, places, 2).
 
     place: (draws,), an index below `places` for each draw, such as the index of its cell.
     is_d1: (draws,), whether each draw was made on d1.
@@ -198,8 +198,9 @@ def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -
 
 
 def training_counts(counts: IntArray) -> IntArray:
-    """Return the draws that each fit is made from: (fits, …). The fits are, in order: one without
-    each fold, one of all draws, one of the first half of the folds, one of the second half.
+    """Return the numbers of draws that each fit is made from: (fits, …). First there is a fit for
+    each fold, made from the draws outside of this fold; then a fit to all draws, a fit to the first
+    half of the folds, and a fit to the second half.
 
     counts: (folds, …), number of draws by fold.
     """
@@ -245,9 +246,8 @@ def by_group(
 
 @functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
-    """Return the quantiles at which 64 levels (groups of outcomes) of an order are cut, at most 63:
-    evenly spaced from 0.05 to 0.95, geometrically in both tails. Either tail has a quarter of the
-    levels.
+    """Return the 63 quantiles that cut an order into 64 levels (groups of outcomes): evenly spaced
+    from 0.05 to 0.95, geometrically spaced in both tails. Each tail has a quarter of the levels.
 
     smallest: the smallest quantile, at most 0.04.
     """
@@ -268,8 +268,8 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
     masses: (cells,), number of draws in each cell; may be 0 for all.
 
     Cells with equal scores are on one level, and a cell with many draws may be a level by itself.
-    The other fits are cut at the same shares of the draws: a score may have another scale in each
-    fit, but ranks are comparable.
+    All fits are cut at the same shares of the draws: the scores of two fits may have different
+    scales, but their ranks are comparable.
     """
     starts, ends = _mass_ranges(scores, masses)
     middles = (starts + ends) / 2
@@ -296,15 +296,16 @@ def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
 
 
 def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return two arrays, both (fits, cells), for each cell and fit: the share of the draws in cells
-    with a smaller score, and the share in cells with a smaller or equal score.
+    """Return (starts, ends), both (fits, cells). For each cell and fit, `starts` holds the share of
+    draws in cells with a smaller score, `ends` the share of draws in cells with a smaller or equal
+    score.
     """
     order = np.argsort(scores, axis=1)
     ordered, upto = np.take_along_axis(scores, order, 1), np.cumsum(masses[order], axis=1)
     apart = ordered[:, 1:] != ordered[:, :-1]
     below, above = np.zeros(scores.shape), upto / np.maximum(1.0, upto[:, -1:])
-    # The loops over ranks are replaced by running maxima and minima: cells with equal scores all
-    # get the share before the first of them, and the share after the last of them.
+    # Running maxima and minima replace loops over ranks: all cells with equal scores get the share
+    # of draws before the first of these cells, and the share after the last of them.
     np.maximum.accumulate(np.where(apart, above[:, :-1], 0.0), axis=1, out=below[:, 1:])
     last = np.where(apart, above[:, :-1], np.inf)
     above[:, :-1] = np.minimum.accumulate(

@@ -13,27 +13,29 @@ MANY_COLUMNS = 256
 # Largest number of cells for the distinct values of a column, for its labels, or for whole outputs:
 # the most frequent ones get a cell each, the others share one.
 MOST_CELLS = 4_096
-# Largest number of intervals of a column if its log-ratios are compared with other columns or added
-# to them. Also the largest number of labels of a column that become features.
+# Largest number of intervals of a column in scorers that add log-ratios of columns or compare
+# columns. Also the largest number of labels of a column that become features.
 CELLS = 32
-# The largest number that counts as few: of distinct values of outcomes or of a column, of labels
-# among numbers, of blocks of dependent columns, and of rare values of a column with a cell each.
+# The largest number that counts as few. It limits the distinct values of outcomes or of a column,
+# the labels among numbers, the blocks of dependent columns, and the rare values of a column that
+# get a cell each.
 FEW = 8
 # Outcomes have few values only if there are this many draws per value on average. A state of a
 # sequence (summary of the earlier entries) also needs this number of draws.
 DRAWS_PER_VALUE = 50
 # A value repeats if at least this number of draws have it.
 REPEATS = 2
-# The largest share that counts as small. Used for the share of draws with a rare entry (if more
-# entries are rare, further draws bring ever more new values), for the share of draws outside the
-# most frequent entry, and for the share of a likelihood or bound that trees may add.
+# The largest share that counts as small. Three shares are compared with it: draws with a rare entry
+# (if there are more, further draws bring ever more new values); draws outside the most frequent
+# entry; and the part of a likelihood or bound that trees may add.
 SMALL_SHARE = 0.02
 
 # Limits on numbers of draws: the constants down to the next heading.
 
-# Number of first draws that show the form of outcomes, such as which columns depend on each other.
+# Number of first draws that are examined for the form of outcomes, such as which columns depend on
+# each other.
 FIRST_DRAWS = 4_096
-# Least number of draws for a fit with a few parameters per column.
+# Least number of draws for fits that have a few parameters for each column.
 FEWEST_DRAWS = 300
 # Least number of draws for slow scorers, and for scorers that need the frequencies of combinations
 # of values.
@@ -76,14 +78,14 @@ BEYOND_DOUBT = 15.0
 
 # A cell counts in a χ² test only if at least this number of draws is expected in it.
 LEAST_EXPECTED = 4.0
-# False-alarm probability, over all pairs of columns, of the tests whether two columns depend on
-# each other, or differ between the inputs only if they are taken together.
+# False-alarm probability, over all pairs of columns, of two tests: whether two columns depend on
+# each other, and whether two columns together show a difference of d1 and d2.
 LUCK = 0.001
 
 # Limits on groups and on words: the constants from here to the end.
 
-# Number of groups that neighbouring values, or neighbouring levels (groups of outcomes), are joined
-# into; groups have about equal numbers of draws.
+# Neighbouring values, or neighbouring levels (groups of outcomes), are joined into this number of
+# groups with about equal numbers of draws.
 GROUPS = 8
 # Number of neighbours on either side of a best cut-off that are examined one by one.
 NEAR = 6

@@ -39,8 +39,9 @@ LEVELS = 64
 # A ramp rises from 0 to 1. One of these offsets is added to it: with -½ it rises from -½ to ½, with
 # 0 from 0 to 1, with -1 from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# A ramp may begin and end anywhere within a level (group of outcomes). Each of these two levels is
-# cut into this number of equal parts (odd), and the ramp is averaged over the middles of the parts.
+# Either end of a ramp may lie anywhere within a level (group of outcomes). So this level is cut
+# into this number of equal parts (odd), and the ramp is averaged over ends at the middles of the
+# parts.
 _PARTS = 5
 # Largest change of a coefficient in one step of Newton's method.
 _LONGEST_STEP = 3.0
@@ -204,8 +205,8 @@ class _Fits:
 
         ramps: all ramps (flat, then linear, then flat) that may be terms.
         counts: (fits, levels, 2), draws by level and input.
-        position: (levels,), a quantity of which a multiple may be a term; only for a single fit.
-            None: no such term.
+        position: (levels,), a quantity; a multiple of it may be a term. Allowed only for a single
+            fit. None: no such term.
         """
         self._ramps = ramps
         self._ahead = counts[..., 0].astype(np.float64)
@@ -225,7 +226,7 @@ class _Fits:
 
     def __call__(self) -> tuple[FloatArray, FloatArray]:
         """Fit the regressions. Return two arrays: the log-odds of d1 by level (group of outcomes),
-        (fits, levels), averaged over near ends of the ramps; and the log-likelihood minus the cost
+        (fits, levels), averaged over ramps with nearby ends; and the log-likelihood minus the cost
         of the terms in nats, (fits,).
         """
         result, worth = np.zeros_like(self._draws), np.zeros(len(self._draws))
@@ -321,8 +322,8 @@ class _Fits:
 
 
 def _statistic(slope: FloatArray, bend: FloatArray) -> FloatArray:
-    """Return Rao's score statistic of possible terms of a regression: about twice the gain in
-    log-likelihood. It is 0 for a linear function of the present terms.
+    """Return Rao's score statistic of terms that a regression may add: about twice the gain in
+    log-likelihood. It is 0 for a term that is a linear function of the present terms.
     """
     return np.asarray(slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6))
 
@@ -408,10 +409,10 @@ def _averaged(
 
 
 def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:
-    """Return `position` plus a constant, such that as log-odds it predicts the observed number of
-    draws of d1.
+    """Add a constant to `position`, so that the result, as log-odds of d1, predicts the observed
+    number of draws of d1.
 
-    position: log-odds of d1 by level (group of outcomes), but for a constant.
+    position: log-odds of d1 by level (group of outcomes), except for an unknown constant.
     ahead: draws of d1 by level.
     draws: draws of both inputs by level.
     """

@@ -23,11 +23,12 @@ from dpaudit.levels.shrinkage import GAP, GRID
 
 # Number of EM steps (expectation-maximisation) that learn the jump probability.
 _STEPS = 10
-# The jump probability of a row stays at least this far from 0 and from 1. The same number is added
-# to the weights of constant and of drifting stretches, so that neither of them becomes 0.
+# The probability that log-ratios jump between two places of a row is kept at least this far from 0
+# and from 1. The same number is added to the weights of constant and of drifting stretches (runs of
+# places without a jump), so that neither weight becomes 0.
 _LEAST_CHANCE = 1e-3
-# Largest number of places in a stretch (run of places without a jump). There are many longer
-# stretches, and they add little.
+# Largest number of places in a stretch (run of places without a jump). Longer stretches would take
+# time, since there are many, and they add little.
 _LONGEST = 32
 
 Places = NDArray[np.intp]
@@ -52,8 +53,9 @@ def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> Flo
 
 def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches) -> FloatArray:
     gap = np.interp(estimates, GRID, GAP)
-    # Log-ratios are restricted to a grid. Half of the distance between grid points is added to the
-    # errors (in quadrature), since a smaller error would fall between the grid points.
+    # Log-ratios are restricted to a grid. An estimate with a much smaller error than the grid
+    # spacing would fit no grid point, so half of the spacing is added to each error (in
+    # quadrature).
     likelihoods = _Likelihoods.of(estimates, 1 / (variance + (gap / 2) ** 2), stretches)
     law = np.full((len(estimates), 2, len(GRID)), 1 / (2 * len(GRID)))
     chance = np.full(len(estimates), 0.2)
@@ -73,7 +75,7 @@ class _Stretches:
     rows, lengths: the rows, the longest first, and the number of places in each.
     row, start, end: for each stretch, its row, and the positions of its first and last place there.
     ending: for each position in a row, the slice of the stretches that end there, and the number of
-        rows that have this position.
+        rows that are long enough to have this position.
     """
 
     rows: IntArray
@@ -112,7 +114,7 @@ class _Stretches:
     @property
     def half(self) -> FloatArray:
         """Half of the distance from the first to the last place of each stretch (run of consecutive
-        places): (stretches,). For a stretch of one place it is ½.
+        places): (stretches,). It is at least ½, also for a stretch of one place.
         """
         return np.maximum((self.end - self.start) / 2, 0.5)
 
@@ -150,8 +152,9 @@ class _Stretches:
         fits, (rows, length) = len(worth), self.rows.shape
         jumps, stays = np.log(chance)[:, None], np.log1p(-chance)[:, None]
         worth = worth + (self.end - self.start) * stays
-        # Forward-backward algorithm: `before` is the log-likelihood of all places before a
-        # position, `after` is the log-likelihood of all places after a stretch (run of places).
+        # Forward-backward algorithm. `before` holds the log-likelihood of all places of a row
+        # before a position; `after` holds the log-likelihood of all places after a stretch (run of
+        # places).
         before, after = np.zeros((fits, rows, length + 1)), np.full_like(worth, -np.inf)
         for end, (own, having) in enumerate(self.ending):
             here = before[:, :having, max(0, end + 1 - _LONGEST) : end + 1]
@@ -172,12 +175,13 @@ class _Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihoods:
-    """The likelihood of every stretch (run of consecutive places) if it is constant, and if it
-    drifts, for each log-ratio of the grid at its middle.
+    """Likelihoods of all stretches (runs of consecutive places), for each log-ratio of the grid as
+    the log-ratio in the middle of the stretch. Along a constant stretch, log-ratios stay the same;
+    along a drifting stretch, they change linearly.
 
-    best: (fits, stretches), the largest log-likelihood.
+    best: (fits, stretches), the largest log-likelihood of each stretch.
     relative: (fits, stretches, 2, grid), the likelihood of a constant and of a drifting stretch,
-        divided by the largest likelihood.
+        divided by the largest likelihood of the stretch.
     drift: (fits, stretches, grid), expected drift from the middle to the end of a stretch.
     """
 

@@ -32,8 +32,9 @@ if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLevels(LevelMap):
     """Level map (from outcomes to groups) of a portfolio of rules. If all side rules abstain, an
-    outcome has its level of the main rule. Otherwise it has an additional level, one for each
-    combination of guesses. So the level of an outcome determines the guess of every rule.
+    outcome has its level of the main rule. Otherwise it has one of the additional levels; each
+    stands for a combination of guesses of all rules. So the level of an outcome determines the
+    guess of every rule.
 
     main, main_guesses: the level map of the main rule, and its guess at each level, (main levels,).
     sides: for each side rule, its level map and its guess at each of its levels.
@@ -50,8 +51,8 @@ class JointLevels(LevelMap):
     def of(
         cls, main: LevelMap, guesses: IntArray, sides: Sequence[tuple[LevelMap, IntArray]]
     ) -> JointLevels:
-        """Return the level map that joins the levels (groups of outcomes) of a main rule and side
-        rules.
+        """Return the joint level map of a main rule and side rules: from its levels (groups of
+        outcomes) the guess of every rule follows.
 
         main: the level map of the main rule.
         guesses: (main levels,), the guesses of the main rule.
@@ -102,8 +103,8 @@ class Rule:
     guesses d2 (-1) or abstains (0).
 
     role: "main"; "rare" for the side rule that guesses an input at outputs that only this input
-        gave; or "other" for the side rule of a candidate of another class. The main and the other
-        rule may be of the candidate `RareOutputs`, too.
+        gave; or "other" for the side rule of a candidate of another class. Rare outputs
+        (`RareOutputs`) may also be the candidate of the main or of the other rule.
     attack: the name of the attack that proposed the rule.
     level, guesses: the level map of this rule, and its guess at each level, (levels,).
     share: share of the error probability of the exact test.
@@ -132,9 +133,7 @@ class Rule:
 
     @property
     def right_and_wrong(self) -> tuple[float, float]:
-        """Expected numbers of right and of wrong guesses, in a sample of the size of the learning
-        draws.
-        """
+        """Expected numbers of right and of wrong guesses, out of the number of learning draws."""
         if self.expected_guesses is None:
             return 0.0, 0.0
         (right_d1, wrong_d1), (wrong_d2, right_d2) = self.expected_guesses.tolist()
@@ -204,8 +203,8 @@ class Tried:
     """An attack that was considered for the exact test, with its predicted bound or the reason why
     it was skipped.
 
-    predicted: the bound that learning predicted for this attack, for ε at the δ of the tested point
-        (for δ at its ε if the claim is a curve); None for a skipped attack.
+    predicted: the predicted bound: on ε at the δ of the tested point or, if the claim is a curve,
+        on δ at the ε of this point; None for a skipped attack.
     skipped: the reason for skipping the attack, in words; empty for an attack that was tried.
     """
 
@@ -245,8 +244,8 @@ class Learned:
     leading: the candidates that count further draws.
     rare_filter: selects rare outputs for the rare rule; None without a rare rule.
     predicts_bound: whether some attack has a predicted bound above 0.
-    counts: (levels, 2), draws by level of the main rule and input, each draw with its level by a
-        fit to other draws.
+    counts: (levels, 2), draws by level of the main rule and input; the level of each draw comes
+        from a fit to other draws.
     """
 
     portfolio: Portfolio
@@ -289,8 +288,9 @@ class SingleOutputs:
 
     keys: (outputs,), hashes of the outputs, rising.
     words: (outputs,), each output in words.
-    for_d1, for_d2: (outputs,), whether P(s) > e^ε Q(s), or Q(s) > e^ε P(s), is suspected of an
-        output s. P is the distribution of the output on d1, Q on d2.
+    for_d1: (outputs,), whether P(s) > e^ε Q(s) is suspected for the output s. P is the distribution
+        of the output on d1, Q on d2.
+    for_d2: (outputs,), whether Q(s) > e^ε P(s) is suspected.
     """
 
     keys: KeyArray

@@ -33,14 +33,14 @@ from dpaudit.levels.limits import FEW, MOST_CELLS, REPEATS
 from dpaudit.levels.rare_filter import OFTEN, Mask, RareFilter, Usual
 from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes
 
-# The two cell numbers that are no cells: USUAL for a usual entry, UNLISTED for a rare entry in no
-# cell. Cells have the numbers from 2 on.
+# Two numbers that stand for no cell: USUAL for a usual entry, UNLISTED for a rare entry outside of
+# all cells. Cells are numbered from 2 on.
 USUAL, UNLISTED = 0, 1
 # Joint number of a rare outcome whose rare entry is in none of the listed columns.
 OTHER = 1
-# _TAIL: either tail of a column consists of this share of its numbers.
-# _TIMES_AS_FAR: let the distances from the median be sorted. If one is at least this many times the
-#     one before, the numbers from there on are a group of far numbers, which is not a tail.
+# _TAIL: share of a column's numbers that lie in each of its two tails.
+# _TIMES_AS_FAR: if a number is at least this many times as far from the median as the number before
+# it, then it begins a group of far numbers, which are not a tail.
 _TAIL, _TIMES_AS_FAR = 0.05, 3.0
 
 Numbers = NDArray[np.intp]
@@ -55,8 +55,8 @@ class RareColumn:
 
     usual: the usual entries; None if all entries of the column count as rare.
     cells: values, labels and pieces of the tails, with their cell numbers.
-    is_tail: (size,), by cell number, whether a cell is part of a tail. In many tails all draws are
-        of one input by chance.
+    is_tail: (size,), for each cell number, whether the cell is part of a tail. Such a cell proves
+        less: in many tails all draws are of one input by chance.
     example: an entry with number `UNLISTED`, in words; empty if there was none.
     only: (size,), the cell numbers that are kept; the other ones become `USUAL`. None: all are
         kept.
@@ -154,8 +154,8 @@ class RareLevels(LevelMap):
 
 def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
     """Return for each column the range of its joint numbers. A joint number stands for a column and
-    one of its cell numbers, except 0. The first range starts at 2, and each range starts where the
-    range before it ends.
+    one of its cell numbers other than 0. The first range starts at 2, and each range starts where
+    the range before it ends.
     """
     ends = np.cumsum([2, *(one.size - 1 for one in columns)]).tolist()
     return [slice(*both) for both in pairwise(ends)]
@@ -254,9 +254,11 @@ def _cells(
     labels), and a mask by cell number of the cells that are part of a tail.
 
     singles, is_tail: single values, rising, and whether each is part of a tail.
-    pieces: a number that is no single value belongs to the first piece that contains it.
+    pieces: pieces of the number line. A number that is not in `singles` belongs to the first piece
+        that contains it.
     labels: the labels that get a cell each.
-    others: the piece whose cell all other labels share; None: other labels are in no cell.
+    others: a piece; all labels that get no cell of their own share its cell. None: these labels are
+        in no cell.
     """
     ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]
     edges = np.unique(np.concatenate([around(singles), ends]))
@@ -312,8 +314,8 @@ def _is_rare(usual: Usual | None, column: Column) -> Mask:
 
 def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
     """Return pieces of the number line below and above a range, on each side where at least two
-    rare numbers lie. A piece that is farther from the range than the range is wide is marked as not
-    a tail.
+    rare numbers lie. A piece counts as a tail unless its distance from the range is at least the
+    width of the range.
 
     numbers: the rare numbers, rising.
     low, high: ends of the range of usual numbers.
@@ -334,8 +336,9 @@ def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
 
 def _cut(numbers: FloatArray, end: float) -> FloatArray:
     """Return the one or two points at which the numbers on one side of a range are cut. The first
-    is inside the widest gap, relative to the distance from the range. The second is at the median
-    of the numbers, if the median is nearer to the range than the gap is.
+    point lies in the widest gap between two numbers, where widths are compared on a logarithmic
+    scale of the distance from the range. The second point is at the median of the numbers, if the
+    median is nearer to the range than the gap is.
 
     numbers: rising, all on one side of `end`.
     end: the nearer end of the range.

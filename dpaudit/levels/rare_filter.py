@@ -129,11 +129,11 @@ class RareFilter:
     """The filter that selects rare outputs: outcomes with an entry that is not among the usual
     (frequent) entries of its column. It is frozen and can be pickled.
 
-    rest: usual hashes, rising. The hash of an outcome covers its parts that are in no column. None:
-        these parts are not looked at.
+    rest: the usual hashes, rising. A hash covers the parts of an outcome that are in no column of
+        the filter. None: these parts are ignored.
     like: an outcome from which the filter was made, as a table with one row.
     often, draws: an entry is usual if it was seen at least `often` times in `draws` draws.
-    is_cut: whether some columns are not looked at, since outcomes had more than 256 columns.
+    is_cut: whether some columns are ignored, since outcomes had more than 256 columns.
     is_narrowed: whether more entries were made usual later.
     """
 
@@ -196,9 +196,9 @@ class RareFilter:
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
     ) -> tuple[RareFilter, Rows]:
-        """Return (filter, rows): a filter that selects fewer outcomes, since entries that occur at
-        least `often` times in `kept` are usual for it; and the index in `kept` of one outcome with
-        each of these entries.
+        """Return (filter, rows). The new filter selects fewer outcomes: entries that occur at least
+        `often` times in `kept` become usual. For each of these entries, `rows` holds the index in
+        `kept` of one outcome that has it.
 
         kept: outcomes that this filter has selected.
         spared: names of columns in which nothing becomes usual.
@@ -249,8 +249,8 @@ def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
 
 
 def _range(numbers: FloatArray, often: int) -> FloatArray:
-    """Return the two ends of the range of usual numbers: outside it, or at its ends, lie at most
-    `often` numbers on either side.
+    """Return the two ends of the range of usual numbers. On either side, at most `often` numbers
+    lie at the end of the range or beyond it.
     """
     last = min(often, len(numbers))
     if 2 * last >= len(numbers):
@@ -279,8 +279,8 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
-    """Return a limit of usual numbers: the `often`-th of the numbers, or a number with few decimals
-    slightly below it. With `often` = 1, the limit is the first number itself.
+    """Return the limit of the usual numbers at one end: the `often`-th of the given numbers, or a
+    number with few decimals slightly below it. With `often` = 1, return the first number itself.
 
     rising: numbers at one end of a range, rising.
     """

@@ -24,6 +24,7 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
     Without the ½ this would be the maximum-likelihood fit of rising shares (Ayer et al. 1955); with
     it, smoothed log-ratios rise, too. A cell without draws joins a neighbour.
+
     counts: (cells, 2), the first and the second count of each cell, such as draws of d1 and of d2.
     """
     if len(counts) == 0:
@@ -32,8 +33,8 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     firsts: list[float] = []
     seconds: list[float] = []
     # Neighbouring cells are merged into blocks. `starts`, `firsts` and `seconds` list the blocks
-    # before the last one. The last block is in the variables `start`, `first` and `second`, since
-    # this is the inner loop of learning. Both counts of a block include ½.
+    # before the last one. The last block is in the variables `start`, `first` and `second`, for
+    # speed in this inner loop of learning. Both counts of a block include ½.
     pairs = iter((counts + 0.5).tolist())
     start, (first, second) = 0, next(pairs)
     for cell, (ahead, behind) in enumerate(pairs, 1):
@@ -51,7 +52,8 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.repeat(blocks, np.diff([*starts, start, len(counts)]), axis=0)
 
 
-# Largest probability of which log-odds are computed: at 1 they would be infinite.
+# Probabilities are limited to this number before log-odds are computed: at 1 the log-odds would be
+# infinite.
 _ALMOST_ONE = 1 - 1e-12
 # The exact test is expected to certify a bound this many standard errors below the estimate. It is
 # a little more than the 2.33 of a one-sided normal 99 % bound, since the exact bound is wider.
@@ -160,10 +162,10 @@ def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: floa
     """Return the ε that every rule is predicted to certify at `delta` on `coming` draws: (levels +
     1, levels + 1). It may be negative, and is -inf for impossible rules.
 
-    The prediction is Wilson's lower bound on the share of right guesses, in log-odds. Its number of
-    standard errors adds two terms in quadrature: `penalty`, for the luck of selection, and the loss
-    of the exact test. Before that, the guesses that δ excuses are subtracted from the right
-    guesses: h · δ · draws, plus the same number of standard errors of this count.
+    First, the guesses that δ excuses are subtracted from the right guesses: their expected number,
+    h · δ · draws, plus z standard errors of this number. The prediction is then Wilson's lower
+    bound on the share of right guesses, at z standard errors, in log-odds. z adds two terms in
+    quadrature: `penalty`, for the luck of selection, and the loss of the exact test.
     """
     ratio = table.draws / max(1, coming)
     excused = table.h * delta * table.draws
@@ -215,8 +217,8 @@ def evidence_of(
     """Return the evidence (nats) of guesses against a claimed point (ε, δ).
 
     It is the number of guesses times the Kullback-Leibler divergence of the share of right guesses
-    from e^ε / (1 + e^ε), the largest share under the claim. It is 0 if the share does not exceed
-    the largest one.
+    from e^ε / (1 + e^ε), the largest share under the claim. It is 0 if the share of right guesses
+    is not larger.
 
     correct, wrong: numbers of right and wrong guesses.
     draws: number of all draws, with or without a guess.

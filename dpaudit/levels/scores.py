@@ -7,9 +7,9 @@ slow learner, put the scores of several fits on one scale, and name the columns 
 on.
 
 A level is a group of neighbouring `Intervals` of a score or of a number, since the best cut-off of
-a rule may lie inside a level. The intervals of the chosen candidate are joined again, into as many
+a rule may lie inside a level. The intervals of the chosen candidate are joined again to at most 63
 levels: narrow levels near the cut-offs of its best rule, wide levels elsewhere (`Intervals.near`).
-They also count further draws.
+Intervals also count further draws.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Intervals:
     joined: called with the level of every interval; returns the map from outcomes to levels.
     order: (intervals,), the intervals in their present order, if further draws have moved a label;
         None: the original order.
-    place_labels: called with intervals after further draws; returns them after a new choice of the
-        places of labels. None without labels.
+    place_labels: a function that is called after further draws; it returns the intervals with
+        labels at new places in the order. None without labels.
     expected: (intervals, 2), expected draws by interval and input; None if no estimate is better
         than the counts.
     """
@@ -132,9 +132,8 @@ class Intervals:
         return np.asarray(np.cumsum(masses) - masses / 2)
 
     def near(self, low: int, high: int) -> Intervals:
-        """Return the intervals divided again, into at most 63 levels (groups of intervals). Each of
-        the six intervals on either side of the start of level `low`, and of level `high`, becomes a
-        level of its own.
+        """Return the intervals, grouped again into at most 63 levels. Each of the six intervals on
+        either side of the start of level `low`, and of level `high`, becomes a level of its own.
         """
         starts = np.diff(self.level, prepend=self.level[0]) > 0
         fine = np.zeros(len(starts), dtype=bool)
@@ -266,6 +265,7 @@ class Scored:
         Draws are sorted into levels by the fit to one half of the draws, and scored by the fit to
         the other half; then the halves are exchanged, and both means are averaged. A score that is
         only noise therefore gives about the same mean at every level.
+
         draws: (levels,), number of draws at each level.
         """
         if self.halves is None:
@@ -366,7 +366,7 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
     """Return held-out scores on the scale of the score that is fitted to all draws: (size,).
 
     The fit without each fold has a scale of its own. So each score is replaced by the score of the
-    same rank in the final fit, whatever the inputs are. With fewer than 2,000 draws, ranks are
+    same rank in the final fit, without a look at the inputs. With fewer than 2,000 draws, ranks are
     imprecise, and the scores are returned unchanged.
 
     held_out: (size,), the score of each draw by the fit to the other folds.
@@ -400,8 +400,8 @@ def _levels_of(scores: FloatArray, bins: Digitiser) -> IntArray:
 
 
 def _quantiles(ordered: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return quantiles of sorted numbers: for each share (0 to 1), the entry at this share of the
-    way from the first entry to the last.
+    """Return quantiles of sorted numbers: the entry at index share · (number of entries - 1),
+    rounded down, for each share from 0 to 1.
     """
     return ordered[np.floor(shares * (len(ordered) - 1)).astype(np.intp)]
 
@@ -448,6 +448,7 @@ def _edges(scores: FloatArray) -> FloatArray:
     if len(known) == 0:
         return np.empty(0)
     edges = _quantiles(np.sort(known), tail_refined(4 / len(known)))
-    # An additional edge makes the smallest score a level of its own, as the largest score is one.
+    # An additional edge makes the smallest score a level of its own; the largest score is one
+    # already.
     edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(LEVELS - 1) :]
     return np.asarray(edges[(edges > known.min()) & (edges <= known.max())], dtype=np.float64)

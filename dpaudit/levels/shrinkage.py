@@ -11,7 +11,7 @@ cells have in common. Two models are fitted by EM to the counts of all cells:
   k-ary randomised response or the tails of Laplace noise. The number of clusters is unknown:
   neighbouring clusters are joined one by one, and the estimate of a cell is its mean over all these
   models, each weighted by its likelihood and by e^-1 for each cluster. Cells that counts cannot
-  distinguish get equal estimates, so that an event has both or neither.
+  distinguish get equal estimates, so that an event contains all of them or none.
 
 `merged` joins cells with similar estimates into levels. `candidates.py` passes counts by cell and
 input; `attacks/learning.py` simulates further counts with `sample_shares` (docs/method.md §5,
@@ -44,9 +44,9 @@ def _grid() -> FloatArray:
 
 
 GRID = _grid()
-# The log-ratios of `GRID` that are not negative.
+# The log-ratios of `GRID` that are not negative: the possible absolute values of a log-ratio.
 SIZES = GRID[_POINTS:]
-# For each log-ratio of `GRID`, the distance to its neighbours.
+# For each log-ratio of `GRID`, the mean distance to its two neighbours.
 GAP = np.gradient(GRID)
 
 
@@ -84,8 +84,9 @@ class Law:
         share = 1 / (1 + np.exp(-GRID - self.even))
         mean = posterior @ share
         variance = np.maximum(posterior @ share**2 - mean**2, 0.0)
-        # If the error of a cell's own estimate is smaller than half the distance of grid points
-        # there, the cell keeps its own estimate.
+        # A cell with many draws keeps its own estimate: if the error of its log-ratio is smaller
+        # than half the distance between grid points, the grid is too coarse to improve the
+        # estimate.
         draws = alike.sum(axis=1)
         seen = (alike[:, 0] + 0.5) / (draws + 1)
         error = 1 / np.sqrt((draws + 1) * seen * (1 - seen))
@@ -97,8 +98,8 @@ class Law:
 
 
 def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return the expected share of d1 among the draws of each cell, (cells,), by the distribution
-    of the log-ratios of these cells.
+    """Return the expected share of d1 among the draws of each cell, (cells,), after a distribution
+    of log-ratios (`Law`) was fitted to all of these cells.
 
     counts: (cells, 2), draws by cell and input.
     arms: (2,), number of all draws of d1 and of d2.
@@ -110,8 +111,8 @@ def shrunk_to(
     predicted: FloatArray, counts: IntArray, arms: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Return the expected share of d1 among the draws of each cell, (cells,), shrunk towards the
-    share that `predicted` implies. How far shares are shrunk is learned from the counts of all
-    cells.
+    share that follows from the predicted log-ratio. The counts of all cells determine the strength
+    of the shrinkage.
 
     predicted: (cells,), predicted log-ratios.
     counts: (cells, 2), draws by cell and input.
@@ -177,17 +178,18 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     share: (cells,), expected share of d1 among the draws of each cell.
     draws: (cells,), number of draws in each cell.
 
-    Two neighbours at a time are joined, first the two that lose the least information about the
-    input (Ward 1963). Cells of equal shares are on one level.
+    Cells with equal shares are on one level. While there are more than 63 levels, the two
+    neighbouring levels whose union loses the least information about the input are joined (Ward
+    1963).
     """
     distinct, place = np.unique(share, return_inverse=True)
     mass = np.maximum(np.bincount(place.ravel(), weights=draws), TINY)
     ahead = mass * distinct
     cells = len(distinct)
     before, after = list(range(-1, cells - 1)), list(range(1, cells + 1))
-    # For each group of cells, how often it has grown; -1 once it was joined to another group. The
-    # index of a group is the index of its first cell. Heap entries with an outdated age are
-    # skipped.
+    # For each group of cells, the number of times that it has grown, or -1 after it was joined to
+    # another group. The index of a group is the index of its first cell. Heap entries with an
+    # outdated age are skipped.
     age = [0] * cells
 
     def entry(left: int) -> tuple[float, int, int, int, int]:
@@ -353,8 +355,8 @@ class Clusters:
         """Draw a cluster for every cell from the posterior. Return the log-ratio of the drawn
         cluster, with its sign: (cells,).
         """
-        # The first model is left out if another one is possible: it is a grid, on which a single
-        # cluster is spread over neighbouring points.
+        # The first model is left out if another one is possible: in it every point of a grid is a
+        # cluster, so that it spreads a single cluster over neighbouring points.
         models, weights = self.models, self.weights
         if weights[1:].sum() > 0:
             models, weights = models[1:], weights[1:] / weights[1:].sum()
@@ -466,8 +468,8 @@ def _fitted(
     everything = cells.many.sum()
     likelihood = _Likelihood.of(cells, sizes)
     for _ in range(steps):
-        # This is the inner loop of learning. On small arrays `np.add.reduce` is faster than the
-        # method `sum`.
+        # In this inner loop of learning, `np.add.reduce` is used: on small arrays it is faster than
+        # the method `sum`.
         blame = likelihood.blame(weights)
         blame *= many
         weights = np.add.reduce(blame, axis=(0, 1)) / everything

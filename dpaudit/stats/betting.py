@@ -114,9 +114,10 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
     Notes
     -----
     If δ = 0, bettors with a posterior share one half, and bettors on a rule the other half. If
-    δ > 0 and there are five rules, bettors on the last two share one half (docs/method.md §4). If
-    bets are early, bettors with a posterior share three quarters for any δ, and the others share
-    the rest in these proportions.
+    δ > 0 and there are five rules, bettors on the last two rules share one half, and bettors on the
+    first three the other half (docs/method.md §4). If bets are early, bettors with a posterior
+    share three quarters, whatever δ is, and the other bettors share the last quarter in the
+    proportions above.
     """
     if beliefs.early:
         posteriors = len(beliefs.posteriors)
@@ -199,8 +200,8 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
     Returns
     -------
     float
-        The largest grid point such that this point and all smaller points were rejected, in nats;
-        0 if the first point was not rejected.
+        The largest grid point, in nats, up to which all points were rejected; 0 if the first point
+        was not rejected.
 
     Notes
     -----
@@ -232,7 +233,7 @@ def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -
     """Return the log factors (4.5) of bettors with a posterior, (..., bettors, levels, 2), δ > 0.
 
     The factor (4.1) minus a price μδ. With r = π_b / clip(π_b, 1 - θ₀, θ₀), the gain r - 1 of a
-    right guess of d1 is at most u₁ over all levels, and that of d2 at most u₂. Under (ε, δ)-DP the
+    right guess over all levels is at most u₁ for d1, and at most u₂ for d2. Under (ε, δ)-DP the
     expectation of r is at most 1 + (u₁ + u₂) δ / 2, so μ = (u₁ + u₂) / 2. A bettor whose factor
     could fall below 1 - `_MOST_LOST` abstains.
     """
@@ -267,8 +268,8 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
     for rule in rules:
         h = 1.0 if (rule > 0).any() and (rule < 0).any() else 0.5
         stake = np.array(FRACTIONS) * (odds / (1 + h * delta * odds))
-        # With this stake, a wrong guess loses the share `fraction` of the wealth, whatever ε and δ
-        # are. A rule that never guesses stakes nothing.
+        # The stake is chosen so that a wrong guess loses the share `fraction` of the wealth,
+        # whatever ε and δ are. A rule that never guesses stakes nothing.
         spared = stake * (h * delta if rule.any() else 0.0)
         correct, wrong = np.log1p(stake - spared), np.log1p(-np.array(FRACTIONS))
         tables.append(_by_guess(rule[None, :], correct, wrong, np.log1p(-spared)))

@@ -24,8 +24,8 @@ IntArray = NDArray[np.int64]
 # SciPy's inverse of the incomplete beta function. Measured errors: 2e-9 for 10 trials, 5e-9 for 10⁸
 # trials.
 _OUTWARD = 1e-8
-# Added to an upper Clopper-Pearson bound after the move by `_OUTWARD`, since neighbouring floats
-# near 1 are far apart in log-odds.
+# Added to an upper Clopper-Pearson bound after it was moved by `_OUTWARD`: near 1, that move in
+# log-odds may be smaller than the distance of two floats.
 _ULPS = 4 * 2.0**-53
 
 
@@ -278,10 +278,10 @@ def _check(successes: int, trials: int, alpha: float) -> None:
         raise ValueError(f"alpha={alpha!r} must lie in (0, 1)")
 
 
-# Samples of fixed sizes are thinned as if a fair coin had picked the input of every draw. If the
-# coins ask for more draws of an input than were recorded, all coins are tossed again. This is the
-# largest allowed probability of tossing again; to account for it, a test runs at (1 - TOSSED_AGAIN)
-# times its level.
+# Samples of fixed sizes are thinned as if a fair coin had picked the input of every draw. If more
+# coins show one input than draws of it were recorded, all coins are tossed again. This is the
+# largest allowed probability of tossing again. A test makes up for it by running at (1 -
+# TOSSED_AGAIN) times its level.
 TOSSED_AGAIN = 1e-3
 
 
@@ -296,8 +296,8 @@ def coin_flips(first: int, second: int) -> int:
     Returns
     -------
     int
-        The largest number of coins for which Pr[the coins ask for more than `first` draws of d1, or
-        more than `second` of d2] is at most `TOSSED_AGAIN` (by a union bound).
+        The largest number of coins that show d1 more than `first` times, or d2 more than `second`
+        times, with probability at most `TOSSED_AGAIN` (by a union bound).
 
     Notes
     -----
@@ -349,8 +349,8 @@ def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[f
     inf
     """
     share = alpha / (2 * len(counts))
-    # For each output, first a lower bound of log P/Q, then a lower bound of log Q/P. Since log Q/P
-    # = -log P/Q, the second gives an upper bound of log P/Q.
+    # For each output, first a lower bound of log P/Q, then a lower bound of log Q/P. The second
+    # one, with its sign changed, is an upper bound of log P/Q.
     below = [_log_odds_lower(count, d1 + d2, share) for d1, d2 in counts for count in (d1, d2)]
     return max(0.0, *below), -min(below)
 
@@ -375,6 +375,7 @@ def right_share(epsilon: float) -> float:
 
     Notes
     -----
-    The guess is d1 or d2, given that the rule does not abstain (docs/method.md (2.1) with δ = 0).
+    The probability is conditional on a guess, d1 or d2: draws at which the rule abstains do not
+    count (docs/method.md (2.1) with δ = 0).
     """
     return 1 / (1 + math.exp(-epsilon))

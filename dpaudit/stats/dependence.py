@@ -29,8 +29,8 @@ _MOST_PAIRS = 100_000
 _FIRST_ENTRIES = 2_000
 # `collision_bound` adds this many standard errors to its estimate, to give a safe upper bound.
 _ERRORS = 6.0
-# `collision_bound` also adds this number of pairs to the observed number of equal pairs, so that
-# the bound is safe if few pairs were observed.
+# `collision_bound` adds this number of pairs to the observed number of equal pairs, so that the
+# bound is valid even if few pairs were observed.
 _PAIRS = 10.0
 # `repetition_p_value` tests a lag (distance of two draws) only if at least this number of pairs at
 # this lag have equal keys.
@@ -127,8 +127,8 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return the longest beginning of the keys (by halving) that has at most about `_MOST_PAIRS`
-    pairs of equal keys.
+    """Return all keys if they have at most about `_MOST_PAIRS` pairs of equal keys; otherwise only
+    the first keys, of a number that is halved until this holds.
     """
     pairs = _pairs(keys[:_FIRST_ENTRIES])
     if pairs > _MOST_PAIRS:  # sequences of few distinct keys have too many equal pairs
@@ -144,8 +144,8 @@ def _pairs(keys: Keys) -> float:
 
 
 def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
-    """Return (first, distance), with one entry for each pair of equal keys: the index of the first
-    key, and the distance to the second key.
+    """Return (first, distance), two arrays with one entry for each pair of equal keys: the index of
+    the pair's first key, and the number of positions from there to the second key.
     """
     # An unstable sort is five times as fast as a stable one. `lexsort` below restores the order
     # among repeated keys only.
@@ -156,10 +156,10 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     places, group = order[is_paired], np.cumsum(is_new[:-1])[is_paired]
     places = places[np.lexsort((places, group))]
     sizes = np.bincount(group)
-    # For each repeated key in sorted order: the number of equal keys that come after it.
+    # For each repeated key in sorted order: the number of equal keys at later positions.
     later = np.repeat(np.cumsum(sizes), sizes) - np.arange(1, len(places) + 1)
-    # Each key at position i of the sorted order forms a pair with each of the positions i + 1, …, i
-    # + `later`.
+    # With the keys sorted, a repeated key at position i forms a pair with each of the positions i +
+    # 1, …, i + `later`.
     first = np.repeat(np.arange(len(places)), later)
     second = np.arange(1, len(first) + 1) + np.repeat(
         np.arange(len(places)) - np.cumsum(later) + later, later
@@ -167,12 +167,12 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     return places[first], places[second] - places[first]
 
 
-# Prior weights w, in draws, of the alternative hypotheses of `log_e_value`. Under an alternative,
-# the event has another probability in each group; it has a Beta distribution whose mean is the
-# event's share in all groups, and which is narrower for a larger w.
+# Prior weights w, in draws, one for each alternative hypothesis of `log_e_value`. Under an
+# alternative, each group has its own probability of the event, drawn from a Beta distribution. Its
+# mean is the event's share in all groups together, and it is narrower for a larger w.
 _WEIGHTS = 8.0 ** np.arange(8)
-# With more groups of draws than this, it is faster to evaluate each distinct pair of counts only
-# once.
+# If there are more groups of draws than this, equal pairs of counts are evaluated only once, which
+# is then faster.
 _FEW_GROUPS = 32
 
 

@@ -97,8 +97,8 @@ def exceeds_point(p: Law, q: Law, epsilon: float, claimed: float) -> bool:
     p, q: the laws of the output on d1 and on d2.
     epsilon, claimed: the claimed ε and the claimed δ.
 
-    δ is computed at ε + TOLERANCE, since otherwise rounding would decide the result if P(E) and e^ε
-    Q(E) nearly cancel.
+    δ is computed at ε + TOLERANCE: otherwise, if P(E) and e^ε Q(E) are nearly equal for an event E,
+    the rounding of their difference would decide the result.
     """
     return exceeds(delta(p, q, epsilon + TOLERANCE), claimed)
 
@@ -128,8 +128,9 @@ def _event(guess: Guess, atoms: Sequence[Atom]) -> Event:
 
 
 def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
-    """Return the maximum of 0 and log((P(E) - δ) / Q(E)) over all events E, with an event that
-    attains it. The best event is always a set of the outcomes with the largest P(s)/Q(s).
+    """Return the largest value of log((P(E) - δ) / Q(E)) over all events E, or 0 if no value is
+    positive, with an event that attains it. The best event is always a set of the outcomes with the
+    largest P(s)/Q(s).
 
     atoms: triples (s, P(s), Q(s)).
     guess: the input whose law is P.

@@ -25,8 +25,8 @@ from dpaudit.stats.binomial import clopper_pearson_lower, right_share, upper_tai
 if TYPE_CHECKING:
     from dpaudit.stats.trinomial import ScoreTest
 
-# Share of alpha that is spent on an interval for w = Pr[wrong guess]. The value of w is needed by
-# the test, but not of interest by itself: a nuisance parameter (Berger & Boos 1994).
+# Share of alpha that is spent on a confidence interval for w = Pr[wrong guess]. w is a nuisance
+# parameter: the test depends on it, although only ε and δ are of interest (Berger & Boos 1994).
 _NUISANCE_SHARE = 0.01
 # Number of terms of the sums in a first, quick scan for a bound on ε or δ. Such sums give a p-value
 # that is at least the exact one. (A scan computes p-values at rising ε or δ until one exceeds
@@ -38,9 +38,9 @@ _STEP = 1 / 64
 _HEADSTART = 3.0
 # Up to this number of draws, p-values are cheap, and the smallest step of a scan is _STEP / 4.
 _COSTLY_DRAWS = 20_000
-# A long step of a scan ends _CAUTION / √draws standard deviations before the expected bound. The
-# reason: the p-value jumps, with tens of draws by up to half of its value, with thousands of draws
-# by little.
+# A long step of a scan ends _CAUTION / √draws standard deviations before the expected bound, since
+# the p-value jumps: with tens of draws by up to half of its value, with thousands of draws by
+# little.
 _CAUTION = 15.0
 # Largest lower bound for ε that is returned, in nats.
 _LARGEST_EPSILON = 50.0
@@ -152,7 +152,7 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
         return 0.0
     if delta == 0 or not game.abstains:
         share, spared = clopper_pearson_lower(game.correct, guesses, alpha), game.h * delta
-        # The ε at which a guess would be right with probability `share`: docs/method.md (2.2) and
+        # The ε at which a guess is right with probability `share`, from docs/method.md (2.2) and
         # (2.3).
         return max(0.0, math.log((share - spared) / (1 - share))) if share > spared else 0.0
     return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST_EPSILON, alpha)
@@ -166,8 +166,8 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
     game : Game
         The counts.
     epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1). δ only decides which of two methods is used: the
-        method for δ = 0 or the method for δ > 0.
+        The claim: ε ≥ 0 in nats, δ in [0, 1). δ only decides which method computes the bound: there
+        is one for δ = 0, and one for δ > 0.
     alpha : float
         The error probability, in (0, 1).
 
@@ -251,8 +251,8 @@ def _climb(
     end: float,
     alpha: float,
 ) -> float:
-    """Raise x in steps. Return the last x with p(x) ≤ alpha before a smallest step meets p(x) >
-    alpha.
+    """Raise x in steps, which get smaller, until a step of the smallest size would reach p(x) >
+    alpha. Return the last x with p(x) ≤ alpha.
 
     test: computes p-values.
     point: a function from x to the claim (ε, hδ) whose p-value is p(x).
@@ -267,9 +267,8 @@ def _climb(
     if p > alpha:
         return start
     while step >= finest:
-        # `gap` is the distance of p from alpha in standard deviations, where a p below 10⁻⁹ counts
-        # as 10⁻⁹. After a stride to a point with p > alpha, `reach` limits later strides to half of
-        # that stride.
+        # `gap` is the distance from p to alpha in standard deviations; a p below 10⁻⁹ counts as
+        # 10⁻⁹. If a long step reached p > alpha, `reach` limits later steps to half of its length.
         gap = float(ndtri(alpha - test.gamma) - ndtri(max(p - test.gamma, 1e-9)))
         stride = max(step, min(gap - caution, reach))
         candidate = start + stride * spread

@@ -105,8 +105,8 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
     Notes
     -----
     The bound is at most the true ε with probability at least 1 - alpha. It is found by bisection,
-    since p rises with ε: an (ε, δ)-DP mechanism is also (ε', δ)-DP for ε' > ε, and some mechanism
-    attains p.
+    since p rises with ε: p is the largest probability, over all (ε, δ)-DP mechanisms, of at least
+    this number of right guesses, and every such mechanism is also (ε', δ)-DP for ε' > ε.
 
     Examples
     --------
@@ -195,8 +195,7 @@ def smallest_detectable(seen: Guesses, needed: int, epsilon: float) -> float:
     """
     if needed > seen.guesses:
         return math.inf
-    # The level (error probability) at which the test for δ = 0 needs exactly `needed` right
-    # guesses.
+    # The error probability at which the test for δ = 0 refutes from `needed` right guesses on.
     level = _tail(Guesses(seen.canaries, seen.guesses, needed), epsilon)
     return detectable_epsilon(seen.guesses, epsilon, level * (1 + 1e-9))
 

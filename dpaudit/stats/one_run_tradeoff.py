@@ -62,8 +62,8 @@ def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
 
     Notes
     -----
-    The claim is refuted if (12.2), with Pr[at least v guesses are right] = alpha, demands that
-    Pr[at least 0 guesses are right] > 1.
+    Let Pr[at least v guesses are right] = alpha. The claim is refuted if it then follows from
+    (12.2) that Pr[at least 0 guesses are right] > 1, which is impossible.
     """
     n, guesses = seen.canaries, seen.guesses
     tail, above = alpha, 0.0  # P_j and S_{j+1}; the smallest P_0 has P_j = 0 for j > v
@@ -221,9 +221,9 @@ def independent_bounds(
 
 
 def _shares(seen: Guesses, alpha: float) -> tuple[float, float]:
-    """Return (lower, upper): a lower bound of the rate at which included canaries are above the
-    threshold, and an upper bound of this rate for canaries that were left out. Both are
-    Clopper-Pearson bounds at alpha / 2.
+    """Return (lower, upper): a lower bound of the probability that the score of an included canary
+    is above the threshold, and an upper bound of this probability for a canary that was left out.
+    Both are Clopper-Pearson bounds at alpha / 2.
 
     seen: the counts of guesses; all guesses say "in" and are about canaries above the threshold.
     """

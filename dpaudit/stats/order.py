@@ -14,8 +14,8 @@ FloatArray = NDArray[np.float64]
 # From this number of entries on, the method of `stable_order` is faster than NumPy's stable sort.
 _MANY = 5_000
 # _FIRST: number of first entries that show whether an array has few distinct values.
-# _FEW: largest number of distinct values among them that is few. With more values, sorting is
-#     faster than counting each value.
+# _FEW: if these entries have at most this number of distinct values, each value is counted by
+# itself; otherwise sorting is faster.
 _FIRST, _FEW = 100, 8
 
 

@@ -22,7 +22,7 @@ def bisect_interval(
     holds: the condition, called with a number. It must be false at the given `low` and true at the
         given `high`; neither is checked.
     low, high: the interval to start from.
-    times: number of bisections, each of which halves the interval.
+    times: number of bisections; each halves the interval.
     """
     for _ in range(times):
         middle = (low + high) / 2
@@ -32,7 +32,7 @@ def bisect_interval(
 
 def smallest_alpha(refuted: Callable[[float], bool]) -> float:
     """Return the p-value of a test: the smallest alpha at which the test refutes, rounded up. The
-    result lies between e^-700 and 1; it is 1 if the test refutes at no alpha.
+    result is at least e^-700, and 1 if the test refutes at no alpha.
 
     refuted: a function from an alpha in (0, 1) to whether the test refutes at this alpha. If the
         test refutes at some alpha, it must refute at every larger alpha.

@@ -17,9 +17,8 @@ from dpaudit.stats.p_values import bisect_interval
 
 # Probability with which an audit refutes a claim if the true ε is the smallest detectable ε.
 POWER = 0.9
-# The rare rule (docs/method.md §5) guesses at outputs that only one input seems to give. It guesses
-# at an output only if at least this number of learning draws of one input, and none of the other
-# input, are equal to it.
+# The rare rule guesses at outputs that only one input seems to give (docs/method.md §5): at least
+# this number of learning draws of one input, and none of the other input, are equal to the output.
 LEAST_SEEN = 2
 
 
@@ -251,8 +250,9 @@ def detectable_epsilon_pair(
 def _unlucky_counts(
     ahead: float, draws: int, behind: float, other_draws: int, power: float
 ) -> tuple[int, int]:
-    """Return unlucky counts of an event under the first input (too small) and under the other input
-    (too large). With these counts the estimate of log(P(E) / Q(E)) is at its (1 - power) quantile.
+    """Return (count, other_count), unlucky counts of an event E: the count under the first input is
+    too small, under the other input too large. With both, the estimate of log(P(E) / Q(E)) is at
+    its (1 - power) quantile.
 
     ahead, behind: probabilities of the event under the first and under the other input.
     draws, other_draws: numbers of draws of the two inputs.

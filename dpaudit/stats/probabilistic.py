@@ -96,10 +96,10 @@ def detectable_epsilon(
 ) -> float:
     """Return the smallest true ε₁ > ε at which the claim (ε, δ) would probably be refuted.
 
-    A set of candidate atoms refutes the claim if all atoms of the set are certified and the lower
-    bound for the probability of the set is above δ. At ε₁, each atom of such a set is certified
-    with probability 0.9 (docs/method.md §8). The result is inf if the lower bound is at most δ even
-    for the set of all candidates.
+    To refute the claim, all atoms (single outputs) of some set must be certified, and the lower
+    bound for the probability of this set must be above δ. At ε₁, each atom of such a set is
+    certified with probability 0.9 (docs/method.md §8). The result is inf if the lower bound is at
+    most δ even for the set of all candidates.
 
     counts, others, draws: as in `violating_mass`.
     epsilon, delta: the claim.

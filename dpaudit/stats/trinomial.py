@@ -26,14 +26,15 @@ from scipy.special import betainc, gammaln
 
 from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interval, upper_tail
 
-# Number of evenly spaced values of w = Pr[wrong guess] at which the probability Pr[z ≥ observed z]
-# is computed first.
+# Number of evenly spaced values of w = Pr[wrong guess] at which Pr[z ≥ observed z] is computed
+# first; z is the score of the guesses.
 _POINTS = 65
-# Around a local maximum of Pr[z ≥ observed z], the interval between its two neighbours is divided
-# by this number of evenly spaced values of w = Pr[wrong guess], the neighbours included.
+# Around a local maximum of Pr[z ≥ observed z] (z is the score), the interval between the two
+# neighbouring w = Pr[wrong guess] is divided by this number of evenly spaced values, both ends
+# included.
 _REFINED = 17
-# Largest number of local maxima around which more values of w = Pr[wrong guess] are tried, to limit
-# the time of a test.
+# Largest number of local maxima over w = Pr[wrong guess] near which further values of w are tried,
+# to limit the time of a test.
 _PEAKS = 8
 # Largest number of values of w = Pr[wrong guess] that are evaluated in one array, to limit memory.
 _AT_ONCE = 128
@@ -41,10 +42,10 @@ _AT_ONCE = 128
 # (`_points_between`). The jumps are smooth enough to be ignored only if the number of abstentions
 # has at least this standard deviation.
 _SMOOTH = 5.0
-# Two neighbouring values of w = Pr[wrong guess] must be so close that no jump of Pr[z ≥ observed z]
-# between them is missed: at most 0.4 (`_NEAR`) standard deviations of the numbers of right and
-# wrong guesses apart; or at most 1 (`_FAR`) standard deviation, if that is also at most a quarter
-# (`_PART`) of the distance between two jumps.
+# Values of w = Pr[wrong guess] must be so close that no jump of Pr[z ≥ observed z] between two
+# neighbours is missed. Two neighbours may differ by 0.4 (`_NEAR`) standard deviations of the
+# numbers of right and wrong guesses; by up to 1 (`_FAR`) if that is at most a quarter (`_PART`) of
+# the distance between two jumps.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
 # The supremum of Pr[z ≥ observed z] over w = Pr[wrong guess] is computed from finitely many w. It
 # is multiplied by 1 plus this number, since the probability may be larger between them. (Measured
@@ -60,9 +61,9 @@ TERMS = 512
 # A term of a sum over W, the number of wrong guesses, is left out if its weight is smaller than
 # this. All terms left out weigh less than `_TRUNCATED` together.
 _NEGLIGIBLE = 1e-17
-# One incomplete beta function takes as long as this many binomial probabilities (measured: 10 for
-# few draws, 40 for many). `_Path` is used if it replaces incomplete beta functions by fewer
-# binomial probabilities.
+# Number of binomial probabilities that take as long as one incomplete beta function (measured: 10
+# for few draws, 40 for many). `_Path` replaces incomplete beta functions if it needs fewer binomial
+# probabilities than that for each of them.
 _COST_OF_BETA = 30
 # If a group has at most this many values of W, the number of wrong guesses, adding up the
 # probabilities of the values is faster than subtracting two binomial tails.
@@ -70,14 +71,15 @@ _SMALL_GROUP = 40
 # Largest number of draws for which binomial probabilities are computed from log-factorials. For
 # more draws, differences of log-factorials lose too many digits.
 _DRAWS_BY_LOGS = 10**9
-# Number of fixed-point steps that approximate C*, the smallest number of right guesses with z ≥
-# observed z, before the exact search. Two suffice, since the standard deviation changes little.
+# Number of fixed-point steps that approximate C*, the smallest number of right guesses whose score
+# z is at least the observed z, before the exact search. Two suffice, since the standard deviation
+# in z changes little.
 _ROUNDS = 2
 # Smallest divisor and smallest argument of a logarithm: smaller numbers are raised to it, since 0
 # is not allowed.
 _LEAST = 1e-300
-# Of the first values of w = Pr[wrong guess], every eighth is evaluated first: if the p-value is
-# large there, the other values are not needed.
+# Of the first values of w = Pr[wrong guess], every eighth is evaluated first. If the p-value is
+# already large enough there, the other values are skipped.
 _GLANCE = 8
 # Largest ε, in nats, that is tested; claims with a larger ε get p-value 1. The reason: e^(2ε) must
 # fit in a float.
@@ -115,8 +117,9 @@ class _Grid:
 
     @property
     def step(self) -> int:
-        """Number of values of W, the number of wrong guesses, in a group; the last group may have
-        fewer."""
+        """Size of a group of values of W, the number of wrong guesses; the last group may be
+        smaller.
+        """
         return int(self.edges[1] - self.edges[0])
 
     def take(self, rows: slice | NDArray[np.bool_]) -> _Grid:
@@ -287,8 +290,8 @@ class _Path:
         mass: probability of each group of W for each value of w, (points, groups).
         """
         terms = np.exp(_log_masses(self.hits, self.sizes, share, rest, self.falls))
-        # A term belongs to the tails of all groups of W before it. So its weight is the running sum
-        # of the probabilities of these groups.
+        # A term of a difference is part of the tails of all groups of W before it. So its weight is
+        # the running sum of the probabilities of these groups.
         before = np.cumsum(mass[:, : len(self.starts) + 1], axis=1)
         steps = np.add.reduceat(terms, self.starts, axis=1)
         sums = np.einsum("ij,ij->i", steps, before[:, :-1])
@@ -345,7 +348,7 @@ class _Tail:
         """Return (points, values): values of w = Pr[wrong guess] in rising order, so close that no
         jump is missed between them, and Pr[z ≥ observed z] at each.
 
-        values: these probabilities at the points of the grid, which are not computed again.
+        values: Pr[z ≥ observed z] at the points of the grid, which is not computed again.
         """
         points = self.grid.points
         added = _points_between(points, self.draws, self.ratio, self.spared, self.grid.step)
@@ -409,7 +412,7 @@ def _log_masses(
 def _peaks(values: FloatArray) -> IntArray:
     """Return the indices of at most `_PEAKS` local maxima near which the supremum may lie.
 
-    Local maxima with the highest possible values come first. The possible value is the value plus a
+    The maxima that may be highest come first. A maximum is taken to reach at most its value plus a
     quarter of the second difference of three neighbouring values. (A parabola through the three
     values rises above the middle value by at most an eighth of the second difference.)
     """
@@ -444,15 +447,15 @@ def _points_between(
 def _coarse(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> NDArray[np.bool_]:
-    """Return a mask of the pairs of neighbouring values of w = Pr[wrong guess] between which a jump
-    of Pr[z ≥ observed z] may be missed.
+    """Return a mask: for each pair of neighbouring values of w = Pr[wrong guess], whether a jump of
+    Pr[z ≥ observed z] between them may be missed.
 
     points, draws, ratio, spared, step: as in `_points_between`.
     """
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
     # Jumps of Pr[z ≥ observed z] are smooth if the number of abstentions has a standard deviation
     # of at least half the distance between two jumps. The first jump, from W = 0 to W = 1 wrong
-    # guesses, is an exception.
+    # guesses, is never smooth: at least one wrong guess must be expected.
     smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
     if smooth.all():
@@ -555,16 +558,16 @@ def _critical_correct(
     while np.any(high - low > 1):
         narrow((low + high) // 2)
     high = np.where(high > draws - wrong, draws + 1, high)
-    # C* must rise with W, since the groups rely on it. This undoes rounding errors that break the
-    # order.
+    # C* must rise with W, since a group uses the C* of its first W for all of its W. A running
+    # minimum undoes rounding errors that break this order.
     return np.asarray(np.minimum.accumulate(high[::-1])[::-1], dtype=np.int64)
 
 
 def _near_critical(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return an approximation of the result of `_critical_correct`, as the start of its exact
-    search.
+    """Return an approximation of the result of `_critical_correct`, whose exact search starts
+    there.
     """
     even = ratio * wrong + spared * draws
     correct = np.clip(even, 0, draws - wrong)

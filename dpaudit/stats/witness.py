@@ -30,9 +30,10 @@ FloatArray = NDArray[np.float64]
 Counts = NDArray[np.integer] | FloatArray
 
 # `log_wealth` searches for the smallest product of two wealths on a grid of intervals, and splits
-# the intervals that may contain the minimum. _CELLS: number of intervals at the start. _PARTS:
-# number of parts that an interval is split into. _ERROR: error of the log of the minimum at which
-# the search stops. _ROUNDS: largest number of rounds.
+# the intervals that may contain the minimum.
+# _CELLS: number of intervals at the start. _PARTS: number of parts that an interval is split into.
+# _ERROR: largest error of the log of the minimum, at which the search stops. _ROUNDS: largest
+# number of rounds.
 _CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
 # With the stakes of `best_stakes`, a bettor loses at most about this share of its wealth in one
 # draw.
@@ -40,9 +41,9 @@ _MOST_STAKED = 0.5
 # Number of fixed-point steps by which `best_stakes` computes two quantities that depend on each
 # other.
 _TURNS = 4
-# Logs of two shares of each bettor's initial wealth: 0.9 is staked, 0.1 is kept aside. For pairs of
-# means far from the truth, one bettor loses nearly all staked wealth; without the part kept aside,
-# this loss would cancel the gain of the other bettor.
+# Logs of the two parts of each bettor's initial wealth: 0.9 is staked, 0.1 is kept aside. The part
+# kept aside limits a loss: if a pair of means is far from the truth, one bettor may lose nearly all
+# staked wealth, which would cancel the gain of the other bettor.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
 # Upper limit of the relative rounding error of sums of logarithms, of e^{(a-1) g} and e^{a g}, and
 # of their means.
@@ -225,9 +226,10 @@ def log_wealth(
         chord, below = first(edges.ravel()).reshape(2, -1), tangent + rise
         both = np.maximum(first(middle), _KEPT) + np.maximum(tangent, _KEPT)
         best = min(best, float(both.min()))
-        # A wealth is the sum of a staked part and a part kept aside, and so at least each of them.
-        # So the product of both wealths is at least each of four products: both staked parts (chord
-        # + below), one staked part and one part kept aside (twice), and both parts kept aside.
+        # Each wealth is the sum of a staked part and a part kept aside, so it is at least as large
+        # as either part. The product of both wealths is therefore at least the largest of four
+        # products: both staked parts (chord + below), a staked part and a part kept aside (two
+        # products), and both parts kept aside.
         least = (chord + below).min(axis=0)
         for bound in (chord.min(axis=0) + _KEPT, below.min(axis=0) + _KEPT, 2 * _KEPT):
             least = np.maximum(least, bound)
@@ -340,7 +342,8 @@ def _promising(
 ) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
     """Yield (ratio, order, direction, values, stakes) for each witness that is predicted to certify
     a positive divergence. The ratio is the certified divergence divided by the allowed divergence;
-    the direction is 1 or -1; there is one value for each level (bin of the output).
+    the direction is 1 for D(P ‖ Q) with P the law on d1, and -1 with P the law on d2; there is one
+    value for each level (bin of the output).
 
     laws: (levels, 2), probability of each level on d1 and on d2.
     limits: maps each order to the largest divergence that the claim allows, in nats.
