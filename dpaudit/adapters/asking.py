@@ -35,15 +35,17 @@ def library_claim(
     adjacency: Adjacency | None = None,
     delta: float | None = None,
 ) -> tuple[PrivacyClaim, ClaimSource]:
-    """Return the claim that the library of a mechanism makes for one run, and the source of the
-    claim. The distance of a pair is computed in the mechanism's own metric.
+    """Return (claim, source): the claim for one run that the library of a mechanism makes, and the
+    library call that gave this claim. The distance of a pair is computed in the mechanism's own
+    metric.
 
     target: the mechanism: an object of a library, a method of such an object, or a callable with
         the attribute `claim_source`.
     pairs: the pairs of inputs; if empty, `adjacency` gives the distance of the pairs that a search
         will find.
     adjacency: the neighbouring relation; None if not stated.
-    delta: the δ at which the library is asked for ε, if its claim is a curve; None: several points.
+    delta: if the library's claim is a curve ε(δ), the δ at which to ask for ε; None: ask at several
+        δ.
 
     Raises ClaimError if there is no such claim, or if the claims for two pairs differ; TargetError
     if the mechanism cannot be made.

@@ -30,16 +30,17 @@ from dpaudit.torch_use import is_tensor, readable
 from dpaudit.watching import Watch
 from dpaudit.wording import counted
 
-# The option that makes dpaudit call the mechanism once for each draw, as messages show it.
+# How messages write the option that makes dpaudit call the mechanism once for each draw.
 ONE_BY_ONE = Given(f"batch_arg={NONE!r}", f"--batch-arg {NONE} (YAML: batch_arg: {NONE})")
 
 Function = Callable[..., Any]
 
-# Allowed numbers of draws per call for a mechanism that is compiled separately for each number:
+# If a mechanism is compiled again for each number of draws per call, only these numbers are used:
 # nine powers of 4, from 1 to 65,536.
 BATCH_SIZES = tuple(4**power for power in range(9))
-# A number of draws is rounded up to an allowed number (`BATCH_SIZES`) if at most an eighth of the
-# outputs, or at most 4 outputs, are then dropped.
+# The last call of a request may make more draws than needed, so that its size is in `BATCH_SIZES`.
+# The surplus is at most an eighth of the requested draws, or 4 draws if that is more, and is
+# dropped.
 _MOST_DROPPED, _FEW_DROPPED = 1 / 8, 4
 
 
@@ -49,7 +50,8 @@ class _Calls:
 
     name: name of the mechanism in messages.
     function: the callable.
-    how: names of its parameters for the dataset, the generator and the number of outputs.
+    how: names of the callable's parameters for the dataset, the generator and the number of
+        outputs.
     params: keyword arguments of every call.
     post_process: function that is applied to every output, if any.
     watch: logs a warning if a call takes long.
@@ -109,7 +111,8 @@ class SingleDraws(_Calls):
 class Batches(_Calls):
     """A mechanism that is a Python callable, called once for many draws (a batch).
 
-    compiled: the numbers of draws of calls so far, if each number is compiled; else empty.
+    compiled: sizes (numbers of draws) of the calls so far, if the mechanism is compiled again for
+        each size; else empty.
     """
 
     compiled: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
@@ -125,9 +128,9 @@ class Batches(_Calls):
 
     @property
     def doubt(self) -> str | None:
-        """A warning if the parameter that dpaudit takes for the number of outputs may mean
-        something else; None without doubt. There is doubt if the user did not name the parameter,
-        and its default is an integer other than 1.
+        """Return a warning if the parameter that receives the number of outputs may mean something
+        else; otherwise None. The warning is due if the user did not name this parameter, and its
+        default is an integer other than 1.
         """
         if self.how.usual in (None, 1):
             return None
@@ -171,7 +174,8 @@ class Batches(_Calls):
 
 
 def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments: Any) -> Any:
-    """Call a function that returns a list or array of outputs; return its single output.
+    """Call a function that makes many outputs per call, ask it for one output, and return this
+    output.
 
     name: name of the mechanism in messages.
     function: the function.
@@ -229,7 +233,7 @@ def bind(function: Function, arguments: Mapping[str, Any], data: str | None = No
     scope = {f"_{place}": value for place, value in enumerate(arguments.values())}
     given = ["dataset" if data is None else f"{data}=dataset"]
     given += [f"{name}=_{place}" for place, name in enumerate(arguments)]
-    # `eval` evaluates no expression of the user: all names are identifiers.
+    # `eval` is safe here: the text contains only identifiers, and no expression of the user.
     words = f"lambda dataset: _function({', '.join(given)})"
     return eval(words, {"_function": function, **scope})  # type: ignore[no-any-return]  # noqa: S307
 
@@ -365,11 +369,11 @@ class Mechanism(Protocol):
     name: name of the mechanism in messages.
     interleaved: whether each draw is a call of its own, so that draws of both inputs can alternate
         (`sample_each`).
-    types_by_draw: whether the type of an output depends on its own draw alone. It does not in an
-        array: one float turns all integers of the array into floats.
-    text_orders: whether the order of text keys in an output can be compared with the order of a set
-        of these texts. This needs the hash seed of the process that draws, or a comparison in that
-        process.
+    types_by_draw: whether the type of an output depends on its own draw alone. This is False for
+        the entries of an array, in which one float turns all integers into floats.
+    text_orders: whether it can be found out if the text keys of an output have the order of a set
+        of these texts. This order depends on the hash seed, so the process that draws must compare
+        them, or must have the hash seed of this process.
     parts: objects of the user. dpaudit searches them for random generators, and seeds these
         generators.
     """
@@ -400,7 +404,7 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """Base of mechanisms that change the outputs of another mechanism, `mechanism`."""
+    """Base of mechanisms that draw from another mechanism, `mechanism`, and change its outputs."""
 
     mechanism: Mechanism
 
@@ -428,8 +432,8 @@ class Wrapping:
         self.mechanism.close()
 
 
-# Largest number of distinct exceptions per block of draws whose source lines are looked up: a
-# look-up takes a microsecond.
+# In a block of draws, source lines are looked up for at most this number of distinct exceptions,
+# since each look-up takes a microsecond.
 _MOST_PLACES = 64
 
 
@@ -440,7 +444,7 @@ def collect_outputs(
 ) -> list[Any]:
     """Return the outputs that an iterator makes. An exception counts as an output (`Raised`).
 
-    A process that a draw forks makes no further draws: it ends when this draw returns.
+    If a draw forks the process, the fork ends when this draw returns, and makes no further draws.
 
     draws: iterator that makes a draw for each item of `inputs`, and can continue after an
         exception.
@@ -456,12 +460,12 @@ def collect_outputs(
         with watched(outputs), user_errstate():
             while len(outputs) < size:
                 try:
-                    # If the iterator raises an exception, `extend` has already stored all outputs
-                    # before it.
+                    # If the iterator raises an exception, `extend` keeps the outputs that came
+                    # before the exception.
                     outputs.extend(draws)
                     end_if_forked(owner)
-                    # A StopIteration that the mechanism raises looks like the end of the iterator.
-                    # It counts as an outcome, too.
+                    # If the mechanism raises StopIteration, the iterator seems to have ended early.
+                    # The exception counts as an outcome, like any other.
                     if len(outputs) < size:
                         outputs.append(as_outcome(StopIteration()))
                 except TrainingError as error:
@@ -475,13 +479,14 @@ def collect_outputs(
     return outputs
 
 
-# Inputs that `collect_outputs` reads now, one list for each call of it that runs.
+# One entry for each running call of `collect_outputs`: the inputs that its iterator still reads.
 _inputs_read: dict[object, list[Any]] = {}
 
 
 def _stop_reading() -> None:
-    """In a process that a mechanism has forked: drop the inputs of its further draws. A draw of
-    this process might fork again, and each of these processes as well."""
+    """Empty the lists of inputs in a process that a mechanism has forked. Without inputs, the fork
+    makes no further draws; otherwise each of them could fork again.
+    """
     for inputs in _inputs_read.values():
         inputs.clear()
 

@@ -104,7 +104,8 @@ class Program:
     program does not start, or if the line is invalid.
 
     watch: logs a warning if the program does not answer for long.
-    known: first line of an earlier process of the program, which this one must repeat.
+    known: first line that an earlier process of the program wrote; this process must write the same
+        line. None for the first process.
     """
 
     def __init__(self, target: CommandTarget, watch: Watch, known: Hello | None) -> None:
@@ -154,8 +155,9 @@ class Program:
         self._check_quiet()
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
-            # Until the first answer, only one request is sent: from a program that does not flush
-            # its output, no answer arrives.
+            # Until the first answer arrives, send a single request. A program that does not flush
+            # its output does not answer, however many requests it gets, and the watch then warns
+            # that the output may be buffered.
             length = len(requests[len(outcomes)][0])
             ahead = max(1, min(_AHEAD, _AHEAD_BYTES // length)) if self._has_answered else 1
             until = min(size, len(outcomes) + ahead)
@@ -196,8 +198,8 @@ class Program:
         if self._timeout is None:
             return self.child.wait(ready, left)
         clocks = [countdown(self._timeout * size)]
-        # There is no warning during a request for many draws: if it takes too long, that is an
-        # error.
+        # The watch warns of slow draws only if a single draw is asked for. A request for many draws
+        # ends with an error when its time limit is reached.
         if size == 1 and self._timeout > PATIENCE:
             clocks.append(left)
         return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))
@@ -244,8 +246,8 @@ class Program:
             raise self._too_much()
 
     def _check_done(self) -> None:
-        # An outcome that was written before its request was read does not answer the request. It
-        # may be the only sign of a program that ignores requests.
+        # A program that answers before it has read its request ignores the request. Unread input
+        # may be the only sign of this.
         if not self.child.has_read_all():
             raise self._too_much()
         self._check_quiet()
@@ -262,8 +264,8 @@ class Program:
 class Command(ByProcess[Program]):
     """A mechanism that draws by a program, which is restarted when it ends.
 
-    By default, each request is for a single outcome, so that inputs alternate, and the draw under
-    way is known if the program ends.
+    By default, each request asks for a single outcome. Draws of d1 and d2 can then alternate, and
+    if the program ends, it is known during which draw.
     """
 
     text_orders = False  # the order of texts in a set is unknown for other languages

@@ -3,7 +3,7 @@
 `load_mechanism` returns `Isolated` for such a target. `Isolated` uses a `Worker`: a process that
 runs `dpaudit/processes/worker.py`, reads requests from its standard input and writes replies to its
 standard output. Outputs of single draws are written to shared memory, so that no finished draw is
-lost if the process ends. A dataset is sent to the process once, and named by a number from then on.
+lost if the process ends. A dataset is sent to the process once; later requests name it by a number.
 `ByProcess` is the base of `Isolated` and of `Command` (command.py), whose process is a program.
 """
 
@@ -66,14 +66,16 @@ from dpaudit.watching import PATIENCE, Step, Watch
 _KEPT_DATASETS = 200
 # Length of the longest line that a reply may have, in bytes.
 _LONGEST_REPLY = 1 << 16
-# _WORD: text that a program must print to show that it is a Python interpreter.
-# _SECONDS_TO_START: time limit for it; an interpreter on a slow disk takes long to start.
+# _WORD: text that an interpreter is asked to print, to check that `python` names a Python
+#     interpreter.
+# _SECONDS_TO_START: time limit for this check, in seconds; an interpreter on a slow disk takes long
+#     to start.
 _WORD, _SECONDS_TO_START = "dpaudit asks", 60.0
 # Seconds added to the time limit of a call for many draws, since the process may have to import
 # NumPy first.
 _SECONDS_TO_IMPORT = 5.0
-# Matches messages of exceptions that a process with too small a memory limit may raise during its
-# setup.
+# Matches an exception that a process may raise while it is set up, if its memory limit is too
+# small.
 _MEMORY_ERRORS = re.compile(r": (ImportError|MemoryError|OSError|RuntimeError|SystemError)\b")
 # Environment variable that marks worker processes. `Isolated` refuses to start in them: otherwise a
 # script that audits at its top level would start workers in its own workers.
@@ -153,9 +155,10 @@ class Worker:
         return reply
 
     def _check_found(self, words: str, target: IsolatedTarget) -> None:
-        """Raise TargetError if an error message says that a package is not installed. A missing
-        module of the mechanism itself is ignored here, unless it belongs to a known library; the
-        caller reports it.
+        """Raise TargetError if an error message says that a package is not installed.
+
+        Do nothing if the missing package holds the mechanism itself and is not a known library: the
+        caller reports that the mechanism cannot be imported.
 
         words: text of the error.
         target: the mechanism.
@@ -182,7 +185,7 @@ class Worker:
         """Make a draw for each entry of `arms` in the process. Afterwards, `outcomes` returns the
         outputs.
 
-        arms: index in `datasets` of the dataset for each draw; at most `worker.SLOTS` entries.
+        arms: for each draw, the index of its dataset in `datasets`; at most `worker.SLOTS` draws.
         datasets: the datasets.
         seed: seed of the draws.
 
@@ -222,8 +225,8 @@ class Worker:
             return floats.copy()
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
         if (kinds == worker.INTEGER).all():
-            # Integers are returned as a list: the entries of an array would not count as values
-            # with types of their own.
+            # Return a list, not an array: in an array, the type of an entry is not its own type,
+            # but the common type of all entries.
             whole: list[int] = integers.tolist()
             return whole
         is_text = kinds == worker.TEXT
@@ -307,13 +310,13 @@ class Worker:
     def _ask(
         self, name: str, *left: Clock, glance: float = GLANCE, **arguments: Any
     ) -> tuple[Any, bytes]:
-        """Send a request to the process. Return the reply, a dict, and the bytes that follow the
-        reply.
+        """Send a request to the process. Return (reply, data): the reply as a dict, and the raw
+        bytes that follow it.
 
         name, arguments: method of the worker to call, and its arguments.
-        left: clocks, which return the seconds left; when one of them returns 0 or less, the process
-            is killed (TimedOut).
-        glance: longest time between two looks at the clocks, in seconds.
+        left: functions that return the seconds left until a time limit. If one of them returns 0 or
+            less, the process is killed, and TimedOut is raised.
+        glance: longest time between two calls of the functions in `left`, in seconds.
         """
         self.child.send(request(name, arguments))
         try:
@@ -333,10 +336,10 @@ class Worker:
 class ByProcess(Succession[Process]):
     """Base of mechanisms that draw in another process, which is replaced when it ends.
 
-    If a process ends, or is killed at a time-out, the draw that it was making has the outcome
-    `crash` or `timeout`; to repeat this draw would condition on survival. The new process makes the
-    next draw. If a process ends in a call for many draws, a MechanismError is raised, since it is
-    unknown which draw ended the process.
+    If a process ends, the outcome of its present draw is `crash`; if it is killed at a time limit,
+    the outcome is `timeout`. The draw is not repeated, since that would keep only draws that the
+    process survives. The new process makes the next draw. If a process ends in a call for many
+    draws, a MechanismError is raised, since it is unknown which draw ended the process.
 
     interleaved: whether each draw is a call of its own.
     label: name of the mechanism in messages about calls for many draws.
@@ -359,8 +362,8 @@ class ByProcess(Succession[Process]):
 
         target: the mechanism or program.
         start: starts and returns a process; see `Succession`.
-        interleaved: called with `known` of the first process; returns whether each draw is a call
-            of its own.
+        interleaved: called with the description `known` of the first process (see `Replaceable`);
+            returns whether each draw is a call of its own.
         """
         super().__init__(target.name, target.limits.timeout, start)
         self.interleaved = interleaved(self.known)
@@ -427,9 +430,9 @@ class Isolated(ByProcess[Worker]):
         return [outcome for piece in pieces for outcome in as_python(piece)]
 
     def _drawn(self, arms: bytes, seed: int) -> Outputs:
-        """Make draws in the process. Return the outcomes of the first k ≥ 1 draws. Usually these
-        are all draws; k is smaller if the process ends early, and the last outcome is then `crash`
-        or `timeout`.
+        """Make draws in the process, and return their outcomes. If the process ends early, return
+        the outcomes up to the draw during which it ended, at least one; the last outcome is then
+        `crash` or `timeout`.
 
         arms: index of the dataset of each draw.
         seed: seed of the draws.
@@ -468,8 +471,8 @@ class Isolated(ByProcess[Worker]):
 class IsolatedFunction(Succession[Worker]):
     """A function without noise that runs in a separate process, with one call per dataset.
 
-    Each call has a new seed. If the function is random, contrary to what the user states, its
-    outputs for one dataset therefore differ.
+    The user states that the function has no noise. Each call has a new seed, so if the statement is
+    wrong, the outputs for one dataset differ.
     """
 
     def __init__(self, target: IsolatedTarget) -> None:

@@ -1,9 +1,9 @@
 """Turn a target, the user's description of a mechanism, into a `Mechanism` that can draw.
 
 The sampler calls `load_mechanism`. This module also has the mechanisms that are made of other
-mechanisms: several mechanisms on the same input (`Composition`), several runs (`Repetition`), and
-guesses of an adversary in place of outputs (`WithAdversary`). `timed_calls` measures the duration
-of each draw.
+mechanisms: several mechanisms on the same input (`Composition`), several runs of one mechanism
+(`Repetition`), and a mechanism whose outputs are replaced by an adversary's guesses
+(`WithAdversary`). `timed_calls` measures the duration of each draw.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Repetition(Wrapping):
         return self.interleaved
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        # The number of outputs is passed to the watch, which allows one more second for each output
+        # The watch is given the number of outputs: it waits one second longer for each output
         # before it warns.
         with self.watch.runs(self.name, self.times, size):
             return self.released(self.mechanism.sample(dataset, size * self.times, rng))
@@ -176,15 +176,15 @@ class Repetition(Wrapping):
         if isinstance(outputs, np.ndarray):
             if outputs.dtype.names is None and not outputs.dtype.hasobject:
                 return outputs.reshape(-1, self.times, *outputs.shape[1:])
-            # `list` keeps records of an array; `tolist` would turn them into tuples without field
-            # names.
+            # `list` keeps the rows of a structured array as records; `tolist` would turn them into
+            # tuples without field names.
             outputs = list(outputs)
         return _rows([outputs[run :: self.times] for run in range(self.times)])
 
 
 def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
-    """Combine outcomes of components or runs. Return for each draw a tuple of its outcomes; if one
-    of them is an exception, the first exception.
+    """Combine the outcomes of components or runs. Return one entry for each draw: the tuple of its
+    outcomes or, if some of them are exceptions, the first exception.
 
     columns: for each component or run, its outcomes, one per draw.
     """
@@ -201,8 +201,9 @@ def together(entries: tuple[Any, ...]) -> Any:
 
 
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
-    """Return an array whose columns are the outputs of each component. Return None if a component
-    does not return an array of numbers or texts, or if a common type would change a value.
+    """Return an array with one row per draw, and with the outputs of each component in columns of
+    their own. Return None if the outputs of a component are not an array of numbers or texts, or if
+    a common type of all columns would change a value.
 
     drawn: outputs of each component.
     """

@@ -47,26 +47,26 @@ def law_table(
     target: AnyTarget, d1: Any, d2: Any, then: Callable[[list[Any]], list[Any]] | None = None
 ) -> tuple[LawRow, ...]:
     """Return a row for each possible output of a target: (output in words, probability under d1,
-    probability under d2). Post-processing is applied to the outputs of the pmf. The law of a
-    composition is the product of the laws of its parts.
+    probability under d2). Post-processing is applied to each output before the rows are made. The
+    law of a composition is the product of the laws of its parts.
 
     target: the mechanism, which must state its probabilities (`pmf`).
     d1, d2: the inputs.
-    then: called with the list of all outputs of a law; returns the list of outcomes to compare,
-        such as the guesses of an adversary. None: the outputs are compared.
+    then: maps the list of all outputs of a law to the list of outcomes to compare, one for each
+        output, such as the guesses of an adversary. None: the outputs themselves are compared.
 
     Raises TargetError if a mechanism has no pmf, or if a pmf is not a probability distribution.
     """
     law_of = stated_law(target)
     laws = [law_of(d1, "d1"), law_of(d2, "d2")]
     raw = [[outcome for outcome, _ in law] for law in laws]
-    # `plain` treats outputs that are equal in Python, such as 1 and 1.0, as one outcome, since they
-    # are the same key of a pmf.
+    # A pmf maps each output to a probability, and outputs that are equal in Python, such as 1 and
+    # 1.0, are one key of this map. `plain` treats them as one outcome, too.
     every = [outcome for law in raw for outcome in (law if then is None else then(law))]
     outcomes = from_raw(every).plain()
     weights = [(arm, weight) for arm, law in enumerate(laws) for _, weight in law]
-    # Maps the hash of an outcome to its first position and to two lists of probabilities, whose
-    # sums are its probabilities under d1 and under d2.
+    # Maps the hash of an outcome to (place, (p, q)): the first place of the outcome, and its
+    # probabilities under d1 (list p) and d2 (list q), which have to be added up.
     parts: dict[int, tuple[int, tuple[list[float], list[float]]]] = {}
     for place, (key, (arm, weight)) in enumerate(
         zip(outcomes.keys().tolist(), weights, strict=True)

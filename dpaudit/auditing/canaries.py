@@ -99,8 +99,8 @@ def audit_guesses(
         blank = _BLANK.format(blank=seen.canaries - seen.guesses, all=seen.canaries)
         warnings += (blank,)
     certificate = replace(certificate, scores=scores, warnings=warnings)
-    # If the number of guesses was chosen by the scores, the power check assumes that every canary
-    # could have been guessed.
+    # If the scores chose the number of guesses, any number was possible, so the power check assumes
+    # a guess about every canary.
     were_chosen = scores is not None and scores.chosen_on > 0
     most = Guesses(seen.canaries, seen.canaries, 0) if were_chosen else seen
     return AuditResult(
@@ -184,8 +184,8 @@ def _test(
 
 def chosen_test(seen: Guesses, claim: PrivacyClaim, alpha: float) -> GuessTest:
     """Return the test that needs fewer right guesses to refute the claim: the test of one point (ε,
-    δ), or the test of the whole claim. A claim with a single point gets the test of this point,
-    which cannot be improved: some mechanism attains its p-value.
+    δ), or the test of the whole claim. For a claim with a single point, the test of this point is
+    returned. No test is better, since some mechanism attains its p-value.
 
     seen: numbers of canaries and of guesses; the number of right guesses is not used, so that the
         scores do not choose the test.
@@ -257,14 +257,14 @@ def _guessed_too_few(
     were_chosen: bool = False,
 ) -> str | None:
     """Return a message if the guesses about canaries are too few to refute the claim, else None.
-    The message names a sufficient number of guesses. The check assumes the best case, in which all
+    The message says how many guesses would be enough. The check assumes the best case, in which all
     guesses are right.
 
     seen: numbers of canaries and of guesses.
     claim: the claim to test.
     refutes: a function from counts of guesses to whether they refute the claim, by the test of the
         audit.
-    were_chosen: whether other canaries chose the number of guesses.
+    were_chosen: whether the number of guesses was chosen by the scores of other canaries.
     """
     canaries, most = seen.canaries, seen.guesses
     if refutes(replace(seen, correct=most)):

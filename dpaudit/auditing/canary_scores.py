@@ -38,22 +38,22 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Numbers of guesses to try, as shares of the number of canaries. The first is used if none gives a
-# positive bound.
+# Numbers of guesses to try, as shares of the number of canaries. The first share is used if none of
+# them gives a positive bound.
 _SHARES = (0.1, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
 # The number of guesses is chosen on this share of the canaries, and guesses are made about the
 # others (measured: benchmarks/canaries.py).
 CHOOSING = 0.5
-# Coins that repeat with a period are refused if fair coins would do so with a probability below
-# `IMPOSSIBLE`. For this, at least this number of coins must be equal to earlier coins.
+# Coins that repeat with a period are an error, not chance, if at least this number of coins equal
+# earlier coins: fair coins do that with a probability below `IMPOSSIBLE`.
 _REPEATED = math.ceil(-math.log2(IMPOSSIBLE))
-# A report warns that the scores may have the wrong sign if the AUROC (probability that an included
-# canary has a larger score than an excluded one) is below this.
+# The report warns that the scores may have the wrong sign if their AUROC is below this number. The
+# AUROC is the probability that an included canary has a larger score than an excluded one.
 _REVERSED = 0.4
 # False-positive rates at which reports show the true-positive rate.
 _FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
-# Number of bins of the histogram of scores, and largest number of points of the ROC curve, in
-# results.
+# _BINS: number of bins of the histogram of scores in a result.
+# _ROC_POINTS: largest number of points of the ROC curve in a result.
 _BINS, _ROC_POINTS = 24, 100
 
 
@@ -84,8 +84,8 @@ def audit_scores(
         Number of guesses, fixed before the scores were seen. Default: chosen on half of the
         canaries.
     sides : {'both', 'in'}, optional
-        Whether half of the guesses say "in" and half "out", or all "in". Default: as `guesses`, or
-        'both' if the number of guesses is given.
+        'both': half of the guesses say "in", half "out". 'in': all say "in". Default: 'both' if
+        `guesses` is given; otherwise chosen on half of the canaries, like `guesses`.
     independent : bool
         Whether the canaries are assumed to be independent. All guesses then say "in".
     confidence, seed, name, source : float, int, str, str
@@ -147,8 +147,9 @@ class Plan:
     """A plan of guesses about canaries.
 
     sides: "both" if half of the guesses say "in" and half "out"; "in" if all say "in".
-    guesses: number of guesses.
-    canaries: number of canaries that the plan was made for.
+    guesses: number of guesses about `canaries` canaries.
+    canaries: number of canaries on which the plan was chosen; `made` converts `guesses` to another
+        number.
     """
 
     sides: Sides
@@ -156,8 +157,8 @@ class Plan:
     canaries: int
 
     def made(self, canaries: int) -> int:
-        """Return the number of guesses for another number of canaries, `canaries`, with the same
-        share of guesses; at least 1.
+        """Return the number of guesses about `canaries` canaries: the share of canaries that the
+        plan guesses about is kept. At least 1.
         """
         return min(canaries, max(1, round(self.guesses * canaries / self.canaries)))
 
@@ -199,8 +200,8 @@ def plans(canaries: int, sides: Sides | None) -> list[Plan]:
         Plan(side, guesses, canaries)
         for guesses in dict.fromkeys(made)
         for side in every
-        # About half of the canaries are in, so guesses of "in" beyond half of the canaries must be
-        # wrong.
+        # About half of the canaries are in, so if more than half of them are guessed to be "in",
+        # some guesses must be wrong.
         if side == "both" or guesses <= max(1, canaries // 2)
     ]
 
@@ -209,10 +210,11 @@ def plans(canaries: int, sides: Sides | None) -> list[Plan]:
 def _bound(
     seen: Guesses, claim: PrivacyClaim, alpha: float, independent: bool
 ) -> tuple[float, float]:
-    """Return the pair of numbers by which plans of guesses are ranked: (bound for μ, 0) for a claim
-    that is a curve, else (bound for ε, bound for δ) at the claim's point.
+    """Return (a, b), by which plans of guesses are compared: (bound for μ, 0) for a claim that is a
+    curve, else (bound for ε, bound for δ) at the claim's point. The plan with the largest pair is
+    best.
 
-    The bound for μ does not depend on the claim, so plans for curves do not depend on it, either.
+    The bound for μ does not depend on the claim, so all curves get the same plan.
     """
     if 2 * seen.correct <= seen.guesses:
         return 0.0, 0.0
@@ -223,8 +225,8 @@ def _bound(
 
 
 def right_guesses(coins: Bools, guesses: int, sides: Sides) -> int:
-    """Return the number of right guesses if the canaries with the largest scores are guessed to be
-    "in", and the canaries with the smallest scores "out".
+    """Return the number of right guesses. The guess is "in" for the canaries with the largest
+    scores and, if `sides` is "both", "out" for the canaries with the smallest scores.
 
     coins: whether each canary was included, in falling order of the scores.
     guesses: number of guesses.
@@ -281,8 +283,8 @@ def _period(included: Bools) -> int:
 
 
 def _uneven(included: Bools) -> float:
-    """Return the probability that fair coins have at least this imbalance between included and
-    excluded canaries.
+    """Return the probability that fair coins give numbers of included and excluded canaries that
+    differ by at least as much as these.
     """
     n, count = len(included), int(included.sum())
     return min(1.0, 2 * float(upper_tail(max(count, n - count), n, 0.5)))
@@ -355,8 +357,8 @@ def _summary(
 
 
 def _above(inside: Floats, outside: Floats, wrong: int) -> int:
-    """Return the number of included canaries whose score exceeds a threshold: the threshold that
-    exactly `wrong` excluded canaries exceed.
+    """Return the number of included canaries above the threshold that exactly `wrong` excluded
+    canaries exceed.
 
     inside, outside: scores of the included and of the excluded canaries, in ascending order.
     """
@@ -391,8 +393,9 @@ def rate_of(
     """Return a true-positive rate with its interval.
 
     false_positives: the false-positive rate.
-    counts: fields `above`, `fewest` and `most` of the returned `Rate`: included canaries above the
-        threshold, at the estimate and at the two ends of its interval.
+    counts: numbers of included canaries above three thresholds: the estimated threshold, and the
+        largest and smallest plausible threshold. They are the fields `above`, `fewest` and `most`
+        of the returned `Rate`.
     included: number of included canaries.
     alpha: 1 minus the confidence of the interval.
     """

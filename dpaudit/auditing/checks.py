@@ -31,24 +31,24 @@ from dpaudit.sampling.chunks import Measure, ToLearn
 from dpaudit.targets.target import what_to_check
 from dpaudit.wording import counted
 
-# A refutation is checked with further draws if an e-value is at least this number. The e-value
-# measures the evidence that draws depend on their call, or that processes draw from different
-# distributions. With independent draws, about 1 of 100 audits reaches 2 for calls, and at most half
-# reach 2 for processes.
+# If an e-value is at least this number, a refutation is checked with further draws. One e-value is
+# evidence that draws depend on their call, another that processes draw from different
+# distributions. With independent draws, the first reaches 2 in about 1 of 100 audits, the second in
+# at most half of the audits.
 SUSPECT_E_VALUE = 2.0
-# Largest number of draws of each new process in the first comparison, and of each block of further
-# draws.
+# Largest number of draws of each new process when new processes are first compared with this one.
+# Also the usual least number of further draws in a block, if a call makes many draws.
 PART = 250
-# A refutation by fewer draws than this number is checked with further draws, since it has too few
-# calls to show noise that is shared within a call (docs/method.md §11, "Few draws").
+# A refutation by fewer draws than this number may be checked with further draws. It rests on few
+# calls, in which noise that all draws of a call share does not show (docs/method.md §11, "Few
+# draws").
 _ENOUGH_DRAWS = 100_000
-# Number of blocks in which further draws are made, to check a refutation.
+# Number of blocks of further draws that check a refutation.
 _FURTHER_BLOCKS = 32
-# Largest number of further draws, if a call makes many draws.
+# Largest number of further draws for a mechanism that makes many draws per call.
 _MOST_FURTHER = 20_000
-# Largest number of rules that an audit usually learns while it counts learning draws.
-# `DrawChecks.learned_again` checks each rule, so each check gets 1/64 of the probability of a false
-# warning.
+# Usual largest number of rules that an audit learns from counted draws. Each of them is checked
+# (`DrawChecks.learned_again`), so each check gets 1/64 of the probability of a false warning.
 _MOST_RULES = 64
 
 
@@ -62,14 +62,14 @@ class DrawChecks:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._spec = ledger, ledger.spec
         self._is_timed = ledger.spec.is_timed
-        # Probability of a false warning of one check of this pair of inputs.
+        # Probability of a false warning, for one check of this pair of inputs.
         self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
         # Number of further draws that `doubted` has made so far.
         self._further = 0
 
     def failed(self) -> None:
-        """Raise MechanismError if all draws are exceptions, which shows nothing about privacy. Also
-        check the inputs by calling `inputs`.
+        """After enough draws, check the inputs by calling `inputs`, and raise MechanismError if all
+        draws are exceptions, which shows nothing about privacy.
         """
         ledger, failures = self._ledger, self._ledger.failures
         is_enough = ledger.spent >= min(FEW_DRAWS, ledger.plan.freeze_at)
@@ -87,10 +87,10 @@ class DrawChecks:
     def inputs(self) -> None:
         """Raise MechanismError if d1 or d2 alone seems to have the wrong type.
 
-        The error is raised if one input always raises a TypeError or an AttributeError, the other
-        input does not always raise that kind of exception, and the two inputs differ in type. Such
-        an input is more often a mistake of the user than data that the mechanism has to accept.
-        Inputs that a search made are not checked: they have the type that the user asked for.
+        The inputs must differ in type, and all draws of one input, but not of the other, must raise
+        the same TypeError or AttributeError. This is more often a mistake of the user than a leak
+        by data that the mechanism has to accept. Inputs that a search made are not checked: they
+        have the type that the user asked for.
         """
         spec, failures = self._spec, self._ledger.failures
         if spec.sampling.on_error != "auto" or spec.search is not None or not failures.total:
@@ -152,8 +152,8 @@ class DrawChecks:
 
         kept: draws in the sample buffer, and later draws with rare outputs.
         rule: the frozen rules that counted draws.
-        unseen: number of certifying draws of d1 and of d2 whose outputs are not in `kept`; None if
-            the outputs were not compared, as after a refutation.
+        unseen: numbers of certifying draws of d1 and of d2 whose outputs are not in `kept`; None if
+            outputs were not compared with `kept`, as after a refutation.
         """
         later = sum(certifying_tallies(self._ledger), Tally.empty(rule.levels))
         is_spread = int((later.counts.sum(axis=1) > 0).sum()) > 1
@@ -165,8 +165,8 @@ class DrawChecks:
         return [independence.constant(kept.outcomes.word(0), arms, self._spec.alpha)]
 
     def further_words(self) -> list[str]:
-        """Return a note that says how many draws `doubted` has made after bets alone had ended the
-        run; an empty list if there were none.
+        """If bets alone ended the run and `doubted` has then made further draws, return a note with
+        their number. Return an empty list otherwise.
         """
         if not (self._further and self._ledger.ends_by_bets):
             return []
@@ -176,13 +176,12 @@ class DrawChecks:
     def doubted(
         self, measure: Measure, guesses: NDArray[np.int64], tallies: Sequence[Tally]
     ) -> list[str]:
-        """Return warnings after a refutation by few draws, from a check of further draws.
+        """Check a refutation by fewer than 100,000 draws, and return warnings. Such a refutation
+        rests on few calls, in which noise that all draws of a call share does not show
+        (docs/method.md §11, "Few draws").
 
-        Draws are few if the sample buffer would hold them: such a refutation has too few calls to
-        show noise that is shared within a call (docs/method.md §11, "Few draws").
-
-        Further draws are made if the draws so far seem to depend on their call, or if the mechanism
-        makes many draws per call.
+        Further draws are made for this check if the draws so far seem to depend on their call, or
+        if the mechanism makes many draws per call.
 
         measure: the frozen rules that count draws.
         guesses: (levels,), the guesses of the rule that refutes the claim.

@@ -1,11 +1,11 @@
 """The record of a pair's draws and bets, and learning from draws that are counted but not kept.
 
 pair_audit.py records every block of draws in a `Ledger`. When the sample buffer is full,
-`learn_by_counting` continues to learn: for each candidate (an assignment of outputs to levels), it
-counts further draws by level and input, `RareStore` keeps the rare outputs, and rules are refitted.
-A rule guesses d1 or d2, or abstains, at each level; bettors stake wealth on its guesses
-(docs/method.md §4, §5). A tally is the (levels, 2) array of counts of draws by level and input.
-recorded.py uses `Counts`, too.
+`learn_by_counting` continues to learn: it counts further draws by the levels of several candidates
+(a candidate assigns outputs to levels) and by input, `RareStore` keeps the draws with rare outputs,
+and rules are refitted. A rule guesses d1 or d2, or abstains, at each level; bettors stake wealth on
+its guesses (docs/method.md §4, §5). A tally is the (levels, 2) array of counts of draws by level
+and input. recorded.py uses `Counts`, too.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from dpaudit.wording import counted
 if TYPE_CHECKING:
     from dpaudit.auditing.divergence_bets import DivergenceBets
 
-# Indices of the stages of one pair. Each chunk of draws has its own random stream, which is
-# selected by the indices of the pair, the stage and the chunk.
+# Indices of the stages of a pair. Each chunk of draws has a random stream of its own, selected by
+# (index of the pair, index of the stage, index of the chunk).
 LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING = range(8)
 _STREAMS = {"learning": COUNTING, "certification": CERTIFYING, "confirmation": CONFIRMING}
 
@@ -107,13 +107,13 @@ class Ledger:
 
     @property
     def ends_by_bets(self) -> bool:
-        """Whether bets alone may end the run: a refutation by bets then needs no confirmation."""
+        """Whether a refutation by bets ends the run without a confirmation by the exact test."""
         return self.plan.limits.bets
 
     @property
     def may_stop(self) -> bool:
-        """Whether a bet has refuted the claim and the run may end now, after a confirmation if one
-        is needed.
+        """Whether a bet has refuted the claim, and the run may end: now if bets alone may end it,
+        otherwise after a confirmation.
         """
         return self.refuted_after is not None and self._can_confirm(0)
 
@@ -140,9 +140,9 @@ class Ledger:
         self.wealth.believe(beliefs)
 
     def begin_witnesses(self, learned: Learned, selection: SelectionDraws) -> None:
-        """Begin new bets against the divergence, by further witnesses (functions of the output that
-        bet). Do nothing if the claim bounds no divergence, is already refuted, or if new witnesses
-        are not due.
+        """Start witnesses (functions of the output that bet) against a divergence of the claim.
+        They bet on all draws from now on. Do nothing if the claim bounds no divergence, if it is
+        refuted already, or if it is too early for further witnesses.
 
         learned: rules from all draws so far.
         selection: the draws in the sample buffer.
@@ -155,9 +155,9 @@ class Ledger:
             bets.begin(learned.portfolio.level, expected, self.spent)
 
     def looks_to_refutation(self, looks: Sequence[Tally]) -> int:
-        """Return the number of tallies up to and including the tally that ends the run;
-        `len(looks)` if no tally ends it. A tally ends the run if the bets on it refute the claim
-        and the budget has room for a confirmation.
+        """Return how many of the tallies to keep: the tallies up to the first one that ends the
+        run, or all of them if none ends it. A tally ends the run if the bets on it refute the
+        claim, and the budget has room for a confirmation.
 
         looks: tallies of consecutive parts of a block of draws.
         """
@@ -176,7 +176,8 @@ class Ledger:
         stage: the stage of the draws, such as "learning".
         sizes: number of draws of each block.
         measure: the rules that count the draws.
-        first: index of the first block in its random stream.
+        first: index of the first block among the blocks of the stage; the index selects the random
+            stream of a block.
         """
         is_bet_on = stage != "confirmation"
         if is_bet_on and self.divergences is not None:
@@ -211,9 +212,9 @@ class Ledger:
         self._notify(self)
 
     def _can_confirm(self, coming: int) -> bool:
-        """Return whether a refutation after `coming` more draws could end the run: the user did not
-        ask for the full budget (`full`), and the budget has room for a confirmation, if one is
-        needed.
+        """Return whether a refutation after `coming` more draws would end the run. It does not if
+        the user asked for the full budget (`full`), or if a confirmation is needed and the budget
+        has no room for it.
         """
         room = self.plan.budget - self.spent - coming
         if self.ends_by_bets:
@@ -229,8 +230,9 @@ class RareStore:
     """The draws with rare outputs, and the filter that selects rare outputs.
 
     When memory is full, the filter is narrowed: the most frequent of the rare outputs are evicted,
-    and later draws with these outputs are only counted. The narrower filter would have selected
-    exactly the remaining draws from the start, so the frequency of their outputs is known.
+    and later draws with these outputs are only counted. The draws that remain are exactly those
+    that the narrower filter would have selected from the start, so the frequencies of their outputs
+    are known.
 
     arms: (2,), number of draws of d1 and of d2 from which the rare draws were selected.
     """
@@ -245,8 +247,8 @@ class RareStore:
         rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
         self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
         self._parts = [selection.take(rows)]
-        # One example draw for each value, label (text) and key (name of a field) that was evicted,
-        # that is, is no longer kept.
+        # Draws with outputs that were evicted (are no longer kept). There is one example for each
+        # evicted value, label (text) or key (name of a field).
         self._evicted: list[SelectionDraws] = []
         self._evicted_draws = self._lost_draws = 0
         self._is_full = False
@@ -299,8 +301,7 @@ class RareStore:
             rare_filter, _ = self.rare_filter.narrowed(kept.outcomes, frequency, spared)
             return int(np.count_nonzero(rare_filter.is_rare(kept.outcomes)))
 
-        # Candidates for the limit above which an output counts as frequent and is evicted, in
-        # draws.
+        # Possible limits, in draws: outputs that occur more often than the limit are evicted.
         limits = range(OFTEN, MOST_KEPT // 2)
         place = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
         limit = limits[max(0, place - 1)]
@@ -318,8 +319,8 @@ class RareStore:
         return size + expected <= MOST_KEPT
 
     def dropped(self) -> list[str]:
-        """Return remarks for the report on rare draws that are not in memory: draws that were
-        evicted, and draws that did not fit.
+        """Return remarks for the report on rare draws that are not in memory, since they were
+        evicted or did not fit.
         """
         remarks = []
         if self._evicted_draws:
@@ -344,14 +345,14 @@ class Counts:
         selection: the draws in the sample buffer.
         learned: the rules and candidates learned from these draws.
         """
-        # If the rules include a rare rule, its own filter must select the rare draws among later
-        # draws.
+        # A rare rule in `learned` has a filter of its own. The same filter must select the later
+        # rare draws, so that they can be added to the counts of this rule.
         rare_filter = learned.rare_filter or RareFilter.of(selection)
         self._candidates: Sequence[Counting] = learned.leading
         self.selection = selection
         self.rare = RareStore(rare_filter, selection)
-        # This table is made from the sample buffer alone: every frequent output that only one input
-        # gives is already in it.
+        # Frequent outputs that only one input gives. All of them are in the sample buffer already,
+        # so later draws add none to this table.
         self._frequent = RareTable.frequent(selection, rare_filter)
 
     @property
@@ -392,8 +393,8 @@ class Counts:
         if self.rare.has_room(coming):
             return
         table = self._table()
-        # `spent` replaces the remaining budget, which may depend on the clock. Eviction must be
-        # reproducible.
+        # The remaining budget may depend on the clock. Eviction must be reproducible, so the
+        # objective gets the number of draws so far in its place.
         objective = replace(objective, coming=spent)
         spared = learning.columns_worth_counting(
             table.by_column(), table, self._candidates, objective
@@ -409,7 +410,8 @@ class Counts:
 
 
 def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Objective) -> bool:
-    """Return whether to freeze the rules now, because more learning is not worth its draws.
+    """Return whether to freeze the rules now, because more learning would cost more draws than it
+    is worth.
 
     candidates: orders of outputs, with the counts of all draws.
     spent: number of draws so far.
@@ -472,7 +474,8 @@ def learn_by_counting(
         is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
         if is_due and not is_last:
             is_last = is_enough(candidates, ledger.spent, plan, now)
-        # With a time limit, a new plan may have a smaller budget, and so an earlier time to freeze.
+        # With a time limit, a new plan may have a smaller budget than the old plan, and so an
+        # earlier time to freeze the rules.
         until = next_until if is_due else min(until, next_until)
         learned = learning.learn_again(candidates, now, tables, to_bet=not is_last)
         if is_last:

@@ -1,10 +1,11 @@
 """Bets against a Rényi or zCDP claim while draws are made (docs/method.md §6).
 
 A witness is a bounded function of the level (bin) of an output, with stakes; it is fixed before the
-draws that it bets on. Its wealth is the infimum, over the means that the claim allows, of the
-product of two wealths (`stats.witness.log_wealth`). Each witness begins with fresh wealth and a
-fixed share of the stake, and bets on all later draws. The wealths of the witnesses are averaged
-after each infimum, never before.
+draws that it bets on. Its wealth is the smallest product of the wealths of two bettors, one against
+the mean of the function under d1, one against the mean under d2, over all pairs of means that the
+claim allows (`stats.witness.log_wealth`). Each witness begins with fresh wealth and a fixed share
+of the stake, and bets on all later draws. The total wealth is the mean of these smallest products,
+and not the smallest mean.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, LevelMap
 from dpaudit.stats.witness import Witness, most_telling_witness
 
-# The first witnesses (functions of the output that bet) begin after this number of draws. Further
-# witnesses begin whenever the number of draws has doubled.
+# Number of draws after which the first witnesses (functions of the output that bet) begin. Two
+# further witnesses begin each time that the number of draws has doubled.
 _FIRST = 400
-# Two witnesses begin at a time. Their stakes are chosen for this many times the draws made so far:
-# 2 for the first witness, 6 for the second. Stakes for more draws are smaller.
+# Two witnesses (functions of the output that bet) begin at a time. One has the best stakes for a
+# run with 2 · n further draws, the other for 6 · n, where n is the number of draws so far. The more
+# draws are expected, the smaller the stakes.
 _COMING = (2, 6)
-# Number of times at which new witnesses begin. All witnesses have equal shares of the stake.
+# Number of times that two witnesses begin. All witnesses together have the whole stake, in equal
+# shares.
 _TIMES = 4
 
 
@@ -59,8 +62,8 @@ class DivergenceBets:
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """For each witness that bets, the map from outputs to levels (bins) by which the next draws
-        have to be counted.
+        """The maps from outputs to levels (bins), one for each witness that bets. The next draws
+        have to be counted by these levels.
         """
         return tuple(bet.level for bet in self._bets)
 
@@ -90,7 +93,7 @@ class DivergenceBets:
     def record(self, tallies: Sequence[Tally]) -> None:
         """Bet on draws that were counted elsewhere.
 
-        tallies: for each witness, the counts of the draws by its map from outputs to levels.
+        tallies: one tally for each witness: the counts of the draws by its levels (bins).
         """
         for bet, tally in zip(self._bets, tallies, strict=True):
             bet.counts = bet.counts + tally.counts

@@ -77,7 +77,7 @@ from dpaudit.targets.target import (
 from dpaudit.version import __version__
 from dpaudit.wording import KERNELS, UNSEEDED, counted
 
-# A search that tried fewer pairs than this number leads to a warning.
+# Least number of pairs that a search has to try; if it tries fewer, the result has a warning.
 _FEW_PAIRS = 20
 
 _TIMED = (
@@ -97,7 +97,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
     Parameters
     ----------
     spec : AuditSpec
-        The audit. Its search, if it has one, is run first.
+        The audit. If it has a search for pairs, the search is run first.
     on_progress : callable, optional
         Called with a Progress after every block of draws.
 
@@ -173,8 +173,7 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     seed = hash_seed()
     if seed not in (None, USUAL):
         names[VARIABLE] = seed
-    # An attack with trees that was skipped in the last fit is in the list, too: an earlier fit may
-    # have used it.
+    # The list includes attacks that the last fit skipped: an earlier fit may have used trees.
     if any(tried.attack == TREES for one in certificates for tried in one.attacks):
         with suppress(metadata.PackageNotFoundError):
             names["scikit-learn"] = metadata.version("scikit-learn")
@@ -301,13 +300,13 @@ class AuditRun:
         self._number = 0
         self._make = _sampler_maker(self._spec)
         self._users_attacks: tuple[Scorer, ...] = ()
-        # `_stop_early`: the option, given by the user or chosen by the speed of the mechanism; None
-        # before it is chosen. `_is_by_clock`: whether the speed chose it, so that a rerun might
-        # choose otherwise.
+        # _stop_early: value of the option `stop_early`, given by the user or chosen by the speed of
+        # the mechanism; None before it is chosen.
+        # _is_by_clock: whether the speed decided, so that a rerun might choose another value.
         self._stop_early: StopEarly | None = None
         self._is_by_clock = False
-        # The new processes of this audit. They are not used where a command or test run has new
-        # processes that all of its audits share.
+        # New processes of this audit alone. If a command or test run shares new processes among its
+        # audits, the shared processes are used in place of these.
         self._processes = new_processes.NewProcesses()
 
     def run(self) -> AuditResult:
@@ -332,8 +331,8 @@ class AuditRun:
             underpowered=None if allowed else why,
             resumed=journal.resumed,
             workers=self._workers,
-            # The message is a note if the audit is strict and may be underpowered: a warning would
-            # fail it.
+            # In a strict audit, every warning makes the audit fail. An audit that may be
+            # underpowered must not fail for this reason, so the message is a note there.
             notes=(*self._notes, *(allowed if spec.requirements.strict else ())),
         )
 
@@ -405,8 +404,8 @@ class AuditRun:
         spec, number, journal = self._spec, self._number, self._journal
         drawer = journal.recording(self._pool, lambda: self._pool.is_here)
         single_draws = self._sampler.mechanism.interleaved
-        # The first calls are made in the process that draws: a mechanism may end the process that
-        # calls it.
+        # A mechanism may end the process that calls it. So the drawer makes even the first calls,
+        # in the process that makes all draws.
         (first,) = drawer([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
         if single_draws and spec.sampling.executor in LOCAL and spec.sampling.time is not None:
             self._time.check(self._most_workers() / max(first.seconds, 1e-9), -PROBE_CALLS)
@@ -442,8 +441,9 @@ class AuditRun:
         return replace(certificate, reproducible=probe.reproducible)
 
     def _ends_by_bets(self, seconds: float) -> bool:
-        """Return whether a refutation by bets ends the audit without a confirmation. The first pair
-        decides, for all pairs.
+        """Return whether a refutation by bets ends the audit of a pair without a confirmation. The
+        speed of the draws of the first pair decides this for all pairs, unless the user has
+        decided.
 
         seconds: duration of a draw, if each call makes one draw; else 0.
         """
@@ -453,8 +453,8 @@ class AuditRun:
         if self._stop_early is None:
             by_clock: StopEarly = "bets" if seconds > SLOW_DRAW else "confirmed"
             self._stop_early = asked or by_clock
-            # A mechanism whose draw takes less than a fifth of `SLOW_DRAW` counts as fast in every
-            # rerun, so its choice need not be recorded.
+            # A mechanism that draws in less than a fifth of `SLOW_DRAW` counts as fast in every
+            # rerun, too, so that the choice need not be recorded.
             self._is_by_clock = asked is None and seconds > SLOW_DRAW / 5
         return self._stop_early == "bets"
 
@@ -479,7 +479,8 @@ class AuditRun:
             from dpaudit.auditing.redrawing import redrawing_remarks
 
             doubts, redrawing_notes = redrawing_remarks(redrawn)
-        # Inputs that a search made are left out: they have the type that the user asked for.
+        # A wrong type of an input is reported only if the user gave the inputs. Inputs that a
+        # search made have the type that the user asked for.
         is_theirs = spec.search is None and certificate.failures
         doubtful = doubtful_inputs(pair, certificate) if is_theirs else []
         unseeded = [] if is_reproducible or names else [UNSEEDED]
@@ -492,8 +493,8 @@ class AuditRun:
         )
 
     def _compared(self, seconds: float, ledger: Ledger, *refutation: Any) -> Redrawn | None:
-        """Draw again in new processes, compare these draws with the draws that refuted the claim,
-        and return a record. Return None if no comparison is asked for. Raise MechanismError if new
+        """Repeat the draws that refuted the claim in new processes, compare both, and return a
+        record of the comparison; None if no comparison is asked for. Raise MechanismError if new
         processes draw from other distributions.
 
         seconds: duration of one draw.

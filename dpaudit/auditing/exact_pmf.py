@@ -57,8 +57,8 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
     """
     p = {place: of_d1 for place, (_, of_d1, _) in enumerate(table)}
     q = {place: of_d2 for place, (_, _, of_d2) in enumerate(table)}
-    # A claim that is a curve has several points (ε, δ). The certificate is about the point at which
-    # the exact δ exceeds the claimed δ by the largest amount.
+    # If the claim is a curve with several points (ε, δ), the certificate is about the point whose δ
+    # is exceeded the most by the exact δ.
     point = max(claim.points(), key=lambda point: exact.delta(p, q, point.epsilon) - point.delta)
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)

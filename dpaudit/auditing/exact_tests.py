@@ -1,8 +1,9 @@
-"""From a claim and learning draws to the exact tests: rules, single outputs, witness, and notes.
+"""Choose what the exact tests count, from a claim and learning draws: rules, single outputs,
+witness.
 
-pair_audit.py and recorded.py use these functions. An exact test counts draws that had no part in
-choosing what it tests (docs/method.md §4). A rule guesses d1 or d2, or abstains, at each level (bin
-of outputs).
+pair_audit.py and recorded.py use these functions. An exact test counts only draws that were not
+used to choose its rules (docs/method.md §4). Other functions here write notes for the report. A
+rule guesses d1 or d2, or abstains, at each level (bin of outputs).
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
     """Return the rules of a portfolio in the form that the exact test takes.
 
     portfolio: the rules.
-    is_one: whether to return the main rule alone, with the whole error probability. True for the
-        probabilistic definition of DP, which tests single outputs instead of rules.
+    is_one: whether to return only the main rule, which then has the whole error probability. Used
+        for the probabilistic definition of DP, where the exact test is about single outputs and not
+        about rules.
     """
     rules = [
         FrozenRule(
@@ -62,11 +64,11 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
 def limited_divergence(
     claim: PrivacyClaim, learned: Learned, selection: SelectionDraws, coming: int, alpha: float
 ) -> tuple[Witness, float] | None:
-    """Return (witness, limit): the witness that is expected to show the largest excess of a Rényi
-    divergence, and the largest divergence that the claim allows at its order. A witness is a
-    bounded function g of the level (bin of outputs), with an order and a direction, that bounds the
-    divergence from below (docs/method.md §6). Return None if the claim limits no divergence, or if
-    no witness is expected to show a divergence above the limit.
+    """Return (witness, limit), or None if the claim limits no Rényi divergence. A witness is a
+    bounded function of the level (bin of outputs), with an order and a direction, that bounds a
+    divergence from below (docs/method.md §6). The limit is the largest divergence of this order
+    that the claim allows. The witness whose bound is expected to exceed its limit the most is
+    returned; None if no bound is expected to exceed its limit.
 
     claim: the claim to test.
     learned: the rules, with expected draws by level.
@@ -105,16 +107,16 @@ def not_counted(claim: PrivacyClaim, singles: SingleOutputs | None) -> list[str]
 
 
 def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
-    """Return the claim's note about outputs that are integers, as a tuple; an empty tuple if the
-    claim has no such note, or if outputs are not integers.
+    """Return the claim's note about integer outputs, as a tuple. The tuple is empty if the claim
+    has no such note, or if not all outputs are integers.
     """
     note = claim.note_for_integers()
     return (note,) if note is not None and has_integers(outcomes) else ()
 
 
 def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
-    """Return a remark that low-order bits of floats were not searched; an empty list if no output
-    has a fraction.
+    """If any output is a number with a fraction, return a remark that the low-order bits of floats
+    were not searched for leaks. Return an empty list otherwise.
 
     outcomes: the outputs.
     remedy: name of the option, or the command, that searches low-order bits.

@@ -29,7 +29,8 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     """Return the audits as a family: each has an equal share of the false-alarm probability.
 
     Exact audits make no draws and are returned unchanged. An audit stops early only if its p-value
-    is at most its share: Holm's procedure may not refute with a p-value just below the whole α.
+    is at most its own share. A p-value between this share and the whole α is not enough, since
+    Holm's procedure may not refute with it.
 
     name: name of the family.  Raises UsageError for audits of different confidence, and for shares
     that are too small for a float, and for more than 100,000 audits.
@@ -74,8 +75,8 @@ def share_of(confidence: float, size: int) -> float:
 
 
 def is_open(result: AuditResult) -> bool:
-    """Return whether Holm's procedure may still refute the claim of an audit when all audits of the
-    family have ended, although the audit alone does not refute it.
+    """Return whether the claim of an audit may still be refuted: the audit alone does not refute
+    it, but Holm's procedure may do so when all audits of the family have ended.
     """
     family = result.family
     is_small = family is not None and result.p_value <= 1 - family.confidence
@@ -102,8 +103,9 @@ def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float, size: int) -> list[float]:
-    """Return, for each p-value, the level of Holm's procedure: the largest value of this p-value at
-    which its hypothesis is rejected.
+    """Return a level for each p-value: Holm's procedure rejects a hypothesis if its p-value is at
+    most its level. In rising order of the p-values, the levels are alpha/size, alpha/(size-1), and
+    so on up to the first hypothesis that is not rejected; all later ones get the same level.
 
     alpha: upper limit for the probability that any true hypothesis is rejected.
     size: number of all hypotheses, at least the number of p-values. A hypothesis without a p-value
@@ -152,8 +154,8 @@ def _p_value(result: AuditResult) -> float:
 
 def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
     alone = 1 - result.confidence
-    # A claim that is refuted at its own share of the error probability keeps this share as its
-    # level, although Holm's procedure may give a larger one: its bounds were computed at the share.
+    # If the audit alone refutes the claim, its level stays its own share of the error probability,
+    # at which its bounds were computed. The level of Holm's procedure may be larger.
     own = replace(family, level=alone if result.is_refuted_alone else max(alone, level))
     now = replace(result, family=own)
     return replace(now, underpowered=None) if now.verdict is Verdict.VIOLATION else now

@@ -49,7 +49,8 @@ from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
 from dpaudit.version import __version__
 
-# Packages, in addition to dpaudit, whose version may change the numbers of a result.
+# Packages whose versions a journal records, in addition to dpaudit's: another version may change
+# the numbers of a result.
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 # Keys of records that are not results of a chunk:
@@ -61,10 +62,11 @@ _HEADER, _SESSION, _BEGUN, _CLOSED = "journal", "session", "begun", "closed"
 _MARKS = {_HEADER, _SESSION, _BEGUN, _CLOSED}
 # Key of the record that is written when all pairs of an audit have ended.
 _END = "end"
-# Key in the header. Its value says whether the file already existed, but without a complete first
-# record.
+# Key in the header. Its value is True if the file existed when the journal was begun, but was empty
+# or had an incomplete first record.
 _RESTARTED = "restarted"
-# If this number of processes ended while drawing the same chunk, the chunk is not drawn again.
+# A chunk is not drawn again if this number of processes ended while they were drawing it: the chunk
+# probably ends the process each time.
 _MOST_DEATHS = 3
 
 _NEW_DRAWS = (
@@ -96,12 +98,13 @@ class FileJournal(Journal):
         self._file, self._history, self._changed = file, history, changed
         self._past = (record for record in file.read() if not _MARKS & record.keys())
         self._elapsed = 0.0
-        # A text with the state of the bettors after the last block of draws; it is compared with
-        # the recorded state.
+        # The state of the bettors after the last block of draws, as a text. A run that continues
+        # the journal must reach the recorded text.
         self._state = ""
         # Readings of the clock since the last record was written.
         self._times_given: list[float] = []
-        # Recorded readings of the clock that `clock` has to return again before the next record.
+        # Readings of the clock that the journal has between two records. `clock` has to return all
+        # of them before the next record.
         self._times_due: deque[float] = deque()
         self._begins, self._drew, self._is_reproducible = False, False, True
         self._next: Record | None = None
@@ -209,8 +212,8 @@ class FileJournal(Journal):
 
     def _drawn_before(self, record: Record, chunk: Chunk[Any]) -> Drawn:
         for key, value in _named(chunk).items():
-            # The size of a chunk that measures speed is not compared: it depends on how many chunks
-            # were requested in advance.
+            # In a chunk that measures speed, the size depends on how many chunks were requested in
+            # advance, so it may differ from the recorded size.
             is_free = key == "size" and isinstance(chunk, ToTime)
             if not is_free and record.get(key) != value:
                 raise self._disagreement()
@@ -234,8 +237,8 @@ class FileJournal(Journal):
         self._times_given = []
 
     def _replayed(self, record: Record) -> Record:
-        """Check a record against the state of the audit, read the next record, and return the
-        checked record.
+        """Check a record against the state of the audit, and return it. Also read the record that
+        follows.
         """
         self._check(record)
         self._step()
@@ -245,8 +248,8 @@ class FileJournal(Journal):
         """Raise JournalError if the state of the audit differs from the recorded state: the
         bettors' state, or the number of clock readings since the last record.
         """
-        # The number of clock readings is compared only with a time limit; otherwise they decide
-        # nothing.
+        # Without a time limit, clock readings do not change what the audit does, so their number is
+        # not compared.
         is_unread = bool(self._times_due) and self.spec.sampling.time is not None
         if is_unread or record["state"] != self._state:
             raise self._disagreement()
@@ -322,7 +325,8 @@ class History:
             )
 
     def warnings(self, runs: int) -> list[str]:
-        """Return a warning if processes were killed while drawing, else an empty list.
+        """If processes were killed while drawing, return a warning that outcomes may be missing;
+        otherwise return an empty list.
 
         runs: number of runs of the audit, including the present run.
         """

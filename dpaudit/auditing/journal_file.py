@@ -48,22 +48,22 @@ Record = dict[str, Any]
 
 # Matches a whole line: checksum, space, JSON object, line break.
 _LINE = re.compile(rb"([0-9a-f]{8}) (\{.*\})\n")
-# Matches the beginning of a line: checksum, space and brace. It finds whole records after a damaged
-# line break.
+# Matches the beginning of a line: checksum, space and brace. If the line break before a record is
+# damaged, the record is found by this pattern.
 _START = re.compile(rb"[0-9a-f]{8} \{")
 # Matches the first line of a journal, whole or cut off at any place by a power failure. Any other
 # first line means that the file is no journal.
 _FIRST_LINE = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*\n?)?")
-# Matches the first line in the formats 1 to 4, in which the length of binary data follows the
-# checksum.
+# Matches the first line of a file in one of the formats 1 to 4. There, the checksum is followed by
+# the length of binary data; format 5 has no such number.
 _OLDER_FORMAT = re.compile(rb'[0-9a-f]{8} [0-9]+ \{"journal":([0-9]+),')
 
-# Least time between two syncs of the file to disk, in seconds. A power failure loses at most the
-# draws since the last sync; the next run makes these draws again.
+# Least time between two syncs of the file to disk, in seconds. If power fails, the draws since the
+# last sync are lost, and the next run makes them again.
 _SYNC_SECONDS = 0.5
 
-# The types that results of chunks, and their parts, may have in a journal. `decoded` makes no other
-# type.
+# Types of objects that `encoded` writes into a journal as results of chunks or parts of results.
+# `decoded` makes objects of no other types.
 _RESULTS = (Counted, Failures, FreshDraws, Head, Learning, Probe, Rare, Raised, SelectionDraws)
 _TYPES: dict[str, Any] = {kind.__name__: kind for kind in (*_RESULTS, AtomTally, RangeTally, Tally)}
 
@@ -122,7 +122,7 @@ class JournalFile:
         """Write a record to the file. Sync the file if the last sync was long ago: at least 0.5 s,
         and 100 times the duration of a sync.
 
-        The record survives a crash of this process at once, and a power failure after the next
+        A crash of this process does not lose the record; a power failure may lose it until the next
         sync.
         """
         text = _encoded_json(record)
@@ -219,8 +219,8 @@ def _remove_unused(path: Path) -> bool:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # Another process may have the file open and be waiting for the lock. It sees the removal
-        # when it gets the lock.
+        # Another process may have opened the file and be waiting for the lock. When it gets the
+        # lock, it sees that the file was removed, and opens the path again.
         path.unlink(missing_ok=True)
     return True
 
@@ -254,8 +254,7 @@ def _checked(path: Path, file: BufferedReader) -> int:
     end, is_broken = 0, False
     for line in file:
         is_whole = not is_broken and _json(line) is not None
-        # A damaged line break joins two lines, so a broken record may be followed by a whole record
-        # in the same line.
+        # If a line break is damaged, a broken record and the whole record after it are in one line.
         if not is_whole and any(
             _json(line[start.start() :]) is not None
             for start in _START.finditer(line, 0 if is_broken else 1)

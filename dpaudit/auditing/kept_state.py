@@ -38,10 +38,10 @@ from dpaudit.targets.target import (
 )
 from dpaudit.wording import counted, shown
 
-# A mechanism counts as exhausted only if this number of calls all raise after the first call that
-# raises. Also the largest number of calls between two readings of the clock.
+# A mechanism counts as exhausted if, after the first call that raises, at least this number of
+# calls raise, too. Also the largest number of calls between two checks of the time limit.
 _FURTHER_CALLS = 100
-# Longest time, in seconds, that the check may take whether a mechanism is exhausted.
+# Longest time, in seconds, to check whether a mechanism is exhausted.
 _EXHAUSTION_SECONDS = 2.0
 
 
@@ -69,8 +69,8 @@ class KeptState:
         return names + (["os.environ"] if self._sampler.changes_environment else [])
 
     def exhausted(self, number: int) -> str | None:
-        """Return an error message if the mechanism stops working after some number of calls (its
-        budget is used up, for example); else None.
+        """Return an error message if all calls raise after a certain number of calls, as when a
+        privacy budget is used up; else None.
 
         number: index of the pair of inputs that is audited.
         """
@@ -81,7 +81,8 @@ class KeptState:
     def explained(
         self, error: MechanismError, number: int, *, has_failures: bool
     ) -> MechanismError | None:
-        """Return `error` with a cause added if calls change the mechanism or use it up; else None.
+        """Return an error that gives the cause of `error`, if calls change the mechanism or use it
+        up; else None.
 
         number: index of the pair of inputs that is audited.
         has_failures: whether any draw was an exception.
@@ -91,8 +92,8 @@ class KeptState:
         spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)
         names = self.changed(number) if has_failures or is_dependent else []
         is_here = spec.sampling.executor in LOCAL and not runs_in_another_process(spec.target)
-        # Workers may have made all calls so far. Calls in this process show whether calls change
-        # variables.
+        # Workers may have made all draws, in copies of the mechanism. Make a few calls in this
+        # process, so that changed variables show here.
         if is_dependent and not names and is_here:
             self._make_few_calls(number)
             names = self.changed(number)
@@ -143,9 +144,9 @@ def exhausted(
 ) -> str | None:
     """Return an error message, with a remedy, if the mechanism is exhausted; else None.
 
-    A mechanism is exhausted if every call raises an exception after a certain number of calls. An
-    example is an object whose privacy budget is used up. Such exceptions depend on the number of
-    calls, not on d1 and d2.
+    A mechanism is exhausted if every call after a certain number of calls raises an exception, such
+    as an object whose privacy budget is used up. These exceptions depend on the number of calls,
+    not on d1 and d2.
 
     make: returns a sampler with a new mechanism.
     target: how the mechanism is made.
@@ -180,8 +181,8 @@ def _exhaustion(
     try:
         before = kept_state(*mechanism.parts)
         while time.monotonic() < deadline and len(raised) < most + _FURTHER_CALLS:
-            # Each step doubles the number of calls, up to 100 more, so that slow calls pass the
-            # deadline by little.
+            # Each step makes as many calls as all earlier steps together, but at most 100. So with
+            # slow calls, the last step ends not long after the deadline.
             inputs = [pair.d1, pair.d2] * min(max(1, len(raised) // 2), _FURTHER_CALLS // 2)
             outputs = mechanism.sample_each(inputs, rng)
             raised += [output if isinstance(output, Raised) else None for output in outputs]

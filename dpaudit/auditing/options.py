@@ -28,13 +28,13 @@ BoundMethod = Literal["game", "clopper-pearson"]
 StopEarly = Literal["bets", "confirmed"]
 OnError = Literal["auto", "outcome", "fail"]
 Expectation = Literal["violation", "pass"]
-# The part of a configuration file to which an option belongs: a mechanism, its inputs, an audit,
-# the claim, or the whole file. "run" stands for command-line flags without a key in configuration
-# files.
+# Part of a configuration file to which an option belongs: a mechanism, its inputs, an audit, its
+# claim, or the whole file. An option of "run" is a command-line flag that has no key in
+# configuration files.
 Owner = Literal["mechanism", "inputs", "audit", "claim", "file", "run"]
 Section = Literal["What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
-# A function from a value of an option to the reason why the value is refused; None if it is
-# allowed.
+# A check of an option: maps a value to None if it is allowed, otherwise to the reason why it is
+# refused.
 Check = Callable[[Any], str | None]
 
 # Smallest budget of an audit, in draws of one pair. Fewer draws cannot certify anything useful.
@@ -87,7 +87,7 @@ def _is_named(value: Any) -> bool:
 
 
 def _is_listed(value: Any) -> bool:
-    """Return whether a value is a collection other than a text or bytes."""
+    """Return whether a value is a collection, such as a list. Texts and bytes do not count."""
     return isinstance(value, Collection) and not isinstance(value, str | bytes)
 
 
@@ -167,7 +167,7 @@ class Option:
         return f"{self.default:,}" if isinstance(self.default, int) else str(self.default)
 
     def verify(self, value: Any) -> None:
-        """Raise UsageError if the option may not have this value."""
+        """Raise UsageError if the value is not allowed for this option."""
         is_default = type(value) is type(self.default) and value == self.default
         if (is_default or (value is None and self.default == ())) and self.unless != "required":
             return
@@ -202,7 +202,7 @@ def refused(name: str, value: Any, why: str) -> UsageError:
 
 
 def _number(kind: type, must: str, is_within: Callable[[Any], bool] = lambda value: True) -> Check:
-    """Return a check that a value is a number of the type `kind` and that `is_within` allows it.
+    """Return a check that accepts a number of type `kind` if `is_within` returns True for it.
 
     must: end of the error message "must be ...".
     """
@@ -763,8 +763,8 @@ def verify(**given: Any) -> None:
 
 
 def owned(*owners: Owner) -> tuple[Option, ...]:
-    """Return the options whose `of` (part of a configuration file) is one of `owners`, in the order
-    of the table.
+    """Return the options that belong to one of `owners` (parts of a configuration file, see
+    `Owner`), in the order of the table.
     """
     return tuple(one for one in _TABLE if one.of in owners)
 

@@ -82,27 +82,29 @@ class PairAudit:
 
         ledger: the draws and bets of this pair; no draw has been made yet.
         users_attacks: the user's own attacks.
-        compare: called with a refutation before it is final: all parameters of `Refutation.of` but
-            the ledger. Compares it with draws of new processes and returns a record. It returns
-            None if no comparison is asked for, and raises MechanismError if the processes differ.
+        compare: called after a refutation, with the parameters of `Refutation.of` other than the
+            ledger. Compares the draws with draws of new processes, and returns a record of the
+            comparison; None if no comparison is asked for. Raises MechanismError if the processes
+            differ, and so revokes the refutation.
         """
         spec = ledger.spec
         self._ledger, self._spec, self._plan = ledger, spec, ledger.plan
         self._claim, self._checks, self._compare = spec.tested, DrawChecks(ledger), compare
         self._users_attacks = users_attacks
-        # Whether the point (ε, δ) to bet against is fixed. If the claim is a curve of points, the
-        # first fit chooses one.
+        # Whether the point (ε, δ) to bet against is known. If the claim is a curve, it is known
+        # only after the first fit, which chooses a point of the curve.
         self._has_point = len(self._claim.points()) == 1
-        # Whether bettors keep a part of their stake for rare outputs, which appear only in many
-        # draws. This must be decided before the first bet.
+        # Whether bettors reserve a part of their stake for rare outputs. They do if learning may
+        # continue after the buffer is full, with enough draws for rare outputs to appear. The part
+        # must be fixed before the first bet.
         self._reserves = (
             spec.sampling.time is not None or self._plan.freeze_at > self._plan.buffer_until
         )
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
         self._learned_from = 0
-        # For runs that bets alone may end: (number of draws, rule), where the rule was learned from
-        # this number of draws. Its event may illustrate a refutation.
+        # Rules whose events may illustrate a refutation, if bets alone may end the run. Each entry
+        # is (number of draws, rule), where the rule was learned from this number of draws.
         self._events: list[tuple[int, Portfolio]] = []
         self._warnings: list[str] = []
         self._range = (
@@ -142,8 +144,8 @@ class PairAudit:
                 stage, measure = "confirmation", self._with_strongest_rule(measure, total.tally)
         interval = self._interval(stage, total)
         if total is None or stage == "confirmation":
-            # A bet has refuted the claim, and the confirmation makes new draws. So the rule may be
-            # chosen on all draws so far.
+            # The confirmation counts only new draws. So its rule may be chosen on all draws so far,
+            # with those that the bets used to refute the claim.
             total = self._count(stage, plan.confirming_sizes(ledger.spent), measure)
         evidence = self._evidence(stage, measure, total, limited)
         certificate = replace(self._certificate(evidence, learned), interval=interval)
@@ -158,10 +160,9 @@ class PairAudit:
         """Return the certificate of a run that bets have ended.
 
         learned: the latest rules.
-        portfolio: a single rule, chosen before some of the draws; its event illustrates the
+        portfolio: a single rule, learned from the first draws of the run. Its event illustrates the
             refutation.
-        tallies: counts of the draws after this choice, by the levels (bins) of the rule, block by
-            block.
+        tallies: counts of all later draws by the levels (bins) of the rule, block by block.
         """
         ledger, rule, guesses = self._ledger, portfolio.main, portfolio.guesses
         counts = sum(tallies, Tally.empty(portfolio.levels)).counts
@@ -186,8 +187,9 @@ class PairAudit:
         return self._doubted(certificate, self._measure(portfolio), guesses, tallies)
 
     def _event_since(self) -> tuple[Portfolio, list[Tally]]:
-        """Return (rule, tallies): a rule that was learned from at most half of the draws in the
-        buffer, and the counts of later draws by its levels (bins), block by block.
+        """Return (rule, tallies). The rule was learned from the first draws in the buffer, at most
+        half of them. The tallies are counts of the later draws by the levels (bins) of the rule,
+        block by block.
         """
         selection = self._selection
         chosen = [one for one in self._events if 2 * one[0] <= selection.size] or self._events[:1]
@@ -241,8 +243,8 @@ class PairAudit:
         ledger, plan = self._ledger, self._plan
         sizes = enumerate(plan.learning_sizes(ledger.spent), len(ledger.blocks))
         chunks = (ToLearn((ledger.number, LEARNING, place), size) for place, size in sizes)
-        # With a time limit, the budget and the size of the buffer are not known yet. Rules are then
-        # refitted as often as without the option `full`.
+        # With a time limit, neither the budget nor the size of the buffer is known yet. So rules
+        # are refitted at the usual times, even with the option `full`.
         full = self._spec.sampling.full and self._spec.sampling.time is None
         for drawn in ledger.drawer(chunks):
             released = self._bet_and_release(drawn.fresh, learned)
@@ -268,8 +270,8 @@ class PairAudit:
     def _bet_and_release(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
         """Bet on a block of draws. Return the draws of the block, to learn from.
 
-        A look is a tally of some consecutive draws within the block. If a look refutes the claim
-        and so ends the run, the draws after that look are not returned.
+        Bets are evaluated several times within the block, after each part of it. If the claim is
+        refuted after a part, and the run ends, the draws of later parts are not returned.
 
         fresh: the draws of the block, which nothing has been learned from.
         learned: the rules to bet with; None: do not bet.
@@ -292,9 +294,9 @@ class PairAudit:
     def _time_draws(self, learned: Learned) -> None:
         """Measure the number of draws per second, with all workers running.
 
-        These draws are used for nothing else, since the duration of a draw may depend on its
-        output. Learning blocks do not show the speed: they are small, and each waits for the
-        evaluation of the block before it.
+        Nothing is learned from these draws, and they do not count for or against the claim, since
+        the duration of a draw may depend on its output. Learning blocks do not show the speed: they
+        are small, and each waits until the block before it is evaluated.
 
         learned: the rules that count these draws.
         """
@@ -393,9 +395,9 @@ class PairAudit:
         return replace(measure, portfolio=portfolio.only(int(np.argmax(evidence))), seen=None)
 
     def _interval(self, stage: FixedStage, total: Counted | None) -> EpsilonInterval | None:
-        """Return an interval for ε from the counts of all outputs, if the user has declared the
-        possible outputs (`range`). Otherwise, or if it cannot be computed, return None; a reason is
-        added to the warnings if a range was declared.
+        """Return an interval for ε, if the user has declared all possible outputs (`range`) and the
+        run made all planned draws. The interval is computed from the counts of these outputs.
+        Return None otherwise; if a range was declared, the reason is added to the warnings.
 
         stage: the last stage of the run.
         total: counts of certifying draws; None without such draws.
@@ -429,8 +431,8 @@ class PairAudit:
         """
         texts = [*certificate.warnings, *self._checks.doubted(measure, guesses, tallies)]
         redrawn = self._compare(self._selection, measure, guesses, tallies)
-        # If new processes agree, the refutation does not come from results that this process had
-        # stored, so that warning is dropped.
+        # New processes have stored no results. If they agree, stored results did not cause the
+        # refutation, and the warning about stored results is dropped.
         if redrawn is not None and redrawn.processes:
             texts = [text for text in texts if STORED not in text]
         notes = [*certificate.notes, *self._checks.further_words()]

@@ -28,24 +28,24 @@ from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
 # Usual number of draws of the first trial (a short audit that measures the event and the speed).
 TRIAL = 10_000
-# If `TRIAL` draws would take longer than this number of seconds, the first trial has fewer draws,
-# to fit this time, but at least `FEW_DRAWS`.
+# Time for the first trial, in seconds. If `TRIAL` draws would take longer, the trial has fewer
+# draws, but at least `FEW_DRAWS`.
 _TRIAL_SECONDS = 10.0
-# Largest number of draws of a later trial. Later trials would ideally have the size of the planned
-# audit, since the event that is learned depends on the number of draws.
+# Largest number of draws of a later trial. A trial should have as many draws as the planned audit,
+# since the learned event depends on the number of draws; large audits would take too long.
 _LARGEST = 400_000
 # Number of trials (short audits) in a round. All trials of a round have the same number of draws.
 _TRIALS_OF_A_ROUND = 8
 # Largest number of rounds of trials (short audits) that plan an audit.
 _ROUNDS = 3
-# No further round of trials follows if the planned number of draws has grown by at most this
-# factor: audits of similar size learn the same event.
+# The rounds of trials end when a round has raised the planned number of draws by at most this
+# factor: audits of similar size learn the same event, so a further round would change little.
 _SAME_EVENT = 1.2
-# If the trial that needs most draws needs more than this many times the draws of the next trial, it
-# is ignored: by chance, it learned an unusual event.
+# The trial that asks for the most draws is ignored if it asks for more than this many times the
+# draws of the trial in second place: by chance, it has learned an unusual event.
 _UNUSUAL_EVENT = 2.0
-# Time limit for all trials together, in seconds. A first trial whose size the user gave is not
-# counted.
+# Time limit for all trials together, in seconds. It does not include a first trial for which the
+# user gave the number of draws.
 PATIENCE = 30.0
 # A trial (short audit) is announced to the user if it will take at least this number of seconds.
 _WORTH_TELLING = 5.0
@@ -55,14 +55,14 @@ _LEAST_TO_PREDICT = 0.5
 # If the first trial takes less than this number of seconds, it is run and timed again, since it may
 # have spent most of its time on imports.
 _IMPORT_SECONDS = 2.0
-# Added to the seed of trials, so that the planned audit does not repeat their draws: these draws
-# have chosen its number of draws.
+# Added to the seed of the trials, so that the planned audit makes other draws than the trials. The
+# draws of the trials have chosen its number of draws, and may not be counted again.
 _SEED_OFFSET = 2**32
-# Error probability of two estimates: that the event of a single trial is rarer than assumed, and
-# that trials without a difference between d1 and d2 seem to show one.
+# Error probability of two estimates: the lower bound for the probability of a single trial's event,
+# and the test of whether trials guess d1 or d2 better than chance.
 _DOUBT = 0.01
-# The next audit is assumed to have this fraction of the trial's share of draws in the event: it may
-# learn a rarer event.
+# An audit may learn a rarer event than the trial. So the share of its draws that are in the event
+# is assumed to be 0.9 times the share in the trial.
 _SHARE_IN_NEXT_AUDIT = 0.9
 
 # A function that runs an audit and returns its result.
@@ -79,8 +79,8 @@ class Planned:
     words: description of the event.
     samples: number of draws that an audit needs; None if no number is enough.
     certificate: certificate of the trial that needs most draws.
-    differs: whether the trials guessed d1 or d2 better than chance, at level 0.01. If not, chance
-        has chosen the event, and another audit will learn another event.
+    differs: whether the rules of the trials guessed the inputs better than chance, at level 0.01.
+        If not, chance has chosen the event, and another audit will learn another event.
     """
 
     share: float
@@ -112,9 +112,8 @@ class AuditPlan:
 
     @property
     def samples(self) -> int | None:
-        """Number of draws that is enough for every pair; None if there is no such number.
-
-        None also if the trials did not distinguish d1 from d2, so that no number is known.
+        """Number of draws that is enough for every pair. None if no number is enough, and None if
+        the trials could not distinguish d1 from d2, so that the number is unknown.
         """
         return self.enough if self.differs else None
 
@@ -234,8 +233,8 @@ class _Trials:
         """
         if size > self._left * self.rate:
             return []
-        # "At most", since a larger trial makes more draws per second: learning takes a smaller
-        # share of its time.
+        # The message says "at most": the draws per second of a smaller trial are used, and a larger
+        # trial makes more, since learning takes a smaller share of its time.
         self._announce("a trial", size / self.rate, size, about="at most")
         results = [self._timed(_trial_of(self._spec, size, self.made))]
         self.rate = max(self.rate, speed(results[0]))
@@ -331,8 +330,8 @@ def _of_trial(certificate: Certificate, factor: float, power: float, *, is_singl
             code="plan-impossible",
         )
     inside = test.correct + test.wrong
-    # Keep the order of the operations. Another order changes the last bit of the share, and so may
-    # change the number of draws of a plan by one.
+    # Keep the order of these operations: another order changes the last bit of the share, and so
+    # may change the planned number of draws by one.
     share = _SHARE_IN_NEXT_AUDIT * inside / test.draws
     if is_single and inside:
         share = _SHARE_IN_NEXT_AUDIT * clopper_pearson_lower(inside, test.draws, _DOUBT)
@@ -365,7 +364,7 @@ def certifying(samples: int, limits: Limits) -> int:
     """
     schedule = Plan(samples, None, limits)
     counts = schedule.freeze_at > schedule.buffer_until
-    # Learning takes at most half of the budget if it continues with draws that are only counted.
+    # If learning continues after the buffer is full, it takes at most half of the budget.
     return samples // 2 if counts else samples - schedule.freeze_at
 
 
@@ -392,8 +391,8 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
             by_input=(of_d1, inside - of_d1),
             power=power,
         )
-    # Each event of the rule is tested by a pair of Clopper-Pearson bounds. The result is the least
-    # ε that one of them detects.
+    # Each event of the rule has an exact test, a pair of Clopper-Pearson bounds. The result is the
+    # smallest ε that the test of any event detects.
     seen, half = (test.correct + test.wrong) / test.draws, draws // 2
     alpha, least = alpha / max(1, len(test.events)), math.inf
     for event in test.events:
@@ -409,11 +408,11 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
 
 
 def _alpha(test: FixedTest) -> float:
-    """Return the least error probability that a rule of the kind of `test` (main, rare or other)
-    may have in another audit.
+    """Return an error probability that is safe to assume for the next audit: its rule of the same
+    kind (main, rare or other) as the rule of `test` gets at least this error probability.
 
-    Another audit may find more rules than the trial (a short audit), and divide the error
-    probability among all of its rules (docs/method.md §4, the portfolio).
+    The next audit may find rules of more kinds than the trial (a short audit), and divides the
+    error probability among them (docs/method.md §4, the portfolio).
     """
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.share * min(test.share, shares[test.kind])

@@ -45,11 +45,12 @@ from dpaudit.stats.witness import Witness
 # differently.
 _RELATIVE = 1e-6
 
-# Allowed values for the smallest confirmation, in draws: the first for a mechanism with one draw
-# per call, the second for other mechanisms.
+# Allowed values for the smallest confirmation, in draws. The first is for a mechanism that makes
+# one draw per call, the second for other mechanisms.
 _CONFIRMING = (MINIMUM_SAMPLES, FEW_DRAWS)
 
-# Results in a format of this version or later have the field `detectable_rare`.
+# Version of the result format that added the field `detectable_rare`. It is not compared in results
+# of older versions.
 _VERSION_WITH_RARE = 6
 # Results in a format of this version or later have `detectable_epsilon` for an event that may have
 # most of the probability; earlier results state a smaller ε there.
@@ -59,7 +60,7 @@ _STAGES = ("learning", "certification", "confirmation", "recorded")
 # Stages without bets.
 _NOT_BET_ON = ("confirmation", "recorded")
 
-# Fields of a certificate that do not follow from the counts, and so are not compared.
+# Fields of a certificate that cannot be recomputed from the counts, and so are not compared.
 _REMARKS = ("pair", "warnings", "adjacency", "notes", "redrawn")
 
 # A comparison: (name of a value, recorded value, recomputed value).
@@ -154,7 +155,7 @@ def _one_run(result: AuditResult, record: OneRunCertificate) -> Iterator[Finding
 def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificate:
     """Return the certificate that follows from the recorded counts of guesses.
 
-    result, record: the recorded result, and its certificate.
+    result, record: the recorded result, which has the claim, and its certificate with the counts.
     """
     seen = Guesses(record.canaries, record.guesses, record.correct)
     # Results of older versions have no bound for μ; their only test is the test of one point.
@@ -226,7 +227,8 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
     try:
         points = (test.point or record.betting_point for test in record.rules)
         for point in (record.betting_point, *points):
-            # The comparison allows a tolerance, since versions of the libraries round differently.
+            # Libraries of different versions round differently, so a relative difference of 1e-6 is
+            # allowed.
             is_implied = result.claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
             yield "the point tested is one of the claim's", True, is_implied
         yield from _draws(record)
@@ -269,13 +271,13 @@ def _rules(record: Certificate) -> Iterator[Finding]:
     rest = 1 - sum(shares[kind] for kind in kinds if kind != "main")
     for test in record.rules:
         share = shares.get(test.kind, rest)
-        # In a confirmation, the only rule may be of any kind and has the whole error probability.
+        # A confirmation has only one rule, of any kind. It has the whole error probability.
         yield f"share of the {test.kind} rule", test.share, share if len(kinds) > 1 else 1.0
 
 
 def _draws(record: Certificate) -> Iterator[Finding]:
-    """Yield findings about the blocks: their numbers of draws, the order of their stages, and the
-    order of their rounds (sets of beliefs to bet with).
+    """Yield findings about the blocks: that their numbers of draws add up, and that their stages
+    and rounds (sets of beliefs to bet with) have the right order.
     """
     for place, block in enumerate(record.blocks):
         yield f"draws of block {place}", block.draws, sum(map(sum, block.tally))
@@ -286,7 +288,7 @@ def _draws(record: Certificate) -> Iterator[Finding]:
     yield "stages in their order", stages, sorted(stages)
     rounds = [block.round for block in record.blocks if block.round is not None]
     yield "rounds in their order", rounds, sorted(rounds)
-    # All certifying blocks are bet on with the last beliefs. Two kinds of blocks have no bets: the
+    # Each certifying block is bet on with the last beliefs. Two kinds of blocks have no bets: the
     # first block, before which nothing was learned, and the blocks of a confirmation.
     certified = {block.round for block in record.blocks if block.stage == "certification"}
     yield "round of the certification", certified, {len(record.rounds) - 1} if certified else set()
@@ -327,10 +329,11 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
 
 
 def _illustration(record: Certificate) -> Tally | None:
-    """Return the (3, 2) counts of the event that illustrates a run ended by bets: draws by guess of
-    the rule (d1, d2, none) and by input. Return None for any other run.
+    """If bets ended the run, return the (3, 2) counts of the event that illustrates the refutation:
+    draws by guess of the rule (d1, d2, none) and by input. Return None for any other run.
 
-    Raises ValueError for more draws than were made.
+    Raises ValueError if the event counts all draws of the run or more, since some draws must have
+    chosen the event.
     """
     fixed = record.fixed
     if fixed.stage != "betting":
@@ -360,9 +363,9 @@ def _limited(claim: PrivacyClaim, record: Certificate) -> tuple[Witness, float] 
 
 
 def _is_thinned(record: Certificate) -> bool:
-    """Return whether the exact test counted a random part of a recording (docs/method.md §12). This
-    is the case if the numbers of recorded draws of d1 and d2 were fixed in advance, and the exact
-    test was the distinguishing game (docs/method.md §2).
+    """Return whether the exact test counted a random part of a recording (docs/method.md §12). It
+    does so if the numbers of draws of d1 and d2 were fixed in advance, and the test was the
+    distinguishing game (docs/method.md §2).
     """
     if record.fixed.stage != "recorded":
         return False
@@ -401,8 +404,8 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
     after = record.refuted_after
     if _by_divergence(record) and after is not None and (refuted is None or refuted > after):
-        # Bets against a divergence cannot be recomputed block by block, so the recorded number of
-        # draws is taken.
+        # The record lacks the counts from which a bet against a divergence was computed after each
+        # block. So the recorded number of draws is taken.
         refuted = after
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     ended = schedule.bets and not schedule.full and refuted is not None
@@ -414,14 +417,14 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
         )
         yield "blocks to learn from", learning, sizes
         recorded = [block.round for block in record.blocks if block.stage == "learning"]
-        # Older versions of dpaudit refitted runs with the option `full` as often as other runs;
-        # both schedules are accepted.
+        # With the option `full`, older versions of dpaudit refitted rules as often as without it.
+        # The rounds of both schedules are accepted.
         yield "rounds of the blocks", recorded, before if recorded == before else now
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming or ended else wanted
     yield "blocks of the certification", certifying, made
-    # The number of bettors must be the same in every round: a new bettor would get a stake that
-    # another bettor has already lost.
+    # Every round must have equal numbers of bettors: the stake of a new bettor might be money that
+    # another bettor has lost already.
     bettors = {(len(each.posteriors), len(each.rules)) for each in record.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
     early = {each.early for each in rounds}

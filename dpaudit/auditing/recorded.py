@@ -66,9 +66,9 @@ Raw = Sequence[Any] | NDArray[Any]
 _LEARNED = 1 / 3
 # Seed of the random order of rows when d1 and d2 were recorded separately; an arbitrary number.
 _SHUFFLING_SEED = 20_231
-# If one input has more than this many times the draws of the other, separate Clopper-Pearson bounds
-# for each input are tried. For equal numbers of draws they are weaker than the test of guesses, but
-# they use all draws of the more frequent input, and the test discards the surplus.
+# If one input has more than this many times the draws of the other, a separate Clopper-Pearson
+# bound for each input is considered. It uses all draws, whereas the test of guesses discards the
+# surplus of the more frequent input. For equal numbers of draws, the test of guesses is stronger.
 _UNEVEN = 2.0
 
 _FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"
@@ -159,7 +159,7 @@ def _is_empty(column: Column) -> bool:
 
 
 def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **fields: Any) -> RecordedAudit:
-    """Return the audit of two separate samples, one of d1 and one of d2.
+    """Return the audit of two samples that were recorded separately, one of d1 and one of d2.
 
     fields: further fields of `RecordedAudit`.
     Raises UsageError for outputs of a type that cannot be read, and for two identical samples.
@@ -172,7 +172,7 @@ def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **fields: Any) -> Recorde
             code="draws-repeat",
         )
     is_d1 = np.repeat([True, False], [table.size for table in tables])
-    # The rows of two separate recordings have no common order, so they get a random order.
+    # Two separate recordings have no order in common, so their rows are put into a random order.
     order = np.random.default_rng(_SHUFFLING_SEED).permutation(len(is_d1))
     outcomes = concatenate(tables).take(order)
     return RecordedAudit(outcomes=outcomes, is_d1=is_d1[order], place=order, **fields)
@@ -201,9 +201,10 @@ def coin_flipped_audit(outcomes: Raw, is_d1: NDArray[np.bool_], **fields: Any) -
 def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
     """Return both samples as tables of outputs.
 
-    The types of outputs, such as int or float, get a column only if types vary within each sample:
-    otherwise the recording may have converted all values to one type. The order of text keys gets
-    no column: the order of a set depends on the hash seed of the process that made the recording.
+    A column with the types of outputs, such as int or float, is added only if types vary within
+    each sample: otherwise the recording may have converted all values of a sample to one type. No
+    column is added for the order of text keys: in a set, it depends on the hash seed of the process
+    that made the recording.
     """
     if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
         both = _read(d1, "d1"), _read(d2, "d2")
@@ -255,8 +256,8 @@ class _RecordedRun:
         self._warnings: list[str] = []
         self._ignored: list[str] = []
         self._counts: Counts | None = None
-        # For each block of learning rows, the numbers of rows of d1 and of d2, as a tally with a
-        # single level: (1, 2).
+        # One tally for each block of learning rows, with a single level: (1, 2), the numbers of
+        # rows of d1 and of d2.
         self._learning: list[Tally] = []
         self._is_tossed = audit.coin_flipped and self._looks_tossed()
         self._attacks = (thresholds,) if audit.scores_only else None
@@ -269,10 +270,10 @@ class _RecordedRun:
         """
         audit = self._audit
         sorted_by = self._check_order()
-        # The order of the rows depends only on the seed and on the inputs of the rows, not on the
-        # outcomes. If the table has more than 12 million values, the number of learning rows also
-        # depends on the number of columns. This number is the same for all rows, so no outcome
-        # changes it.
+        # A split depends only on the seed and on the inputs of the rows, never on outcomes. In a
+        # table of more than 12 million values, the number of learning rows depends on the number of
+        # columns, too; this does not depend on outcomes either, since all rows have the same
+        # columns.
         split = (TossedSplit if self._is_tossed else FixedSplit)(audit.is_d1, self._rng)
         rows = min(self._limits.learned, round(_LEARNED * split.size))
         selection = self._fresh(split.learn_from(rows)).release()
@@ -384,8 +385,8 @@ class _RecordedRun:
         rows, how = (pair, _PAIRED) if use_pair else (game, _THINNED)
         if not self._is_tossed:
             self._warnings.append(_FIXED_ARMS.format(how=how))
-        # Rows are sorted into the order of the recording, to check that the guesses do not drift
-        # over time.
+        # Rows are sorted into the order of the recording, to check whether guesses change over
+        # time.
         by_place = rows[np.argsort(rows if audit.place is None else audit.place[rows])]
         levels = rule(audit.outcomes.take(by_place)).astype(np.int64)
         self._warnings += check_guesses(levels, audit.is_d1[by_place], rule.guesses, sorted_by)
@@ -434,7 +435,8 @@ class _RecordedRun:
         d1, d2 = self._audit.arms
         if self._is_tossed or max(d1, d2) <= _UNEVEN * min(d1, d2):
             return False
-        # The rule fits the learning rows better than other rows. This favours neither method.
+        # The rule fits the learning rows better than other rows, so both predicted bounds are too
+        # large. This favours neither of the two methods.
         seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
         (main, *_) = frozen_rules(rule, is_one=False)
         from_d1 = int(self._audit.is_d1[pair].sum())
@@ -448,8 +450,8 @@ class _RecordedRun:
 
 
 def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
-    """Return the counts to expect if there were `arms` draws of d1 and of d2: the observed counts,
-    scaled and rounded down.
+    """Return the counts that `arms` draws of d1 and d2 would give if the observed frequencies were
+    exact. They are rounded down.
 
     counts: (levels, 2), observed counts by level (bin) and input.
     arms: (draws of d1, draws of d2).
@@ -490,8 +492,9 @@ class TossedSplit:
 class FixedSplit:
     """The split of a recording in which the numbers of rows of d1 and d2 were fixed.
 
-    Learning takes equal numbers of rows of d1 and d2, as predicted bounds assume. The game takes
-    random numbers of rows of d1 and d2, distributed as if a fair coin had picked each input.
+    Learning takes equal numbers of rows of d1 and d2, as predicted bounds assume. The game
+    (docs/method.md §2) needs inputs picked by fair coins, so it takes random numbers of rows of d1
+    and d2, distributed as if coins had picked them.
     """
 
     def __init__(self, is_d1: NDArray[np.bool_], rng: np.random.Generator) -> None:
@@ -501,7 +504,7 @@ class FixedSplit:
         self._rng, self._taken = rng, 0
 
     def learn_from(self, rows: int) -> Rows:
-        # At least one row of each input is taken, so that a caller that asks for single rows makes
+        # Take at least one row of each input, so that repeated calls for a single row make
         # progress.
         start, self._taken = self._taken, self._taken + max(1, rows // 2)
         some = slice(start, self._taken)
@@ -513,7 +516,7 @@ class FixedSplit:
     def rest(self) -> tuple[Rows, Rows]:
         d1, d2 = self._d1[self._taken :], self._d2[self._taken :]
         coins, heads = self.left(), -1
-        # The number of draws of d1 is drawn again if there are too few draws of one input for it.
+        # Repeat the coin tosses if they ask for more rows of one input than there are.
         while not (0 <= heads <= len(d1) and coins - heads <= len(d2)):
             heads = int(self._rng.binomial(coins, 0.5))
         return np.concatenate([d1[:heads], d2[: coins - heads]]), np.concatenate([d1, d2])

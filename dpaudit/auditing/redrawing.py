@@ -31,20 +31,19 @@ from dpaudit.sampling.executors.pools import Recipe
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import runs_in_another_process
 
-# New processes share their time equally. If the share of one process is too short for this number
-# of draws, no new processes are compared. In the first comparison, each process makes at least
-# twice this number of draws.
+# New processes share their time equally. If each has time for fewer draws than this number, no new
+# processes draw. If time allows, each makes at least twice this number of draws.
 _TOO_FEW = 4
 # Probability of a false alarm: that independent draws of several processes are reported as
 # different.
 DIFFERENT = 1e-3
-# Assume noise that each process draws once per input. A comparison of n new processes misses it
-# with a probability of at most about this number to the power of n. A simulation gave 0.28, 0.11,
-# 0.05, 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with Laplace noise of scale 1 and outputs
+# Suppose that each process draws noise only once per input. A comparison of n new processes misses
+# this with probability at most about 0.38 to the power of n. A simulation gave 0.28, 0.11, 0.05,
+# 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with Laplace noise of scale 1 and outputs
 # without noise that differ by 1.
 _UNNOTICED = 0.38
-# A comparison leads to a warning if its probability of missing noise that each process draws once
-# is larger than this.
+# A comparison may miss noise that each process draws only once. If the probability of this is
+# larger than 0.01, the result has a warning.
 _UNLIKELY = 0.01
 
 _AFAR = "the processes that draw are started elsewhere"
@@ -80,15 +79,17 @@ class Refutation:
         guesses: NDArray[np.int64],
         tallies: Sequence[Tally],
     ) -> Refutation:
-        """Return the refutation. selection: the draws in the sample buffer."""
+        """Return the refutation.
+
+        selection: the draws in the sample buffer.
+        """
         columns = selection.outcomes.columns
         is_number = (
             len(columns) == 1
             and columns[0].codes is None
             and not ledger.spec.statistics.floating_point
         )
-        # In another process, a sum over a set may be added up in another order, and so be rounded
-        # differently.
+        # Another process may add up a set in another order, and so round the sum differently.
         if is_number:
             near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
             measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
@@ -162,8 +163,8 @@ class Redrawing:
         if answers.failed or not processes:
             return Redrawn(0, 0, answers.why), ""
         every = [one.tally for one in answers.drawn]
-        # Each of the two tests has half of the error probability. The first one alone may report a
-        # difference; otherwise it decides whether the second one is carried out.
+        # There are up to two tests, each with half of the error probability. The first may report a
+        # difference. If it only raises a suspicion, the second tests further draws.
         compare = partial(homogeneity.between_processes, first)
         evidence, words = compare(every, refuted.guesses, DIFFERENT / 2)
         if not words and may_repeat and evidence >= math.log(SUSPECT_E_VALUE):
@@ -195,8 +196,8 @@ class Redrawing:
 
 
 def redrawing_remarks(redrawn: Redrawn) -> tuple[list[str], list[str]]:
-    """Return (warnings, notes) about a comparison with new processes. There is a warning if few
-    processes could be compared: noise that each process draws only once may then look like a leak.
+    """Return (warnings, notes) about a comparison with new processes. If few processes could be
+    compared, there is a warning that noise which each process draws only once may look like a leak.
     """
     processes, wanted = redrawn.processes, new_processes.PROCESSES
     notes = [] if processes else [f"not compared with draws of new processes: {redrawn.note}"]

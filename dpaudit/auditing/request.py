@@ -41,8 +41,8 @@ from dpaudit.wording import shown
 # of the whole value.
 Request = dict[str, list[str]]
 
-# Fields of an `AuditSpec` and of its parts that change neither draws nor bounds, so they may differ
-# when a journal is continued.
+# Fields of an `AuditSpec` and of its parts that may differ when a journal is continued, since they
+# change neither draws nor bounds.
 _FREE = {
     *("workers", "executor", "journal", "resume", "files"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
@@ -64,8 +64,8 @@ def request(spec: AuditSpec) -> Request:
         for name in flat_fields(type(spec))
         if name not in _FREE
     }
-    # The family's confidence is part of the request: it decides which p-values lead to a comparison
-    # with new processes.
+    # The confidence of the family decides which p-values lead to a comparison with new processes,
+    # and so it is part of the request.
     whole = False if spec.statistics.family is None else spec.statistics.family.confidence
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
     seed = hash_seed()
@@ -89,10 +89,11 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
     if name.startswith(_CODE) or name == VARIABLE:
-        # A file, or a fixed hash seed, is compared only if both requests have it.
+        # Files, and a hash seed that the user has fixed, are compared only if both requests have
+        # them.
         return name in then and name in now and then[name][1] != now[name][1]
-    # A request without this option was made by a version of dpaudit that did not have it, and so
-    # used the default.
+    # If a request lacks an option, the version of dpaudit that made it did not have the option, and
+    # did what the default value means.
     absent = ("", digest(DEFAULTS.get(name)))
     return then.get(name, absent)[1] != now.get(name, absent)[1]
 

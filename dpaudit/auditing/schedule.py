@@ -16,21 +16,21 @@ from dataclasses import dataclass
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 
-# Number of single calls at the start of an audit. They show the columns of an output and the
-# duration of a call; their outputs are used for nothing else.
+# Number of single calls at the start of an audit, which show the columns of an output and the
+# duration of a call. Their outputs do not count for or against the claim.
 FIRST_CALLS = 4
-# Number of draws that show whether equal seeds give equal outputs: a quarter of them for each
-# input, each made twice with the same seed. These draws are used for nothing else.
+# Number of draws that show whether equal seeds give equal outputs. For each input, a quarter of
+# them is made, and then repeated with the same seed. They do not count for or against the claim.
 PROBE_CALLS = 128
-# If each call makes one draw, a draw that takes more than this number of seconds is slow, and bets
+# Seconds for a draw. If each call makes one draw and takes longer, the mechanism is slow, and bets
 # alone may end the audit.
 SLOW_DRAW = 0.005
 
-# Fewer draws than this are few: a fit to them is poor, and a test of them is weak. Three uses:
+# Number of draws below which a fit is poor and a test is weak. It has three uses.
 # Learning: if 1/8 of the budget, the usual share, is fewer draws, learning takes up to 1/4 of the
-# budget.
-# Refits while the buffer fills: after every block below this number, later by ratios of draws.
-# Confirmation: at least this number of draws, unless the mechanism makes one draw per call.
+#     budget.
+# Refits: below this number of draws, rules are refitted after every block.
+# Confirmation: has at least this number of draws, unless the mechanism makes one draw per call.
 FEW_DRAWS = 1_000
 
 # Largest number of draws in the sample buffer, whose outcomes stay in memory.
@@ -42,19 +42,19 @@ _MAX_BUFFERED_VALUES = 4_000_000
 # to tenfold.
 _LEAST_BUFFERED_DRAWS = 2_000
 
-# Blocks that fill the buffer grow by this factor. In a run that bets alone may end, rules are also
-# refitted when draws have grown by this factor, from 1,000 draws on until half of the buffer is
-# full.
+# Blocks that fill the buffer grow by this factor. If bets alone may end the run, rules are also
+# refitted each time that draws have grown by this factor, from 1,000 draws until half of the buffer
+# is full.
 _GROWTH = 1.25
-# A counted block has 1/16 of the number of draws before it: bets are evaluated at the end of a
+# A counted block has 1/16 as many draws as were made before it. Bets are evaluated at the end of a
 # block, so smaller blocks show a refutation earlier. A confirmation has at least 16 blocks, enough
 # to see whether draws depend on their call.
 BLOCK_SHARE = 16
-# In a run that bets alone may end, a block has 1/12 of the number of draws before it. Rules are
-# refitted after each block, which is worthwhile since draws are slow.
+# If bets alone may end the run, a block has 1/12 as many draws as were made before it. Rules are
+# refitted after each block: draws are slow then, so that saving some is worth the time of a fit.
 _EARLY_BLOCK_SHARE = 12
-# In a run that bets alone may end, and for a claim with several points: least number of draws
-# before the first fit, which chooses the point.
+# Least number of draws before the first fit, if bets alone may end the run and the claim is a
+# curve: this fit chooses the point of the curve to bet against.
 _EARLY_POINTS = 64
 # Least size of a block that is only counted, in draws.
 _LEAST_BLOCK = 64
@@ -63,36 +63,38 @@ _LEAST_BLOCK = 64
 _LEAST_BLOCKS = 15
 # Usual largest size of a block, in draws.
 _LARGEST_BLOCK = 131_072
-# Blocks of a mechanism with one draw per call are smaller than usual by this factor: the mechanism
-# is slow, and small blocks update the display in time and keep several workers busy. Blocks of a
-# large budget are larger than usual by at most this factor, so that many workers can share them.
+# Factor by which blocks may differ from their usual size. Blocks are smaller by this factor if each
+# call makes one draw: such draws are slow, and small blocks update the display in time and keep
+# several workers busy. For a large budget, blocks are larger by up to this factor, so that many
+# workers can share one.
 _SIZE_RANGE = 4
-# A budget is large if it would have more than about this number of blocks of the usual largest
-# size.
+# A budget is large if blocks of `_LARGEST_BLOCK` draws would divide it into more than about this
+# number of blocks.
 _ENOUGH_BLOCKS = 200
-# A budget has at most about this number of blocks, since a result stores each block. A huge budget
-# has larger blocks instead.
+# Largest number of blocks, roughly, since a result stores each block. If a budget needs more,
+# blocks are made larger.
 _MOST_BLOCKS = 16_384
 
 # Least share of the budget after which rules may be frozen, if the claim is clearly refuted.
 _EARLIEST_FREEZE = 1 / 32
-# While draws are counted, rules are refitted whenever draws have doubled. A refit after more than
-# this fraction of the draws before the freeze is postponed to the freeze.
+# While draws are only counted, rules are refitted each time that draws have doubled. If a refit
+# would come shortly before the freeze, after more than this fraction of the draws, it is made at
+# the freeze.
 _NEAR_FREEZE = 0.6
 # With δ > 0, rules are refitted whenever draws have grown by a factor of √2, since a rare output
 # can refute the claim as soon as it is bet on.
 _REFIT_GROWTH_FOR_RARE = math.sqrt(2)
-# With δ > 0, no refit is made if the next planned refit follows before draws have grown by this
-# factor.
+# With δ > 0, a refit is left out if draws would grow by less than this factor until the next
+# planned refit.
 _NO_REFIT_BEFORE = 1.2
-# A run that continues after a refutation (option `full`) refits whenever draws have grown by this
-# factor. It makes its first fit when 1/16 of the buffer is full, so that the second fit comes at
-# half: an earlier fit would be replaced before a bet depends on it. A claim of several points waits
-# for the same number of draws, since its first fit chooses the point.
+# Factor by which draws grow from one refit to the next, in a run that continues after a refutation
+# (option `full`). The first fit is made when 1/16 of the buffer is full, so that the second comes
+# at half: an earlier fit would be replaced before a bet depends on it. A claim of several points
+# waits for equally many draws, since its first fit chooses the point.
 _REFIT_GROWTH_OF_FULL_RUNS = 8
 
-# Learning ends after this share of the draws (with a time limit: of the time). It ends after twice
-# this share if the draws are still fewer than `FEW_DRAWS`.
+# Share of the draws after which learning ends (with a time limit: share of the time). If this is
+# fewer than `FEW_DRAWS` draws, learning ends after up to twice this share.
 _LEARNING_SHARE = 1 / 8
 # Fraction of the time limit in which the number of draws per second is measured.
 _TIMING_TIME = 0.05
@@ -102,8 +104,8 @@ _TIMED_BLOCKS = 8
 _STARTING_TIME = 1 / 3
 # The budget is planned to fill this fraction of the time limit; the rest is a reserve.
 _PLANNED_TIME = 0.9
-# Least number of draws to learn from with a time limit. A recording needs at least this number of
-# draws of each input.
+# Least number of draws to learn from if there is a time limit. Also the least number of draws of
+# each input in a recording.
 LEAST_LEARNED = MINIMUM_SAMPLES // 4
 
 
@@ -175,15 +177,15 @@ class Plan:
         self._closed_at: int | None = None
         # Whether the buffer may take up to half of the budget, instead of the usual share.
         self._keeps_half = False
-        # _timed: number of draws whose speed was measured. _timed_since: time when the first such
-        #     block ended; NaN before.
+        # _timed: number of draws whose speed was measured.
+        # _timed_since: time when the first block of these draws ended; NaN before.
         self._timed, self._timed_since = 0, math.nan
         self._rate: float | None = None
 
     @property
     def budget(self) -> int:
-        """Largest number of draws. While the clock has not planned the budget yet, a provisional
-        upper limit.
+        """Largest number of draws. With a time limit, a provisional upper limit until the clock has
+        planned the budget.
         """
         return 8 * self.limits.learned if self._budget is None else self._budget
 
@@ -203,8 +205,8 @@ class Plan:
 
     @property
     def freeze_at(self) -> int:
-        """Usual number of learning draws before the freeze, both draws in the buffer and draws that
-        are only counted.
+        """Usual number of learning draws, in the buffer or only counted. The rules are frozen after
+        them.
         """
         return self._usual if self._usual >= 2 * self.limits.learned else self.buffer_until
 
@@ -217,11 +219,11 @@ class Plan:
         return self._clock() - self._start
 
     def extend_buffer(self) -> bool:
-        """Extend the buffer to half of the budget, because the usual part showed no leak. Return
-        whether the buffer is larger now.
+        """Let the buffer take half of the budget instead of the usual share, after the usual share
+        has shown no leak. Return whether the buffer is larger now.
 
         The buffer is not extended with a time limit, since the time may not suffice. It is also not
-        extended if the usual part has fewer than 1,000 draws, in which even large leaks do not
+        extended if the usual share is fewer than 1,000 draws, in which even large leaks do not
         show.
         """
         usual = self.buffer_until
@@ -252,9 +254,9 @@ class Plan:
     def timed_sizes(self, spent: int) -> Iterator[int]:
         """Yield sizes of blocks that measure the draws per second; none if no time is left.
 
-        The size doubles while blocks take little time, so that the overhead per block becomes as
-        small as in certifying blocks. The size does not grow faster: blocks of several workers may
-        arrive together, which makes a single block seem to take no time.
+        The size doubles while blocks take little time, until the overhead per block is as small as
+        in certifying blocks. It does not grow faster, since the duration of a single block shows
+        little: the results of several workers may arrive together.
         """
         elapsed = self._elapsed()
         if self._seconds_left(elapsed) == 0.0:
@@ -291,8 +293,8 @@ class Plan:
     def plan_again(self, spent: int) -> None:
         """Update the budget by the clock during learning, before any draw for the exact test.
 
-        The first plan ignores the duration of fits, and that learning draws take longer to count
-        than certifying draws. No effect without a time limit.
+        The first plan is too optimistic: it does not include the time for fits, and it assumes that
+        learning draws are counted as fast as certifying draws. No effect without a time limit.
         """
         if self._is_by_clock and self._rate is not None:
             self._plan(spent, self._elapsed(), self._rate)
@@ -303,7 +305,7 @@ class Plan:
 
     def _plan(self, spent: int, elapsed: float, rate: float) -> None:
         coming = int(rate * self._seconds_left(elapsed))
-        # A few draws are planned even if the time is over, since an audit needs draws to certify
+        # Some draws are planned even if no time is left, since an audit needs draws to certify
         # with.
         self._budget = spent + max(coming, spent // 8, MINIMUM_SAMPLES - LEAST_LEARNED)
 
@@ -343,7 +345,7 @@ class Plan:
         """Return the number of draws at which to refit the rules next, at most `until`.
 
         spent: number of draws made so far.
-        until: number of draws at the next decision about a freeze.
+        until: number of draws at which the audit next decides whether to freeze the rules.
         delta: δ of the point that is bet against.
         """
         early = round(_REFIT_GROWTH_FOR_RARE * spent)
@@ -368,15 +370,15 @@ class Plan:
         return spent >= int(_EARLIEST_FREEZE * self.budget)
 
     def may_double(self, spent: int) -> bool:
-        """Return whether learning may take twice the draws made so far, which must be at most half
-        of the budget.
+        """Return whether the budget allows learning to take twice the draws made so far: they must
+        be at most half of the budget.
         """
         return 2 * spent <= self.budget // 2
 
     def may_count_after_buffer(self, spent: int) -> bool:
-        """Return whether learning may continue with draws that are only counted after the buffer is
-        full: the buffer must have its largest possible size, and twice the draws made so far must
-        be at most half of the budget.
+        """Return whether learning may continue after the buffer is full, with draws that are only
+        counted. The buffer must have its largest possible size, and twice the draws made so far
+        must be at most half of the budget.
 
         spent: number of draws made so far.
         """
@@ -401,8 +403,8 @@ class Plan:
         return self.counting_sizes(spent, self.budget)
 
     def confirming(self, spent: int) -> int:
-        """Return the number of draws of a confirmation: `spent`, or the minimum if that is larger,
-        but no more than the remaining budget.
+        """Return the number of draws of a confirmation: as many as were made so far, or the minimum
+        if that is more, but at most the remaining budget.
 
         spent: number of draws made so far.
         """
@@ -432,8 +434,8 @@ def wants_refit(
     full: bool = False,
     bets: bool = False,
 ) -> bool:
-    """Return whether to refit the rules now, while the buffer fills. Beyond 1,000 draws, return
-    False if more than half of the buffer is full, since a fit follows when it is full.
+    """Return whether to refit the rules now, while the buffer fills. Above 1,000 draws, there is no
+    refit once half of the buffer is full, since the next fit follows when the buffer is full.
 
     learned_from: number of draws at the last fit.
     available: number of draws now.
@@ -457,7 +459,7 @@ def wants_refit(
 
 
 def look_stride(size: int, *, bets: bool = False) -> int:
-    """Return after how many draws of a block the bets are evaluated again.
+    """Return the number of draws in a block between two evaluations of the bets.
 
     size: number of draws of the block.
     bets: whether bets alone may end the run. If so, bets are evaluated more often, since each

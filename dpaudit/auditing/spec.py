@@ -66,8 +66,8 @@ def _conflict(*parts: str) -> UsageError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Options that decide how an audit draws. Each field is the option of this name in
-    docs/options.md.
+    """Options that decide how an audit draws. docs/options.md describes each option under the name
+    of its field.
     """
 
     samples: int = DEFAULTS["samples"]
@@ -88,15 +88,15 @@ class Sampling:
 
     @property
     def draws_ahead(self) -> bool:
-        """Whether worker processes draw ahead from the start of the audit, while this process still
-        learns.
+        """Whether worker processes make the draws from the start of the audit, ahead of the
+        learning in this process.
         """
         return not is_serial(self.executor, self.workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """How draws become evidence: options, and the family of the audit.
+    """Options that decide how evidence is computed from draws, and the family of the audit.
 
     family: the audits with which this audit shares one false-alarm probability (docs/method.md §9).
         `confidence` is then 1 minus this audit's share of that probability.
@@ -160,7 +160,7 @@ class Origin:
 
     request: the settings of the user, which the result file keeps.
     command: command line that repeats this audit alone.
-    files: files that the settings name; no result may overwrite them.
+    files: files that the settings name. A result must not be written to one of them.
     """
 
     request: Mapping[str, Any] | None = None
@@ -169,8 +169,8 @@ class Origin:
 
 
 def _verify(options: Any) -> None:
-    """Raise UsageError for the first field of a record of options whose value is outside the range
-    of its option.
+    """Raise UsageError if a field of a record of options has a value that its option does not
+    allow.
     """
     names = [field.name for field in fields(options) if field.name in OPTIONS]
     verify(**{name: getattr(options, name) for name in names})
@@ -187,11 +187,11 @@ class AuditSpec:
     claim: the claim for one run of the mechanism; `tested` is the claim for one output, which may
         combine several runs.
     search: finds the pairs, if `pairs` is empty.
-    group: maximum number of records in which d1 and d2 differ. `claim` is the claim for inputs that
-        differ in this number of records.
+    group: largest number of records in which d1 and d2 may differ; `claim` is the claim for such
+        inputs.
     claimed_by: the library that made the claim; None if the user made it.
     grouped: the claim for inputs that differ in one record, if `group` is larger than 1.
-    no_trace: as the option.
+    no_trace: value of the option `no_trace`.
 
     Raises UsageError for a value outside its range, and for options that exclude each other.
     """
@@ -230,7 +230,8 @@ class AuditSpec:
                 raise ClaimError(Name("repeat"), why, *error.parts, code=error.code) from error
 
     def _check_required(self, name: Name) -> None:
-        """Raise UsageError if no draws could meet the required power or rare probability.
+        """Raise UsageError if even the largest number of draws cannot meet the required power or
+        rare probability.
 
         name: the option to check, `require_power` or `require_rare`.
         """

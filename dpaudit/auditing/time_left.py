@@ -31,7 +31,8 @@ Plain = TypeVar("Plain")
 class Journal:
     """A journal that records nothing, for an audit without a journal; base class of `FileJournal`.
 
-    spec: the audit; a seed that was drawn at random is the seed with which the journal was begun.
+    spec: the audit. If its seed was drawn at random, it has the seed with which the journal was
+        begun.
     warnings: warnings about the journal, for the result.
     resumed: number of earlier runs that this run continues.
     """
@@ -52,8 +53,9 @@ class Journal:
         return time.perf_counter() - self._start
 
     def clock(self) -> float:
-        """Return `now()` for a decision of the audit, and record it. A run that continues the
-        journal gets the recorded times instead, and so makes the same decisions.
+        """Return `now()`, for a decision of the audit, and record it. In a run that continues a
+        journal, return the recorded values first, so that the run makes the same decisions as
+        before.
         """
         return self.now()
 
@@ -66,9 +68,9 @@ class Journal:
         return drawer
 
     def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
-        """Return the value that the journal has under `name`. If the journal has no further
-        records, call `make`, and record and return its value. Return None if the next record has
-        another name.
+        """Return the next value of the journal, if it is recorded under `name`; None if the next
+        record has another name. After the last record, call `make`, record its value under `name`,
+        and return it.
 
         make: called without arguments; returns a value that JSON can hold.
         """
@@ -126,15 +128,15 @@ class TimeLeft:
         time limit.
 
         rate: draws per second.
-        spent: number of draws of the present pair so far. A negative number stands for draws that
-            are needed in addition to the minimum.
+        spent: number of draws of the present pair so far, which are subtracted from the minimum. A
+            negative number adds draws to the minimum.
         """
         if self._spec.sampling.time is None:
             return
         pairs = len(self._spec.pairs)
         coming = (pairs - self._number) * MINIMUM_SAMPLES - spent
-        # The clock is read on every call, also if the result is not needed: a journal replays the
-        # recorded readings one by one.
+        # Read the clock on every call, even if the result is not needed: a run that continues the
+        # journal gets the recorded readings one by one, in this order.
         takes = self._journal.clock() + coming / rate
         if takes > self._spec.sampling.time and not self.warning:
             self.warning = (late_words(self._spec.sampling.time, rate, pairs, takes),)

@@ -1,4 +1,5 @@
-"""Check whether an audit had enough draws: an audit that could not refute its claim shows nothing.
+"""Check whether an audit had enough draws to refute its claim. If it had not, its result shows
+nothing.
 
 The functions return a message for the report if the number of draws (or of guesses about canaries)
 is too small to refute the claim, else None. engine.py, recorded.py and canaries.py put the message
@@ -51,12 +52,13 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
 
 
 def foreseen(spec: AuditSpec) -> str | None:
-    """Return a message if the specification shows that an audit cannot refute its claim, else None.
+    """Return a message if an audit cannot refute its claim, as its specification alone shows; else
+    None.
 
     The reasons are equal inputs, and too few draws. With a time limit, the number of draws is not
     known yet and is not checked.
     """
-    # `repr` is compared, too: 1 == True, although 1 and True are different inputs.
+    # `repr` is compared, too, since 1 == True: such inputs are equal, but not the same.
     same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
     if same and all(same):
         return EQUAL_INPUTS
@@ -86,8 +88,9 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
 def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
     """Return a message if a pair has less power than `require_power` asks for, else None.
 
-    A pair has too little power if the least ε that it would have detected is above `factor` times
-    the claimed ε. The message names this ε for the weakest pair. Certificates at ε = 0 are ignored.
+    A pair has too little power if the smallest ε that its audit would have detected is above
+    `factor` times the claimed ε. The message names the pair whose ε exceeds its claim by the
+    largest factor, and this ε. Pairs that were tested at ε = 0 are ignored.
     """
     leaks = [(most_powerful(one).detectable_epsilon, one) for one in certificates]
     weak = [(e / one.point.epsilon, e, one) for e, one in leaks if one.point.epsilon > 0]
@@ -118,10 +121,11 @@ def misses_rare(
 ) -> str | None:
     """Return a message if an audit has less power than `require_rare` asks for, else None.
 
-    The message names the least detectable probability of an output that only one input gives, and
-    the number of draws needed.
+    The option is about an output that only one input gives. The message names the smallest
+    probability of such an output that the audit could have detected, and the number of draws that
+    an audit needs.
 
-    probability: probability of the output, from `require_rare`.
+    probability: value of `require_rare`, the probability of an output that has to be detected.
     points: points (ε, δ) of the claim.
     command: command line that repeats the audit; decides how the message writes options.
     """
@@ -194,12 +198,12 @@ def draws_for_rare(
     if not points:
         return None
     limits = limits_of(certificate)
-    # Error probability of a rare rule (docs/method.md §4), for which a part is reserved even if
-    # learning found no such rule.
+    # The part of the error probability that is reserved for a rare rule, even if learning has found
+    # no such rule (docs/method.md §4).
     alpha = RARE_SHARE * test.alpha / test.share
     usual = Plan(certificate.budget, None, limits).freeze_at
-    # If the audit learned from more draws than usual, a longer audit may do the same, up to half of
-    # its draws.
+    # An audit that learned from more draws than usual may do so again if it is longer. Then it may
+    # learn from up to half of its draws.
     learns_more = certificate.draws - test.draws > usual
 
     def is_enough(samples: int) -> bool:
@@ -226,11 +230,11 @@ def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
 
     Return None if no budget is enough.
 
-    is_enough: called with a number of draws; returns whether the number is enough. In rare cases
-        the result may be False for a larger number although it is True for a smaller number.
+    is_enough: maps a number of draws to whether it is enough. It need not be monotone: a larger
+        number may fail although a smaller number is enough, but this must be rare.
     """
-    # The search goes upwards, since SciPy before 1.17 cannot compute Clopper-Pearson bounds for
-    # 10¹² draws.
+    # Start with small budgets: SciPy before 1.17 cannot compute Clopper-Pearson bounds for 10¹²
+    # draws.
     enough = MINIMUM_SAMPLES
     while not is_enough(enough):
         enough *= 2
@@ -238,9 +242,9 @@ def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
             return None
     budgets = range(max(MINIMUM_SAMPLES, enough // 2), enough)
     samples = budgets.start + bisect_left(budgets, True, key=is_enough)
-    # A larger number of draws may fail where a smaller one is enough: numbers of guesses are
-    # integers, and a larger budget may spend a larger share on learning. So the rounded number is
-    # checked again.
+    # The rounded number is checked again, since a larger number of draws may fail where a smaller
+    # number is enough: numbers of guesses are integers, and a larger budget may spend a larger
+    # share on learning.
     while not is_enough(rounded(samples)):
         samples = math.ceil(1.01 * samples)
     return rounded(samples)
@@ -257,9 +261,9 @@ def rounded(number: int) -> int:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return a message if the event (the outputs at which the rule guesses) could not refute the
-    claim, else None: too few draws were in it, even if every one revealed its input, or one of the
-    two inputs was guessed at nearly every draw.
+    """Return a message if the claim could not be refuted, since too few draws were in the event
+    (the outputs at which the rule guesses); else None. The check assumes the best case, in which
+    every draw in the event reveals its input.
     """
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
@@ -300,7 +304,7 @@ def kept_too_few(certificate: Certificate) -> str | None:
 
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
-    """Return whether a budget of `samples` draws can refute a point (ε, δ).
+    """Return whether an audit with a budget of `samples` draws can refute a point (ε, δ).
 
     The check assumes the best case, in which every draw reveals its input. The point can then be
     refuted by the exact test, with the draws after learning, or by betting on all draws.
@@ -311,7 +315,7 @@ def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
 
 
 def _enough(point: ProfilePoint, alpha: float) -> int:
-    """Return the smallest budget, in draws, that can refute a point (ε, δ).
+    """Return the smallest budget, in draws, with which an audit can refute a point (ε, δ).
 
     alpha: error probability of the pair of inputs.
     """

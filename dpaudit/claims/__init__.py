@@ -1,9 +1,9 @@
 """Privacy definitions, such as pure DP or zCDP, and claims: a definition with its parameters.
 
-Every claim has a privacy profile: the largest δ(ε) = sup_E P(E) - e^ε Q(E) that the claim allows.
-P and Q are the laws of the output on the two inputs, and E is any event (docs/method.md §6). An
-audit refutes a claim by refuting one point (ε, δ(ε)) of the profile. So the package dpaudit.stats
-deals only with points, and never with definitions.
+Every claim has a privacy profile: the largest δ(ε) = sup_E P(E) - e^ε Q(E) that the claim allows. P
+and Q are the laws of the output on the two inputs, and E is any event (docs/method.md §6). An audit
+refutes a claim by refuting one point (ε, δ(ε)) of the profile. So the package dpaudit.stats deals
+with points, and needs to know no definitions.
 """
 
 from dpaudit.claims.base import PrivacyClaim as PrivacyClaim

@@ -21,16 +21,16 @@ from dpaudit.errors import ClaimError, Name
 
 # A function from an output to a guess of the input: 1 for d1, 2 for d2, None for no guess.
 Adversary = Callable[[Any], int | None]
-# The form in which a user may write the value of a parameter.
+# Kinds of values that a user may give for a parameter.
 # "number": a number.
 # "text": a text.
 # "path": the import path of a function. The claim keeps the path as a text.
-# "function": the import path of a function, such as `package.module:f`. The function is imported
-# before the claim is made, and the path becomes the value of the parameter `name`.
+# "function": the import path of a function, such as `package.module:f`. The claim gets the
+# function, and the parameter `name` gets the path.
 # "table": a list of pairs of numbers.
 Form = Literal["number", "text", "path", "function", "table"]
-# A check of a parameter: a function from the name of the parameter (for messages) and a value to
-# the value to keep. It raises ClaimError for an impossible value.
+# A check of a parameter: called with the name of the parameter (for messages) and its value;
+# returns the value for the claim, such as a float. It raises ClaimError for an impossible value.
 Check = Callable[[str, Any], Any]
 
 
@@ -59,11 +59,12 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any], float]:
-    """Return a function check(name, value), which returns the value of the parameter `name` as a
-    float if it is a number for which a condition holds, and raises ClaimError otherwise.
+    """Return a check for parameters that must be numbers with a certain property. The check is
+    called with the name and the value of a parameter, and returns the value as a float. It raises
+    ClaimError for any other value.
 
-    must: text of the condition for messages, such as "lie in [0, 1)".
-    holds: the condition, which must be false for NaN.
+    must: the property, as text for messages, such as "lie in [0, 1)".
+    holds: returns whether a number has the property; must return False for NaN.
     """
 
     def checked(name: str, value: Any) -> float:
@@ -76,8 +77,8 @@ def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any
 
 
 def positive_up_to(most: float) -> Callable[[str, Any], float]:
-    """Return a check of a parameter: a function that returns its value as a float if it lies in (0,
-    most], and raises ClaimError otherwise.
+    """Return a check for parameters that must lie in (0, most]. The check returns the value as a
+    float, and raises ClaimError for any other value.
     """
     return number_that(f"lie in (0, {most:g}]", lambda number: 0 < number <= most)
 
@@ -113,7 +114,8 @@ class Parameter:
         first form.
     is_telling: whether the parameter implies its definition. If so, users who give the parameter
         need not name the definition.
-    has_curve: whether `dpaudit explain` takes several values and draws a curve for each value.
+    has_curve: whether `dpaudit explain` takes several values of the parameter and draws a curve for
+        each of them.
     has_flag: whether the command line has a flag for the parameter.
     instead: substitute that may be given in place of the parameter; None if there is no substitute.
     """
@@ -382,9 +384,9 @@ def total(claims: Sequence[Any], name: str) -> float:
 
 
 def below_one(delta: float, what: str) -> float:
-    """Return δ. Raise ClaimError if δ ≥ 1, since every mechanism satisfies such a claim.
+    """Return `delta`. Raise ClaimError if it is 1 or more, since every mechanism satisfies such a
+    claim.
 
-    delta: δ.
     what: origin of δ, such as "group of 3", for the message.
     """
     if delta >= 1:

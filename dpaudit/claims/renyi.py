@@ -34,16 +34,17 @@ from dpaudit.errors import ClaimError
 
 # Largest order that a Rényi claim may have.
 _LARGEST_ORDER = 1e4
-# Largest divergence that a Rényi claim may have, in nats, and largest ρ that a zCDP claim may have.
+# Largest divergence of a Rényi claim, in nats; also the largest ρ of a zCDP claim.
 _LARGEST = 100.0
-# Values of δ that choose the points to test: for each, the ε at which the usual conversion of a
-# claim to (ε, δ)-DP gives this δ.
+# Each of these δ gives a point to test: the point at the ε that the usual conversion of the claim
+# to approximate DP gives for this δ.
 _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
 # Orders a of the divergences D_a that an audit of a zCDP claim may test directly.
 _ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 # Largest error of log q in the search for the q that maximises p - e^ε q.
 _LOG_Q_ERROR = 1e-7
-# Largest ε at which a profile is computed, in nats; at a larger ε, e^-ε nearly underflows.
+# Largest ε at which a profile is computed, in nats. At a larger ε, e^-ε would nearly underflow, so
+# the profile at this ε is returned, which is larger.
 _LARGEST_EPSILON = 650.0
 
 Order = Annotated[
@@ -113,9 +114,9 @@ class RenyiDP(PrivacyClaim):
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return a lower bound for D_a as (name, value), where a is the order of the claim: ("D_2",
-        0.3), for example. The value is the largest divergence for which the privacy profile at ε is
-        at most `delta_lower`.
+        """Return (name, value): a lower bound for D_a, where a is the order of the claim, such as
+        ("D_2", 0.3). The value is the largest divergence whose privacy profile at ε is at most
+        `delta_lower`.
         """
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
@@ -208,7 +209,8 @@ def _renyi_delta(
     enough: if the result would be at least `enough`, any number of at least `enough` may be
         returned, which saves time.
     """
-    # A smaller ε is safe: the profile falls with ε, so δ becomes larger.
+    # The profile falls with ε. So a smaller ε makes the returned δ larger than the true δ, which is
+    # safe.
     epsilon = min(epsilon, _LARGEST_EPSILON)
     factor = math.exp(epsilon)
 
@@ -217,17 +219,16 @@ def _renyi_delta(
         return _largest_p(q, order, divergence) - factor * q
 
     # p - e^ε q is positive only for q < e^-ε. The allowed pairs form a convex set, so that the
-    # difference has a single peak in log q. The peak may be a corner: an error of log q lowers the
-    # difference by up to about p times the error, which is added below.
+    # difference has a single peak in log q. If the peak is a corner, an error of log q makes the
+    # difference too small, by up to about p times the error. Twice this error is added below.
     log_q = peak(gain, -epsilon - 40.0, -epsilon, _LOG_Q_ERROR, enough)
     p = _largest_p(math.exp(log_q), order, divergence)
     return min(1.0, max(0.0, gain(log_q)) + 2 * _LOG_Q_ERROR * p)
 
 
 def _least_divergence(order: float, epsilon: float, delta: float) -> float:
-    """Return the smallest Rényi divergence, in nats, for which some p and q satisfy p - e^ε q = δ,
-    where p and q are the probabilities of 1 of two Bernoulli distributions. Return inf if δ ≥ 1
-    and, since then every divergence allows δ, also if δ ≤ 0.
+    """Return the smallest Rényi divergence, in nats, of two Bernoulli distributions whose
+    probabilities of 1, p and q, satisfy p - e^ε q = δ. Return inf if δ is not in (0, 1).
 
     The result inverts `_renyi_delta` for its argument `divergence`, up to the error of a numerical
     minimum.
@@ -242,17 +243,17 @@ def _least_divergence(order: float, epsilon: float, delta: float) -> float:
         q = math.exp(log_q)
         return -_larger_divergence(q, order)(min(1.0, delta + factor * q))
 
-    # The divergence is jointly quasi-convex in (p, q), so that it has a single minimum on the line
-    # p = δ + e^ε q.
+    # The divergence is jointly quasi-convex in (p, q). So on the line p = δ + e^ε q it has one
+    # minimum.
     most = math.log(room / factor)
     return -closeness(peak(closeness, most - 40.0, most, 1e-9))
 
 
 @lru_cache(maxsize=4096)
 def _concentrated_delta(rho: float, epsilon: float) -> float:
-    """Return the privacy profile of ρ-zCDP at ε, rounded up. ρ-zCDP implies (a, ρa)-Rényi DP for
-    every order a, and the profile of each order is an upper bound. The least of these bounds, over
-    the orders of `_orders`, is returned.
+    """Return an upper bound of the privacy profile of ρ-zCDP at ε. ρ-zCDP implies (a, ρa)-Rényi DP
+    for every order a, and the profile of each is an upper bound. The least of these bounds, over
+    the orders of `_orders`, is returned, rounded up.
     """
     orders, log_delta = _orders(rho, epsilon)
     least = math.exp(min(0.0, log_delta)) * (1 + 1e-12)
@@ -262,8 +263,8 @@ def _concentrated_delta(rho: float, epsilon: float) -> float:
 
 
 def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
-    """Return (orders, log δ): five orders to try in `_concentrated_delta`, and the log of a δ that
-    ρ-zCDP implies, by a closed form.
+    """Return (orders, log δ). The orders are five Rényi orders to try in `_concentrated_delta`; δ
+    is an upper bound of the privacy profile of ρ-zCDP at ε, by a closed form.
 
     The closed form is the conversion of Canonne, Kamath & Steinke 2020 (Prop. 12), at its best
     order. The five orders are two orders near 1, which are best at small ε, two orders below the
@@ -281,13 +282,13 @@ def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
 
 def _least_concentration(epsilon: float, delta: float) -> float:
     """Return approximately the smallest ρ for which ρ-zCDP allows two coins with probabilities p
-    and q such that p - e^ε q = δ. Return inf if δ is not in (0, 1). The result approximately
-    inverts `_concentrated_delta` in its first argument.
+    and q such that p - e^ε q = δ. This is the ρ at which `_concentrated_delta` is about δ. Return
+    inf if δ is not in (0, 1).
     """
     if not 0 < delta < 1:
         return math.inf
     orders: tuple[float, ...] = (1.001, 1.05, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
-    # The best orders depend a little on ρ, so a few rounds are made.
+    # The best orders depend a little on ρ, so orders and ρ are computed in turns, three times.
     for _ in range(3):
         rho = max(_least_divergence(a, epsilon, delta) / a for a in orders)
         orders, _ = _orders(min(rho, _LARGEST), epsilon)
@@ -320,7 +321,7 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
     most = _larger_divergence(q, order)
 
     def excess(log_p: float) -> float:
-        # The values are cut at a maximum: large values near p = 1 would slow the search down.
+        # Large values near p = 1 would slow the search for the zero down, so values are cut.
         return min(most(math.exp(log_p)) - divergence, divergence + 1e-3)
 
     if excess(0.0) <= 0:

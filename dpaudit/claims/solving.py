@@ -1,7 +1,7 @@
 """Root finding and maximisation for functions of a single variable, without SciPy.
 
-The functions compute privacy profiles of claims. Every command of dpaudit makes claims, and an
-import of `scipy.optimize` would slow down all commands.
+Claims use these functions to compute privacy profiles. Every command of dpaudit makes claims, so
+`scipy.optimize` is not used: its import would slow down all commands.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 def crossing(function: Function, low: float, high: float, tolerance: float) -> tuple[float, float]:
     """Return (low, high), at most `tolerance` apart, between which a rising function crosses zero.
 
-    function(low) ≤ 0 < function(high) must hold for the given ends, and holds for the returned
-    ends. The method is ITP (Oliveira & Takahashi 2021), which takes at most one step more than
-    bisection, and converges as fast as the secant method for smooth functions.
+    The given and the returned ends satisfy function(low) ≤ 0 < function(high). The method is ITP
+    (Oliveira & Takahashi 2021), which takes at most one step more than bisection, and converges as
+    fast as the secant method for smooth functions.
     """
     at_low, at_high = function(low), function(high)
     steps = max(0, math.ceil(math.log2(max(high - low, tolerance) / tolerance))) + 1
@@ -58,8 +58,8 @@ def peak(
     step = before = 0.0
     # `not >=` is used instead of `<`, so that NaN does not end the search.
     while not at_best >= enough and abs(best - (low + high) / 2) + (high - low) / 2 > 2 * least:
-        # The next step goes to the top of the parabola or, if that fails, to a golden section of
-        # the larger part of the interval.
+        # Go to the top of the parabola through the three highest points. If that fails, go to the
+        # golden section of the larger part of the interval.
         to_second = (best - second) * (at_best - at_third)
         to_third = (best - third) * (at_best - at_second)
         bend = 2 * (to_second - to_third)
@@ -95,7 +95,7 @@ def largest_parameter(
 
     The result is too small by at most a relative 10⁻⁶. It is 0 if there is no such x.
 
-    delta_of: called with x, returns δ at a fixed ε; rising, above 0.
+    delta_of: maps x to δ > 0 at a fixed ε; δ rises with x.
     delta_lower: lower bound for δ at the same ε.
     near: an estimate of the result, which affects only the time of the search.
     """

@@ -44,8 +44,8 @@ _PER_DECADE, _DECADES = 40, 6
 # Values of α that choose the points to test: the slope of the trade-off function f at each α gives
 # a point of the privacy profile. The first α gives the point that represents the claim.
 _ALPHAS = (0.2, 0.4, 0.3, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3, 1e-4, 1e-5)
-# A trade-off function f may fail to be convex, or may exceed 1 - α, by at most this number, as by
-# rounding.
+# Tolerance for rounding: a trade-off function f may rise, may fail to be convex, and may exceed 1 -
+# α by at most this number.
 _ROUNDING = 1e-9
 
 
@@ -147,11 +147,11 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
 
 
 def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
-    """Return the point at which the lines through two chords of f (a trade-off function) intersect,
-    between the chords.
+    """Return the point in which two lines intersect. Each line goes through two points of the graph
+    of f (a trade-off function); f is not evaluated between the two pairs of points, where the lines
+    intersect.
 
-    before, after: (left end, right end) of each chord. `before` lies to the left of `after`, and f
-        is not evaluated between them.
+    before, after: (left point, right point) on each line; `before` lies to the left of `after`.
     """
     steep, flat = _slope(*before), _slope(*after)
     (left, high), (right, low) = before[1], after[0]
@@ -212,8 +212,8 @@ def _check_shape(points: Knots, name: str) -> None:
 
 
 def _log_slopes(knots: Knots, alpha: float) -> list[float]:
-    """Return log |slope| of the lines of the polygon that contain α, without lines for which
-    |slope| < 1: one or two numbers at most.
+    """Return log |slope| of each edge of the polygon that contains α, if |slope| ≥ 1. These are at
+    most two numbers: two edges meet at a corner.
 
     knots: corners of the polygon, in rising order of α.
     """
@@ -273,8 +273,8 @@ class GaussianDP(PrivacyClaim):
         return gaussian_delta(self.mu, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the points to test. At the first point, a slightly larger μ is easiest to
-        detect.
+        """Return the points to test. The first point is the best one to detect a slightly larger μ
+        than the claimed μ.
         """
         return _gaussian_points(self.mu)
 
@@ -336,8 +336,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """
     ahead, behind = _normal_tail(epsilon / mu - mu / 2), _normal_tail(epsilon / mu + mu / 2)
     scaled = math.exp(epsilon) * behind if behind else 0.0
-    # 1e-13 · ahead is added to round up: it is larger than the rounding errors if `ahead` and
-    # `scaled` nearly cancel.
+    # The result is rounded up by 1e-13 · ahead, which exceeds the rounding errors even if `ahead`
+    # and `scaled` nearly cancel.
     return min(1.0, max(0.0, ahead - scaled) + 1e-13 * ahead)
 
 
@@ -378,10 +378,10 @@ def _normal_tail(x: float) -> float:
 def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
     """Return the points of the privacy profile of μ-Gaussian DP that an audit may test.
 
-    The first point is best to detect a mechanism with 1.1 μ: at its ε, the δ of this mechanism
-    exceeds the claimed δ by the largest multiple of the standard deviation of a draw. The other
-    points have ε = 0 or ε = m + t · μ ≥ 0 for t from 0 to 3, where m = μ²/2 is the mean and μ the
-    standard deviation of log P/Q under P.
+    The first point is best to detect a mechanism with 1.1 μ: at its ε, the difference between the δ
+    of this mechanism and the claimed δ is the largest multiple of the standard deviation of a draw.
+    The other points have ε = 0 or ε = m + t · μ ≥ 0 for t from 0 to 3, where m = μ²/2 is the mean
+    and μ the standard deviation of log P/Q under P.
     """
     larger = 1.1 * mu
 
@@ -537,7 +537,7 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
     return max(0.0, *map(max, lines))
 
 
-# `smallest_probability` is rounded down by this relative amount, which exceeds the rounding error.
+# Relative amount by which `smallest_probability` is rounded down; it exceeds the rounding error.
 _ROUNDED_DOWN = 1e-13
 
 

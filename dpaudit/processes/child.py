@@ -1,11 +1,10 @@
-"""Run the programs that make draws in processes of their own: start, exchange of data, end, and
-replacement.
+"""Start, feed, end and replace the programs that make draws in processes of their own.
 
 dpaudit.adapters uses this module for isolated mechanisms and for programs of the user. `Child` is a
-running program with pipes. `Succession` replaces a program that ends during a draw, and makes this
-end the outcome of the draw. No process outlives dpaudit. Each program runs in its own session
-(group of processes), which is killed as a whole, and a helper process, the guardian, kills all
-sessions after dpaudit has ended.
+running program with pipes. If a program ends during a draw, `Succession` records this as the
+outcome of the draw, and starts the program again. No process outlives dpaudit. Each program runs in
+its own session (group of processes), which is killed as a whole, and a helper process, the
+guardian, kills all sessions after dpaudit has ended.
 """
 
 from __future__ import annotations
@@ -41,33 +40,36 @@ Clock = Callable[[], float]
 # Values of `Raised.kind` for a draw whose process ended, by itself (CRASH) or at a time limit
 # (TIMEOUT).
 CRASH, TIMEOUT = "crash", "timeout"
-# Seconds between two checks whether the program has ended, while dpaudit waits for its output. The
-# pipe does not always show this, since another process may keep the pipe open.
+# While dpaudit waits for output, it checks every 0.25 seconds whether the program has ended. A
+# closed pipe is not a reliable sign: another process may keep the pipe open.
 GLANCE = 0.25
-# Seconds that a program has to end by itself after its input was closed. Then it is killed.
+# After its input is closed, a program has this number of seconds to end by itself before it is
+# killed.
 _GRACE = 1.0
 # Number of bytes at the end of the program's error output that are kept for messages.
 _LAST_WORDS = 4096
 # Largest number of bytes that are read from a pipe in one call.
 _PIECE = 1 << 20
-# Size of the pipe for the program's output in bytes (Linux only).
+# Size in bytes of the pipe for the program's output (Linux only).
 _PIPE = 1 << 20
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
-# The audit ends with an error if this number of processes in a row end before they complete a draw.
+# If this number of processes in a row end before they complete a draw, the audit ends with an
+# error.
 HOPELESS = 50
-# The audit ends with an error if this number of processes in a row end with the same message before
-# a draw begins: the input then is not the reason.
+# If this number of processes in a row end before a draw begins, each with the same message, the
+# audit ends with an error: an input cannot be the reason.
 _ALIKE = 3
-# The audit ends with an error if no draw is complete and at least this number of draws of each
-# input have ended the process with the same failure. (If only one input crashes, the crash is a
-# leak, and not an error.)
+# If no draw was completed, and this number of draws of each input have ended the process with the
+# same failure, the audit ends with an error. (If only one input ends the process, that is a leak,
+# and not an error.)
 _ALWAYS = 20
-# If the draws that `_ALWAYS` counts take longer than this (in seconds), dpaudit logs a warning, and
-# `_ALIKE` draws of each input are enough for the error.
+# Time in seconds. If all draws so far have ended their processes, and took longer than this,
+# dpaudit logs a warning, and the error comes after `_ALIKE` instead of `_ALWAYS` draws of each
+# input.
 PATIENCE = 10.0
-# Shell script of the guardian. Each line of its input has a sign and the number of a session: "+"
-# adds a session to kill at the end, "-" removes one that has ended. The input closes when dpaudit
-# ends; the script then kills the sessions.
+# Shell script of the guardian, which kills sessions when its input closes, as it does when dpaudit
+# ends. Each line of the input has a sign and the number of a session: "+" adds a session to kill,
+# "-" removes a session that has ended.
 _SCRIPT = """
 sessions=
 while read -r sign session; do
@@ -96,8 +98,8 @@ class _Guardian:
         self._owner = os.getpid()
         self._sessions: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
-        # Reentrant, since programs may end in any thread, even during a call in the same thread
-        # that starts another program.
+        # Reentrant, since a program may end at any time in any thread, even in a thread that holds
+        # the lock to start another program.
         self._lock = threading.RLock()
 
     def guard(self, session: int) -> None:
@@ -174,8 +176,7 @@ class Child:
     ) -> None:
         self.received = bytearray()  # received output that no method has returned yet
         self.has_ended = False
-        # True while the program runs. When it is killed, this becomes whether it had read any
-        # input.
+        # Whether the program had read any of its input when it was killed; True until then.
         self.has_read = True
         self._sent = 0
         self._unsent = memoryview(b"")
@@ -209,8 +210,8 @@ class Child:
     def wait(
         self, ready: Callable[[], Result | None], *left: Clock, glance: float = GLANCE
     ) -> Result:
-        """Exchange data with the program until `ready` returns a result other than None, and return
-        it.
+        """Exchange data with the program until `ready` returns a result other than None. Return
+        this result.
 
         ready: function without arguments, called after each exchange of data.
         left: functions that return the seconds left until a time limit.
@@ -263,9 +264,9 @@ class Child:
         return bool(self.received)
 
     def has_read_all(self) -> bool:
-        """Return whether the program has read all its input. A final line end need not have been
-        read. Always True except on Linux, since other systems do not report the amount of unread
-        input."""
+        """Return whether the program has read all its input, except perhaps a final line end.
+        Always True except on Linux, since other systems do not report the amount of unread input.
+        """
         if self._unsent:
             return False
         return sys.platform != "linux" or self.has_ended or self._unread() <= 1
@@ -357,12 +358,13 @@ class Child:
             self._poll.unregister(pipe)
 
     def _how(self) -> str:
-        """Return how the program ended: exit code or signal, and the last line of its error
-        output."""
+        """Return text that says how the program ended: exit code or signal, and the last line of
+        its error output.
+        """
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GLANCE)
-        # Read the error output for at most `GLANCE` seconds. The program may have closed only its
-        # output, and may never stop writing errors.
+        # The error output is read for at most `GLANCE` seconds: a program may have closed only its
+        # standard output, and go on writing errors.
         left = countdown(GLANCE)
         with suppress(OSError, ValueError):
             while self._read(self._err) and left() > 0:
@@ -469,15 +471,16 @@ Process = TypeVar("Process", bound=Replaceable)
 
 
 class Succession(Generic[Process]):
-    """A process that makes draws. A new process replaces it each time that it ends.
+    """A process that makes draws. Each time that it ends, a new process replaces it.
 
-    If the process ends during a draw, this is the outcome of the draw. If it happens too often, it
-    is an error.
+    If the process ends during a draw, this end is the outcome of the draw. If processes end too
+    often, the audit ends with an error.
 
     name: name of the mechanism in messages.
     timeout: time limit of a draw in seconds; None for no limit.
-    start: function (watch, known) that starts and returns a process. The watch warns of slow calls;
-        known is the description that the first process gave, and None for the first process.
+    start: function (watch, known) that starts and returns a process. The watch warns of slow calls.
+        `known` is the first process's description of how to call the mechanism; None for the first
+        process.
     """
 
     def __init__(
@@ -491,11 +494,13 @@ class Succession(Generic[Process]):
         self._deaths = 0
         # Messages of the latest processes in a row that ended before a draw began.
         self._unbegun: list[str] = []
-        # Whether a draw was completed, or two draws ended their process in different ways.
+        # Whether some draw was completed, or two draws ended their processes with different
+        # failures.
         self._varies = False
-        # How the first draw ended its process; None if none has.
+        # The failure of the first draw that ended its process; None if no draw has.
         self._first: Raised | None = None
-        # Number of draws of each input that ended their process in this way.
+        # Maps each input to the number of its draws that ended their process with the failure
+        # `_first`.
         self._alike: Counter[Hashable] = Counter()
         self._asked, self._seconds = time.monotonic(), 0.0
 
@@ -567,11 +572,11 @@ class Succession(Generic[Process]):
         return failure
 
     def _is_always(self, failure: Raised, dataset: Hashable) -> bool:
-        """Return whether the audit should stop because every draw so far has ended its process with
-        the same failure.
+        """Count a draw that ended its process. Return whether the audit should stop because all
+        draws so far have ended their processes with the same failure.
 
-        True only if there were `_ALWAYS` such draws of each input, or `_ALIKE` if they took more
-        than `PATIENCE` seconds. False if only one input was drawn.
+        This needs `_ALWAYS` draws of each input or, after `PATIENCE` seconds, `_ALIKE` draws of
+        each input. If only one input was drawn, the result is False.
 
         failure: how the last draw ended its process.
         dataset: value that identifies the input of the last draw.
@@ -585,7 +590,7 @@ class Succession(Generic[Process]):
         return len(self._alike) > 1 and min(self._alike.values()) >= enough
 
     def words(self, end: Ended | TimedOut) -> str:
-        """Return text that says how a process ended."""
+        """Return how a process ended, in words, such as `exit code 1` or `over 5 s`."""
         if isinstance(end, Ended):
             return str(end)
         return "no outcome in time" if self._timeout is None else f"over {self._timeout:g} s"

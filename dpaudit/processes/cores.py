@@ -18,7 +18,7 @@ _GROUPS = "sys/fs/cgroup"
 def cores(root: Path = Path("/")) -> int:
     """Return the number of CPU cores that this process may use, at least 1.
 
-    It is the smaller of the process's CPU affinity and the CPU quota of its container.
+    The number is limited by the CPU affinity of the process and by the CPU quota of its container.
     """
     limits = [1.0 * _usable(), *_quotas(root)]
     return max(1, int(min(limits)))
@@ -78,8 +78,10 @@ def room_for(processes: int, root: Path = Path("/")) -> int:
 
 
 def _left(root: Path) -> Iterator[int]:
-    """Yield the free memory in bytes, first of the machine, then of each control group (version 2)
-    that contains this process. Memory that caches files counts as free."""
+    """Yield the free memory of the machine and then, for each control group (version 2) that
+    contains this process, the memory that the group may still use, in bytes. Memory that caches
+    files counts as free.
+    """
     words = (root / "proc/meminfo").read_text(encoding="ascii").split()
     yield 1024 * int(words[words.index("MemAvailable:") + 1])
     for folder in _groups(root):

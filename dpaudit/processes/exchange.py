@@ -32,7 +32,7 @@ from dpaudit.outcomes.frames import Frame, Series
 from dpaudit.outcomes.representation import AsInASet, InOrder
 from dpaudit.outcomes.scalars import Missing
 
-# The newest pickle protocol that Python 3.8 can read.
+# Newest pickle protocol that Python 3.8 reads: worker.py may run with this version.
 _PROTOCOL = 4
 
 
@@ -58,9 +58,10 @@ def pickled(value: Any, what: str) -> bytes:
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
-        """Return plain values that replace an object in the pickle, or None to pickle the object as
-        usual. NumPy arrays, data frames, and objects that the other process imports or makes itself
-        are replaced. `worker._Unpickler` reads the replacements."""
+        """Return plain values to pickle in place of an object, or None to pickle the object itself.
+        NumPy arrays, data frames, and objects that the other process imports or makes itself are
+        replaced. `worker._Unpickler` reads the replacements.
+        """
         if type(value) is Reference:
             return "import", value.path, value.called
         if type(value) is Inline:
@@ -84,8 +85,9 @@ def request(name: str, arguments: Mapping[str, Any]) -> bytes:
 
 
 def parsed(text: bytes) -> Any:
-    """Return the outcome that is written as a line of JSON. Raises ValueError for a malformed
-    line."""
+    """Parse a line of JSON, and return the outcome that it stands for. Raises ValueError for a
+    malformed line.
+    """
     try:
         return decode(json.loads(text))
     except (TypeError, KeyError, ArithmeticError, RecursionError) as error:
@@ -109,7 +111,8 @@ def decode(node: Any) -> Any:
     if read is None:
         raise ValueError(f"the form {tag!r} is not known")
     body = node[tag]
-    # If the tag is in `_OF_PARTS`, `body` is a list of several arguments for the function `read`.
+    # `read` takes one argument, unless the tag is in `_OF_PARTS`: `body` is a list of arguments
+    # then.
     return read(*body) if tag in _OF_PARTS else read(body)
 
 
@@ -169,7 +172,8 @@ def _duration(name: str, days: int, seconds: int, microseconds: int, nanoseconds
     return duration
 
 
-# Maps a tag in JSON, such as "$complex", to a function of several arguments that makes the value.
+# Maps a tag in JSON, such as "$complex", to the function that makes the value from several
+# arguments, such as the two parts of a complex number.
 _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$raised": lambda *parts: Raised(*map(str, parts)),
     "$scalar": lambda dtype, value: np.dtype(dtype).type(value),
@@ -186,8 +190,8 @@ _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$duration": _duration,
     "$missing": lambda name, word: _derived_type(name, Missing)(word),
 }
-# Maps every tag in JSON to the function that makes the value. The function takes one argument,
-# unless the tag is in `_OF_PARTS`.
+# Maps every tag in JSON to the function that makes the value, from a single argument unless the tag
+# is in `_OF_PARTS`.
 _FORMS: Mapping[str, Callable[..., Any]] = {
     **_OF_PARTS,
     "$tuple": lambda body: tuple(map(decode, body)),

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 _OURS = __file__.rpartition(os.sep)[0].rpartition(os.sep)[0] + os.sep
 # Folder of Python's standard library, with a separator at the end.
 _PYTHONS = os.__file__.rpartition(os.sep)[0] + os.sep
-# Parts of a path that show an installed package: /site-packages/ and /dist-packages/.
+# A path with one of these parts is in an installed package: /site-packages/ or /dist-packages/.
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
-# Ranks of the files in a traceback: of the user (_OWN), of a library (_FOREIGN), of dpaudit or
-# without a file (_NOT_SHOWN). The line to show is the innermost one of the lowest rank.
+# Ranks of the files in a traceback. _OWN: of the user. _FOREIGN: of a library. _NOT_SHOWN: of
+# dpaudit, or without a file. Messages show the innermost line among the lines of the lowest rank.
 _OWN, _FOREIGN, _NOT_SHOWN = range(3)
 
 # Exceptions of a call that count as outcomes of the mechanism. KeyboardInterrupt (Ctrl-C) does not.
@@ -34,7 +34,7 @@ def end_if_forked(owner: int, error: BaseException | None = None) -> None:
     """End this process if the mechanism has made it by a fork.
 
     A forked process that continued after the call would repeat the rest of the audit, fork again,
-    and so on without end. The exit code is the one that Python would give for the exception.
+    and so on without end. It ends with the exit code that Python would give for the exception.
 
     owner: id of the process in which dpaudit runs; only this process may continue.
     error: exception that ended the call; None if the call returned.
@@ -81,8 +81,8 @@ def post_processed(function: Callable[[Any], Any], output: Any) -> Any:
 def origin(error: BaseException) -> str:
     """Return the file and line that raised an error, such as "mine.py:12", or "" if unknown.
 
-    It is the innermost line of the traceback that belongs to the user's code: this helps more than
-    a line of a library. Without such a line, it is the innermost line that is not dpaudit's. If
+    The innermost line of the user's code in the traceback is returned, since it helps more than a
+    line of a library. If there is none, the innermost line outside of dpaudit is returned. If
     post-processing raised the error, the text begins by saying so.
     """
     step, innermost, best, parts = error.__traceback__, None, _FOREIGN, []

@@ -27,10 +27,10 @@ SHIFT = "DPAUDIT_CLOCK_SHIFT"
 _CLOCKS = ("REALTIME", "TAI", "MONOTONIC", "MONOTONIC_RAW", "BOOTTIME", "UPTIME_RAW")
 # Folder of Python's standard library, with a separator at the end.
 _PYTHONS = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # avoids the import of pathlib
-# Parts of a path that show an installed package: /site-packages/ and /dist-packages/.
+# A path with one of these parts is in an installed package: /site-packages/ or /dist-packages/.
 _FOREIGN = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
-# Functions of `time` whose time argument is optional (default: the present). Maps the name of a
-# function to the number of arguments before the time.
+# Functions of `time` that use the present time if their time argument is left out. Maps the name of
+# the function to the number of arguments before the time.
 _OF_TIMES = {"gmtime": 0, "localtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
 
 
@@ -75,8 +75,8 @@ def _ahead_for(clock: Callable[[int], Any], shift: Any, clocks: list[int]) -> Ca
 
 
 def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -> Any:
-    """Return a version of a function of `time`, such as `time.ctime`, whose time argument is
-    optional and has the shifted present time as default.
+    """Return a version of a function of `time`, such as `time.ctime`, that uses the shifted present
+    time if its time argument is left out.
 
     before: number of arguments that come before the time.
     now: function that returns the shifted present time, in the form that `function` takes.

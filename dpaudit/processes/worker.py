@@ -37,30 +37,31 @@ if not __name__.startswith("dpaudit."):  # run as a script: origin must not hide
 else:
     from dpaudit.processes.origin import FAILURES, end_if_forked, post_processed, raised, words
 
-# Number of slots in the shared memory, one for the outcome of a draw. A request asks for at most
-# this number of draws.
+# Number of slots in the shared memory. Each holds the outcome of one draw, so a request asks for at
+# most this number of draws.
 SLOTS = 8192
 # Size in bytes of the heap: the part of the shared memory for outcomes that are not plain numbers.
 HEAP = 1 << 24
 # Size in bytes of the shared memory: two counters of 8 bytes, 10 bytes for each slot, and the heap.
 MEMORY = 16 + 10 * SLOTS + HEAP
-# Kinds of an outcome in a slot of the shared memory. FLOAT, INTEGER, BOOLEAN: the slot holds the
-# outcome itself. TEXT: the outcome is the next line of JSON on the heap.
+# Kinds of an outcome, one for each slot of the shared memory. FLOAT, INTEGER, BOOLEAN: the slot
+# holds the outcome itself. TEXT: the outcome is a line of JSON on the heap; the lines have the
+# order of the slots.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
 # The counter of complete draws has this value until the first draw of a request begins.
 NOT_BEGUN = (1 << 64) - 1
 # The JSON of a text shorter than this (in characters) is cached, since short texts often repeat.
 _SHORT = 64
-# Libraries with objects that cannot be called; `library_claims.as_function` turns them into
-# functions.
+# Libraries whose objects cannot be called like functions. `library_claims.as_function` makes
+# functions of them.
 _LIBRARIES = ("opendp", "diffprivlib", "pydp", "tmlt")
 # Environment variable with the number of seconds by which clocks are set ahead; other_clock.py
 # reads it.
 _CLOCK_SHIFT = "DPAUDIT_CLOCK_SHIFT"
 # Id of the process that dpaudit has started. A process that the mechanism forks has another id.
 _OWNER = os.getpid()
-# Not empty in a process that the mechanism has forked. To look here takes a tenth of the time of
-# `os.getpid()`.
+# Not empty in a process that the mechanism has forked. To check this takes a tenth of the time of
+# comparing `os.getpid()` with `_OWNER`.
 _forks: list[int] = []
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=lambda: _forks.append(1))
@@ -74,8 +75,9 @@ def main(make: Callable[[], Service]) -> None:
     sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
     if os.environ.get(_CLOCK_SHIFT):
         _file_of_dpaudit("processes", "other_clock.py").shift_as_asked()
-    # Move requests and replies to other file descriptors. The mechanism then finds standard input
-    # empty, and its standard output goes to standard error.
+    # Requests and replies get file descriptors of their own. Otherwise the mechanism could read
+    # requests from standard input, or write into the replies on standard output. It now finds
+    # standard input empty, and its standard output goes to standard error.
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -110,7 +112,7 @@ class Layout:
 
     counters: number of complete draws, and number of bytes used on the heap.
     kinds: kind of the outcome in each slot (TEXT, FLOAT, INTEGER or BOOLEAN).
-    arms: number of the dataset to use for the draw of each slot.
+    arms: for each slot, the number of the dataset that its draw uses.
     floats, integers: the same memory as floats and as integers, one number in each slot.
     heap: outcomes that are not plain numbers, as lines of JSON.
     """
@@ -178,7 +180,7 @@ class Service:
         """Ask the library of the mechanism for its claim. Reply with the claim, or with the reason
         why there is none.
 
-        has_pair: whether the datasets 0 and 1 are the pair of inputs.
+        has_pair: whether a pair of inputs was sent, as the datasets 0 and 1.
         relation, delta: as in `library_claims.Question`.
         """
         claims = _package_of_dpaudit("library_claims")
@@ -239,9 +241,10 @@ class Service:
         return {"array": None}, _sent(_text, [self._processed(one) for one in listed])
 
     def _with_torch_seeded(self, run: Callable[[], Any]) -> Any:
-        """Return the result of `run()`. If this call was the first to import torch, call `run`
-        again and return its second result. Only in the second call are the random generators of
-        torch seeded."""
+        """Return the result of `run()`. If this call was the first to import torch, torch's
+        generators were not seeded for it; call `run` again, with seeded generators, and return the
+        second result.
+        """
         had_torch = _has_torch()
         result = run()
         if _has_torch() and not had_torch:
@@ -252,13 +255,12 @@ class Service:
     def _prepared(
         self, seed: int, how: Any, batch: dict[str, int] | None = None
     ) -> Callable[..., Any]:
-        """Seed every random generator. Return a function that takes a dataset and calls the
-        mechanism.
+        """Seed every random generator. Return a function that calls the mechanism for a dataset.
 
         seed: number from which the seed of each generator is computed.
-        how: two names. The first is the parameter for a random generator, which receives a NumPy
-            Generator, or a `random.Random` without NumPy; None if there is no such parameter. The
-            second is the parameter for the dataset; None if the dataset is the first argument.
+        how: (rng, data), names of two parameters of the mechanism. rng receives a NumPy Generator,
+            or a `random.Random` if NumPy is not installed; None if there is no such parameter. data
+            receives the dataset; None if the dataset is the first argument.
         batch: maps the parameter for the number of draws to this number; None for one draw a call.
         """
         rng, data = how
@@ -276,7 +278,7 @@ class Service:
         if rng is not None:
             make = numpy.random.default_rng if numpy else random.Random
             arguments[rng] = make(child_seed(seed, "rng"))
-        # functools.partial raises TypeError if the same name is given twice.
+        # If `params` gives one of these arguments, too, functools.partial raises TypeError.
         draw = functools.partial(self._function, **self._params, **arguments)
         return draw if data is None else lambda dataset: draw(**{data: dataset})
 
@@ -301,8 +303,8 @@ class Service:
                         value = post_processed(process, value)
                 except FAILURES as error:
                     end_if_forked(_OWNER, error)
-                    # Recognise a TrainingError by its name, since dpaudit.training is not imported
-                    # in this process.
+                    # dpaudit.training is not imported in this process, so its TrainingError is
+                    # recognised by its name.
                     if type(error).__name__ == "TrainingError":
                         raise Refused(str(error), code=getattr(error, "code", "training")) from None
                     text = _text(raised(error))
@@ -359,11 +361,11 @@ def _digest(dataset: Any) -> int:
 
 class _Unpickler(pickle.Unpickler):
     def persistent_load(self, parts: Any) -> Any:
-        """Return the object that a replacement in a pickle stands for; `exchange.pickled` has
-        written it.
+        """Return the object that `exchange.pickled` has replaced by plain values (`parts`) in a
+        pickle.
 
-        Replacements stand for objects that this process imports or makes, for data frames, and for
-        arrays: not every version of NumPy can read the pickles of another version.
+        It replaces objects that this process imports or makes, data frames, and arrays: not every
+        version of NumPy can read the pickles of another version.
         """
         kind, what, how = parts
         if kind == "import":
@@ -385,8 +387,8 @@ def loaded(data: bytes, what: str) -> Any:
 
 
 def _built(asked: dict[str, Any]) -> Callable[..., Any]:
-    """Return the function that draws. It is imported; if it is a class or a factory, it is first
-    called to make the mechanism.
+    """Return the function that draws. The object at the import path is that function, or a class or
+    factory, which is called to make the mechanism.
 
     asked: description of the mechanism with four keys. "path": import path. "init": arguments of
         the class or factory; None for no arguments. "factory": whether the imported object is a
@@ -519,9 +521,10 @@ def generators(*held: Any) -> list[Any]:
     """Return all random generators that exist in this process and can be seeded, since the
     mechanism may use any of them.
 
-    Generators in variables of modules come first, in the order in which the modules were imported.
-    Generators that are reached through objects follow (`_reached`), and then all others by age, as
-    far as garbage collection keeps this order.
+    The order decides the seed of each generator, so it should be the same in every run. First come
+    generators in variables of modules, in the order in which the modules were imported; then
+    generators that are reached through other objects (`_reached`); then all others, about in the
+    order of their creation.
 
     held: objects that this script holds for the mechanism, such as the function that draws.
     """
@@ -545,9 +548,10 @@ def generators(*held: Any) -> list[Any]:
 
 
 def _reached(wanted: dict[int, Any], held: Any, modules: list[dict[str, Any]]) -> dict[int, Any]:
-    """Return the objects among `wanted` (by id) that are reached from `held` or from the variables
-    of modules, in an order that depends on the program alone: the module that was imported last
-    comes first."""
+    """Return the generators in `wanted`, a dict by id, to which `held` or a variable of a module
+    leads, directly or through other objects. Their order depends only on the program: `held` comes
+    first, then the modules, the module that was imported last before the others.
+    """
     seen = {id(sys.modules), *map(id, sys.modules.values()), *map(id, modules)}
     reached: dict[int, Any] = {}
     for roots in (held, *(names.values() for names in modules[::-1])):
@@ -565,7 +569,8 @@ def _reached(wanted: dict[int, Any], held: Any, modules: list[dict[str, Any]]) -
 
 
 def _variables(module: Any) -> dict[str, Any]:
-    # Any object may be in sys.modules. The attribute access of a lazy module would import it.
+    # The attribute `__dict__` is read by `object.__getattribute__`: sys.modules may hold any
+    # object, and ordinary access to an attribute of a lazy module would import the module.
     try:
         names: dict[str, Any] = object.__getattribute__(module, "__dict__")
         return names
@@ -674,9 +679,10 @@ def _encoded_array(value: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """Return a value for JSON that stands for an enum member, a record, or a value of a derived
-    type. Raises Refused for any other type. A record is a dataclass or a named tuple. A derived
-    type is a subclass of str, int, list or another built-in type."""
+    """Return a value for JSON that stands for an enum member, a record (dataclass or named tuple),
+    or a value of a subclass of a built-in type, such as str or list. Raises Refused for any other
+    type.
+    """
     kind, name = type(value), type(value).__qualname__
     if "enum" in sys.modules and isinstance(value, sys.modules["enum"].Enum):
         return {"$enum": [name, value.name or repr(value.value)]}
@@ -687,8 +693,7 @@ def _described(value: Any) -> Any:
     bases: tuple[Any, ...] = (str, int, float, bytes, dict, list, tuple, set, frozenset)
     for base in (one for one in bases if isinstance(value, one)):
         return {"$derived": [name, encode(base(value))]}
-    # A module that was imported from a file has a name that dpaudit made up, so the name is left
-    # out.
+    # dpaudit makes up the name of a module that it imports from a file, so this name is left out.
     module = "" if kind.__module__.startswith("dpaudit_file_") else f"{kind.__module__}."
     raise Refused(
         f"the mechanism returns a value of type {module}{name}, which cannot be sent between "
@@ -702,9 +707,8 @@ def _base64(data: Any) -> str:
     return binascii.b2a_base64(data, newline=False).decode()
 
 
-# Maps (module, name) of a type to the function that turns its values into values for JSON. Types
-# are identified by name, so that this process need not import modules that the mechanism does not
-# use.
+# Maps (module, name) of a type to the function that turns its values into values for JSON. The
+# types are not imported here, since the mechanism may not use their modules.
 _FORMS: dict[tuple[str, str], Callable[[Any], Any]] = {
     **dict.fromkeys([("builtins", "bytes"), ("builtins", "bytearray")], _base64),
     **dict.fromkeys([("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID")], str),
@@ -728,8 +732,8 @@ def _written(value: Any) -> bytes:
 def _sent(write: Callable[[Any], Any], output: Any) -> Any:
     """Return `write(output)`, where `write` turns an output into JSON.
 
-    If memory runs out, return the MemoryError as the outcome of the draw. Any other exception
-    becomes Refused, since the mechanism did not raise it and it must not count as an outcome.
+    If memory runs out, return the MemoryError as the outcome of the draw. Raise Refused in place of
+    any other exception: the mechanism did not raise it, so it must not count as an outcome.
     """
     try:
         return write(output)

@@ -3,8 +3,8 @@
 A chunk is a request for a number of draws of one pair, with random streams of its own. The audit
 (`dpaudit.auditing`) makes chunks, `Sampler.draw` makes the draws and returns a result, and worker
 processes exchange both as pickles. The type of a chunk says what happens to its draws: `ToLearn`
-keeps all outcomes, `ToCount` keeps counts only, and the draws of `ToProbe`, `ToTime` and
-`FirstCalls` are not used by any bound or bet.
+keeps all outcomes, `ToCount` keeps only counts and rare outcomes. The draws of `ToProbe`, `ToTime`
+and `FirstCalls` measure the mechanism; no bound or bet uses them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dpaudit.outcomes import KeyArray, Outcomes, Raised
 
 Key = tuple[int, ...]
 
-# Number of draws at the start of a counted chunk whose hashes are compared with other chunks: a
-# chunk that repeats another chunk repeats its start.
+# A counted chunk that repeats draws of another chunk repeats its start. So the hashes of this
+# number of draws, at the start of each counted chunk, are compared.
 HEAD = 64
-# Largest number of rare draws that are kept of a group of outcomes that is counted together; it
-# limits memory and the size of pickles.
+# Largest number of rare draws that are kept from outcomes that are counted together, since they use
+# memory and are pickled. Further rare draws are only counted.
 MOST_RARE = 8_192
 
 
@@ -88,9 +88,10 @@ class Head:
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return a `Head` with the first draws of d1 and of d2, mixed in a random order. It is for
-        a mechanism that makes many draws of one input per call. (If each draw is a call of its own,
-        the inputs alternate at random, and `of` keeps the order of the draws.)
+        """Return a `Head` with the first draws of d1 and of d2 in a random order. It is for a
+        mechanism that makes many draws of one input per call, so that the draws have no common
+        order. (If each call makes one draw, the inputs alternate at random, and `of` keeps the
+        order of the draws.)
 
         d1, d2: the first outcomes of either input.
         coins: generator of the random order.
@@ -111,12 +112,12 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rare:
-    """Draws with rare outputs, kept from a chunk (request for draws) whose other draws are only
-    counted. An output is rare if learning saw one of its values rarely or never
-    (`Measure.rare_filter`). The audit learns from the draws that are kept.
+    """Draws with rare outputs, from a chunk (request for draws) whose other draws are only counted.
+    The audit learns from them. An output is rare if learning has seen one of its values rarely or
+    never (`Measure.rare_filter`).
 
     kept: the rare draws.
-    arms: number of draws of (d1, d2), rare or not, among which the rare draws were searched.
+    arms: number of draws of (d1, d2), rare or not, from which the rare draws were selected.
     lost: number of rare draws that were found but not kept, for lack of room (`MOST_RARE`).
     """
 
@@ -133,8 +134,8 @@ class Rare:
 class Counted:
     """Result of `ToCount`: counts of draws by level (bin of outcomes) and input.
 
-    Two results with equal `Measure` can be added by `+`. A field that its `Measure` did not ask for
-    is None.
+    Two results of chunks with equal `measure` (a `Measure`) can be added by `+`. A field that the
+    measure did not ask for is None.
 
     tally: counts by the levels of `Measure.portfolio`.
     atoms: counts of the single outputs in `Measure.atoms`.
@@ -142,8 +143,8 @@ class Counted:
     failures: exceptions among the draws.
     heads: keys of the first draws of each chunk.
     others: counts by the levels of each map from outcomes to levels in `Measure.others`.
-    rare: draws that `Measure.rare_filter` lets through.
-    unseen: number of draws of (d1, d2) with outputs that are new to `Measure.seen`.
+    rare: draws that `Measure.rare_filter` selects.
+    unseen: number of draws of (d1, d2) whose output has a value that learning never saw.
     """
 
     tally: Tally
@@ -180,7 +181,7 @@ class Measure:
 
     portfolio: frozen rules; draws are counted by the levels (bins of outcomes) of these rules.
     atoms: single outputs that are counted one by one.
-    declared: hashes, in rising order, of all outputs that are possible according to the user.
+    declared: hashes of all outputs that the user has declared possible, in rising order.
     others: further maps from outcomes to levels; learning uses their counts.
     rare_filter: filter of rare outputs; the draws with such outputs are kept whole.
     seen: filter that finds outputs with a value that learning never saw; the number of such draws

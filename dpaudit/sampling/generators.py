@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from dpaudit import torch_use
 
-# Random generators of NumPy and of `random`. Generators of torch are accepted, too, but torch must
-# not be imported to name them in the type.
+# Random generators of NumPy and of `random`. Generators of torch are accepted, too. They are not
+# named here, since torch would have to be imported.
 RandomSource = np.random.Generator | np.random.RandomState | random.Random
 
 
@@ -101,7 +101,7 @@ def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
 
 
 def restorer(generator: RandomSource) -> Callable[[], None]:
-    """Return a function that puts a generator back into its present state."""
+    """Return a function that resets a generator to its present state."""
     if isinstance(generator, np.random.Generator):
         bits = generator.bit_generator
         return partial(setattr, bits, "state", bits.state)
@@ -118,19 +118,20 @@ def _integer(words: NDArray[np.unsignedinteger]) -> int:
 
 # Limits of the search for generators that a mechanism holds.
 # DEPTH: largest number of levels of attributes, list entries and dict values that are searched.
-# LIMIT: largest number of objects that are searched, near objects first: a mechanism from a large
-# library refers to much of this library.
+# LIMIT: largest number of objects that are searched, those near the mechanism first. Without it,
+#     the search could go through most of a large library.
 DEPTH, LIMIT = 4, 20_000
 
 
 def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
-    """Return the random generators that callables refer to, each generator once.
+    """Return the random generators that a mechanism refers to, each generator once.
 
     The search covers attributes of a method's object (up to `DEPTH` levels deep), closures, default
     arguments, arguments of functools.partial, and module globals that the code uses. Functions of
     the user's own package are searched, too, if the code calls them. The result leaves out the
     global generators of `random`, `numpy.random` and torch, and sources that cannot be seeded, such
-    as `random.SystemRandom`. Its order is the same in every process, except for generators in sets.
+    as `random.SystemRandom`. The order of the result is the same in every process, except for
+    generators in sets.
 
     parts: functions, methods, partial objects or other objects that make up the mechanism.
     """
@@ -140,7 +141,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
     shared.add(id(getattr(sys.modules.get("torch"), "default_generator", None)))
     carried: list[RandomSource] = []
     queue = deque((part, 0) for part in parts)
-    # Maps the id of an object to the object. This keeps the object alive, so that no other object
+    # Maps the id of an object to the object. This keeps the object alive, so that no later object
     # gets its id.
     seen = dict[int, Any]()
     while queue and len(seen) < LIMIT:
@@ -153,7 +154,8 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
         if is_generator(value) and _takes_seeds(value):
             carried.append(value)
             continue
-        # Functions that call each other are followed to any depth; data only to `DEPTH` levels.
+        # There is no limit on the depth of calls between functions, only on the depth of data
+        # (`DEPTH`).
         queue.extend((part, 0) for part in _code(value, home))
         queue.extend((part, depth + 1) for part in _data(value))
         if isinstance(value, MethodType | BuiltinFunctionType):
@@ -162,8 +164,8 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
-    """Return whether a generator accepts seeds and can be restored to an earlier state. The call
-    leaves its state unchanged.
+    """Return whether a generator can be seeded and reset to an earlier state. Its state stays the
+    same.
     """
     try:
         restore = restorer(generator)
@@ -189,8 +191,8 @@ def _code(value: Any, home: set[str]) -> Iterator[Any]:
     elif isinstance(value, partial):
         yield value.func
     elif not isinstance(value, ModuleType):
-        # All methods and class attributes are yielded, since one method may draw by calling another
-        # method.
+        # A method may draw by calling another method, so all methods and class attributes are
+        # yielded.
         for base in (value if isinstance(value, type) else type(value)).__mro__:
             if is_home(base, home):
                 for member in list(vars(base).values()):
@@ -198,9 +200,9 @@ def _code(value: Any, home: set[str]) -> Iterator[Any]:
 
 
 def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
-    """Yield the values of global variables that a function's code names. They are globals of the
-    function's own module, and of other modules of the user that the code names. Modules are left
-    out, and so are functions and classes of libraries.
+    """Yield the values of global variables whose names occur in a function's code. They belong to
+    the function's own module, or to other modules of the user that the code names. Values that are
+    modules, or functions and classes of libraries, are left out.
 
     function: the function.
     home: packages and folders of the user's code, from `home_of`.
@@ -247,8 +249,8 @@ def is_home(value: Any, home: set[str]) -> bool:
 
 
 def _module_of(value: Any) -> str:
-    """Return the name of the module that defines a value; "" if it has none. The check for text is
-    needed, since a class may have a slot called `__module__`, as classes of numba do.
+    """Return the name of the module that defines a value; "" if it has none. `__module__` may be
+    something other than a text: classes of numba have a slot of this name.
     """
     name = getattr(value, "__module__", None)
     return name if isinstance(name, str) else ""

@@ -1,11 +1,12 @@
 """Tests that the distribution of draws is the same in all calls, blocks and processes.
 
-The tests of `independence.py` compare draws with each other; these compare counts of groups of
-draws (docs/method.md §11, *Draws of one call* and *New processes*). A check returns warnings in
-words if chance rarely explains the counts, and raises DependentDrawsError if chance is excluded
-(p < 1e-12). Terms: a *block* is the draws of one chunk; a *level* is a bin of outcomes; a *guess*
-is the input that a learned rule names at a level (1: d1, -1: d2, 0: abstain); an *e-value* has
-expectation at most 1 for independent draws, so that it exceeds 1 / α with probability at most α.
+The tests of `independence.py` compare single draws; the tests of this module compare the counts of
+groups of draws (docs/method.md §11, *Draws of one call* and *New processes*). A check returns
+warnings in words if chance rarely explains the counts, and raises DependentDrawsError if chance is
+excluded (p < 1e-12). Terms: a *block* is the draws of one chunk; a *level* is a bin of outcomes; a
+*guess* is the input that a learned rule names at a level (1: d1, -1: d2, 0: abstain); an *e-value*
+has expectation at most 1 for independent draws, so that it exceeds 1 / α with probability at most
+α.
 """
 
 from __future__ import annotations
@@ -33,21 +34,22 @@ IntArray = NDArray[np.int64]
 # draws for messages, such as "d1".
 Evidence = tuple[float, str]
 
-# Number of runs into which the draws of one input in a block are split, to compare the runs with
-# each other. The sampler also makes 4 calls for each input of a small learning block.
+# The draws of one input in a block are split into this number of runs, which are compared with each
+# other. In a small learning block, the sampler makes 4 calls for each input, too.
 _RUNS = 4
 # _CALL_COLUMNS: largest number of columns of the output that are compared between runs of draws.
-# _QUANTILES: the compared events are "the value is at most this quantile of its column".
+# _QUANTILES: for each of these quantiles of a column, the frequency of the event "the value is at
+#     most the quantile" is compared.
 _CALL_COLUMNS, _QUANTILES = 8, (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Texts of a message about draws whose distribution changes between calls or parts of a file.
+    """Texts of a message that the distribution of draws changes between calls or parts of a file.
 
     words: statement of the change, with the placeholder {} for the name of the tested draws.
-    cause: the likely cause, used in an error (chance is excluded).
-    advice: questions for the user, used in a warning (chance is unlikely, but possible).
+    cause: the likely cause, for an error (the change cannot be chance).
+    advice: questions for the user, for a warning (the change is unlikely to be chance).
     """
 
     words: str
@@ -76,8 +78,8 @@ def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> l
     empty list.
 
     The compared events are "a column of the output is at most a quartile". Learned rules are not
-    used here: a rule fits the draws from which it was learned better than other draws, even if all
-    draws are independent.
+    used here, since a rule fits the draws from which it was learned better than other draws, and so
+    would show changes between independent draws.
 
     draws: the learning draws.
     blocks: number of draws in each block (draws of one chunk), in order.
@@ -113,8 +115,8 @@ def check_further(
 def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
     """Return a warning if the distribution over a rule's levels (bins) changes between blocks.
 
-    A block is the draws of one chunk. Different blocks never share a call, so a change shows noise
-    that the draws of a call share, or state that calls change.
+    A block is the draws of one chunk. Blocks never share a call. So a change between blocks shows
+    noise that all draws of a call share, or a state that calls change.
 
     tallies: counts by level and input, one tally for each block; made after the rule was fixed.
     guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
@@ -129,8 +131,8 @@ def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
     """Return the log of an e-value against the hypothesis that all certification blocks have one
     distribution. A block is the draws of one chunk.
 
-    The product of this e-value with the e-value of later draws is again an e-value. So one error
-    probability suffices for a test that warns either now or after the later draws (Ville).
+    The product of this e-value and the e-value of later draws is an e-value, too. So a test that
+    may warn now, and otherwise after the later draws, needs only one error probability (Ville).
 
     tallies: counts by level (bin) and input, one tally for each block.
     guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
@@ -141,15 +143,16 @@ def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
 def between_processes(
     first: Tally, others: Sequence[Tally], guesses: IntArray, level: float
 ) -> tuple[float, str]:
-    """Return the log of an e-value against "all processes draw from one distribution", and a text.
+    """Return (log of an e-value, text) for the hypothesis "all processes draw from one
+    distribution".
 
-    The text is an error message that says how the draws differ; it is empty if the e-value is below
-    1 / level.
+    If the e-value is at least 1 / level, the hypothesis is rejected, and the text is an error
+    message that says how the draws differ. Otherwise the text is empty.
 
     first: counts by level and input of the certification draws, made by the auditing process.
     others: counts by level and input, one tally for each new process.
     guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
-    level: probability of a text for independent draws.
+    level: probability that the hypothesis is rejected although it is true.
     """
     every = _between_blocks([first, *others], guesses)
     evidence = log_mean_e_value(log for log, _ in every)
@@ -171,7 +174,7 @@ def judged(
     every: Sequence[Evidence], level: float, difference: Difference, before: float = 0.0
 ) -> list[str]:
     """Return a warning that draws are dependent if the mean of e-values is at least 1 / level; else
-    an empty list. A mean of e-values is again an e-value, even if they depend on each other.
+    an empty list. The mean is an e-value, too, even if the e-values depend on each other.
 
     every: the e-values, as pairs (log of the e-value, name of its draws).
     level: probability of a warning for independent draws.
@@ -193,8 +196,8 @@ def judged(
 def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
     """Return e-values against "all runs of draws have one distribution", for each input and event.
 
-    A run is a quarter of the draws of one input in a block, in order. An event is "the value of a
-    column is at most a quartile of the column".
+    A run is a quarter of the draws of one input in a block: the first, second, third or fourth. An
+    event is "the value of a column is at most a quartile of the column".
 
     blocks: number of draws in each block (draws of one chunk), in order.
     """
@@ -234,9 +237,9 @@ def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidenc
 
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return three sets of levels (bins of outcomes) whose frequencies are compared, each as a mask
-    of shape (levels,): the levels at which the rule guesses d1; the levels at which the rule
-    guesses d2; and the lowest levels that together hold about half of the draws.
+    """Return three sets of levels (bins of outcomes), each as a mask of shape (levels,). Their
+    frequencies are compared. They are the levels at which the rule guesses d1, the levels at which
+    it guesses d2, and the lowest levels, which hold about half of the draws.
 
     counts: (levels,), number of draws at each level.
     guesses: (levels,), guess of the rule at each level: 1, -1 or 0.

@@ -1,10 +1,10 @@
 """Tests of the assumption that the draws of a mechanism are independent (docs/method.md §11).
 
 `dpaudit.auditing.checks` passes draws, or their counts, to a check. A check returns warnings in
-words if chance rarely explains the draws, and raises DependentDrawsError if chance is excluded
-(p < 1e-12). A cached or repeated draw, a copied generator, and noise that many draws share are
-found in this way. `homogeneity.py` has the tests that compare calls, blocks and processes. A
-*block* is the draws of one chunk.
+words if chance rarely explains the draws, and raises DependentDrawsError if chance is excluded (p <
+1e-12). The checks find cached or repeated draws, copied generators, and noise that many draws
+share. `homogeneity.py` has the tests that compare calls, blocks and processes. A *block* is the
+draws of one chunk.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ BoolArray = NDArray[np.bool_]
 
 # A check with a p-value below this raises an error; a larger p-value leads to a warning at most.
 IMPOSSIBLE = 1e-12
-# WARNED: probability that a correct mechanism gets any warning, over all checks of an audit.
-# CHECKS: number of checks that share this probability equally. They are: one output for each input;
-# serial dependence; and differences between calls, tested in four places (buffered learning draws,
-# counted learning draws, certification, further draws).
+# WARNED: probability that an audit of a correct mechanism gets a warning from any of its checks.
+# CHECKS: number of checks that share this probability equally. One checks whether each input gives
+#     only one output, one checks for serial dependence. Four check for differences between calls:
+#     in buffered learning draws, counted learning draws, certification, and further draws.
 WARNED, CHECKS = 1e-4, 6
-# Phrase of the warning about caches. `dpaudit.auditing` finds the warning by it, and drops the
-# warning if new processes have drawn alike, since a new process starts with an empty cache.
+# Phrase of the warning about caches, by which `dpaudit.auditing` finds the warning. It drops the
+# warning if the draws of new processes agree, since a new process starts with an empty cache.
 STORED = "returns a stored result"
-# Largest number of learning draws that are tested. Together with the first draws of counted blocks,
-# at most twice this number are tested.
+# Largest number of learning draws that are tested. If the first draws of counted blocks are
+# compared with them, at most twice this number of draws are tested in all.
 _DRAWS = 20_000
-# Two blocks are compared in their first 16 draws; all draws are compared only if these are equal.
-# This saves time, since nearly all blocks of independent draws differ within 16 draws.
+# Number of draws at the start of two blocks that are compared first. Nearly all blocks of
+# independent draws differ there; only if they do not, all draws are compared.
 _FIRST = 16
 # Limits of the Ljung-Box test of serial dependence.
 # _SERIES_COLUMNS: largest number of columns of the output that are tested.
 # _LAGS: autocorrelations at the lags 1 to 10 enter the test statistic.
 # _SERIES_DRAWS: least number of draws in a series, since the test is asymptotic.
 _SERIES_COLUMNS, _LAGS, _SERIES_DRAWS = 4, 10, 1_000
-# Factor by which p-values of the Ljung-Box test are raised: independent draws have small p-values
-# more often than the χ² limit says (measured: 12 times as often at p = 2e-5).
+# p-values of the Ljung-Box test are multiplied by this factor, since independent draws have small
+# p-values more often than the χ² limit says (measured: 12 times as often at p = 2e-5).
 _HEAVIER = 100.0
-# A series is not tested if more than this share of its draws have one value: an asymptotic test
-# needs variation.
+# A series is not tested if one value has more than this share of its draws: the test is asymptotic,
+# and needs variation.
 _NEARLY_ALL = 0.9
 # _MANY: least number of draws for a note about a column whose value never repeats.
-# _REPEATING: the note also needs another column in which the number of distinct values is at most
-#     this share of the number of draws.
+# _REPEATING: a column repeats its values often if it has at most this number of distinct values per
+#     draw. The note is given only if another column does.
 _MANY, _REPEATING = 500, 0.1
-# Outputs, in words, that show that a mechanism computed nothing.
+# Values, as texts, that a mechanism returns if it has computed nothing.
 _EMPTY = {"None", "NaN"}
 _REMEDY = "use one generator for all calls and never reset it, or take rng as a parameter"
 
@@ -139,8 +139,8 @@ def check_independence(
 def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
     """Raise DependentDrawsError if the first draws of counted chunks repeat earlier draws.
 
-    A worker process that has a copy of another process's generator, and starts late, repeats draws
-    that the other process made long before.
+    This happens if a worker process has a copy of the generator of another process. If the worker
+    starts late, the other process has made the same draws long before.
 
     draws: learning draws, which were made before.
     heads: first draws of each counted chunk.
@@ -159,9 +159,9 @@ def beginning(draws: SelectionDraws) -> SelectionDraws:
 def series_of(
     what: str, keys: KeyArray, is_d1: BoolArray, *, in_turns: bool = True, but: Container[str] = ()
 ) -> Iterator[Series]:
-    """Yield the series to test: all draws together, then the draws of d1, then the draws of d2. In
-    the first series, the keys of d2 are inverted bit by bit, so that draws of different inputs
-    never count as equal.
+    """Yield the series to test: all draws together, the draws of d1, and the draws of d2. In the
+    series of all draws, the keys of d2 are inverted bit by bit, so that draws of different inputs
+    do not count as equal.
 
     what: "draws" or "rows", for messages.
     keys: (draws,), a hash of each outcome.
@@ -181,9 +181,9 @@ def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]
     """Raise DependentDrawsError if two blocks begin with equal outcomes, beyond chance. This
     happens if the state of a generator is copied.
 
-    Two draws of few possible outcomes are equal by chance with probability Σ p² (docs/method.md
-    §11). An error is raised only if the probability that all draws of the shorter block are equal
-    is below `IMPOSSIBLE`, corrected for the number of pairs of blocks.
+    Two draws are equal by chance with probability Σ p², which is large if there are few possible
+    outcomes (docs/method.md §11). An error is raised only if the probability that all draws of the
+    shorter block are equal is below `IMPOSSIBLE`, corrected for the number of pairs of blocks.
 
     keys: (draws,), hash of each outcome.
     is_d1: (draws,), whether each input was d1.
@@ -213,9 +213,10 @@ def _log_chance(
     """Return the log of the probability that two blocks of draws are equal by chance; 0 if the
     blocks differ.
 
-    Draws are compared position by position, where both blocks have the same input. The draws of
-    each input are also compared by themselves: if one call makes all draws of an input, a block
-    with more draws of d1 has shifted draws of d2.
+    Three comparisons are made; the least likely equality counts. First, draws at the same position
+    are compared, if their inputs are equal. Second and third, the draws of d1, and the draws of d2,
+    are compared in order: if one call makes all draws of an input, equal draws may have different
+    positions in the blocks.
 
     block, later: keys (hashes) of the outcomes, and whether each input was d1.
     log_chances: log of an upper bound for Pr[two draws are equal], for d1 and d2.
@@ -270,12 +271,12 @@ def _stored_results(
     draws: SelectionDraws, keys: KeyArray, point: ProfilePoint, level: float
 ) -> list[str]:
     """Return a warning if d1 always gave one output, d2 always gave another output, and this alone
-    refutes the claim; else an empty list. Either the mechanism is not random, or it returns the
-    result of its first call again.
+    refutes the claim; else an empty list. In this case, the mechanism either has no noise, or
+    returns a stored result of its first call.
 
     draws, keys: the learning draws, and a hash of each outcome.
     point: ε and δ of the claim.
-    level: p-value of the claim below which the claim counts as refuted.
+    level: the claim counts as refuted if its p-value is below this number.
     """
     d1, d2 = np.flatnonzero(draws.is_d1), np.flatnonzero(~draws.is_d1)
     if len(d1) == 0 or len(d2) == 0 or keys[d1[0]] == keys[d2[0]]:
@@ -297,9 +298,8 @@ def least_serial(
     outcomes: Outcomes, is_d1: BoolArray, every: Sequence[Series]
 ) -> tuple[float, str]:
     """Return (p, text): a p-value of the hypothesis that no draw depends on the draws just before
-    it, and a text for messages. The p-value is the smallest Ljung-Box p-value over columns and
-    series, corrected for the number of tests. It is 1, and the text is empty, if no column can be
-    tested.
+    it, and a text for messages. p is the smallest Ljung-Box p-value of all columns and series,
+    corrected for the number of tests. If no column can be tested, p is 1 and the text is empty.
 
     outcomes, is_d1: the draws, and whether the input of each was d1.
     every: the series to test.
@@ -328,8 +328,8 @@ def is_informative(column: Column) -> bool:
 
 
 def _varies(values: NDArray[np.float64]) -> bool:
-    """Return whether no value occurs in more than 90 % of the draws. Only the median has to be
-    counted: a value in more than half of the draws is the median.
+    """Return whether every value occurs in at most 90 % of the draws. A value in more than half of
+    the draws is the median, so only the median has to be counted.
     """
     if len(values) == 0:
         return True
@@ -341,8 +341,8 @@ def _varies(values: NDArray[np.float64]) -> bool:
 
 def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
     """Return the rank of each value among the values of the same input, divided by their number:
-    (draws,). Such ranks have the same distribution for both inputs, so that both inputs can be
-    tested as one series.
+    (draws,). The distribution of these ranks does not depend on the input, so the draws of both
+    inputs can be tested as one series.
     """
     values = numbers(column)
     scores = np.empty(len(values))
@@ -352,9 +352,9 @@ def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
 
 
 def numbers(column: Column) -> NDArray[np.float64]:
-    """Return the entries of a column as numbers: (draws,). Labels (texts) become very large
-    numbers, which depend on the alphabetical order of the labels. The integer codes of labels are
-    not used, since a code depends on the draw in which its label first occurred.
+    """Return the entries of a column as numbers: (draws,). A label (text) becomes a very large
+    number that depends on its place in the alphabetical order of all labels. Its integer code is
+    not used, since codes depend on the draws in which labels first occurred.
     """
     if column.codes is None:
         return column.numbers
@@ -387,9 +387,8 @@ def constant(output: str, arms: tuple[int, int], level: float) -> str:
 
 
 def check_computed(outcomes: Outcomes) -> None:
-    """Raise MechanismError if every value of the first output is None, NaN or infinite.
-
-    Call this only if all outputs are equal. Such a mechanism computed nothing.
+    """Raise MechanismError if every value of the first output is None, NaN or infinite: the
+    mechanism has computed nothing. Call this only if all outputs are equal.
     """
     columns = outcomes.columns
     if columns and all(map(_is_empty, columns)):
@@ -408,15 +407,15 @@ def _is_empty(column: Column) -> bool:
 def never_repeated(draws: SelectionDraws) -> list[str]:
     """Return a note about an output column whose value never repeats; else an empty list.
 
-    The column must hold whole numbers or texts, and another column must repeat its values often.
-    Such a column is usually the seed of a hash function (local hashing), which no event can use, so
-    the note advises to post-process the output.
+    The column must hold whole numbers or texts, and another column must repeat its values often. It
+    is then usually the seed of a hash function (local hashing). No event can use a value that never
+    repeats, so the note advises to post-process the output.
     """
     columns = draws.outcomes.columns
     if draws.size < _MANY or len(columns) < 2:
         return []
-    # `_is_discrete` is tested first, since `_distinct` has to sort the column. A column with
-    # fractions is ordinary noise, so it needs no note.
+    # `_is_discrete` is tested first: it is faster than `_distinct`, which sorts the column, and a
+    # column with fractions needs no note, since it is ordinary noise.
     discrete = [one for one in columns if _is_discrete(one) and _distinct(one) == draws.size]
     if not discrete or min(map(_distinct, columns)) > draws.size * _REPEATING:
         return []

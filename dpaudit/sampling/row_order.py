@@ -37,16 +37,16 @@ FloatArray = NDArray[np.float64]
 Sorted = Mapping[str, str]
 
 INPUTS = ("d1", "d2")
-# The rows of an input are split into segments of equal size, which are compared with each other,
-# once for each of these numbers of segments (fewer if a segment would have less than two rows). A
+# For each of these numbers, the rows of an input are split into this number of equal segments, and
+# the segments are compared. (Fewer segments are used if a segment would have less than two rows.) A
 # split into 16 shows slow changes, a split into 8,192 shows rows that depend on their neighbours.
 _SEGMENTS = (16, 128, 1024, 8192)
 # Largest number of columns that are compared between segments of rows.
 _COLUMNS = 8
-# Number of rows that are checked first. For most columns they show already that the column is
-# neither sorted nor a row number, which saves a check of all rows.
+# Number of rows that are checked first. Most columns are neither sorted nor row numbers; for them,
+# these rows show this, so that the other rows need not be checked.
 _GLANCE = 64
-# Stands for the column name in messages if rows are sorted by the number of rows that equal them.
+# Text that messages show in place of a column name, if rows are sorted by their frequency.
 _BY_COUNT = "how often they occur"
 _REMEDY = (
     "every bound is for independent rows: record one row for each run, each run with fresh "
@@ -61,8 +61,8 @@ _ROWS = Difference(
 
 
 def sorted_inputs(outcomes: Outcomes, is_d1: BoolArray, level: float = WARNED) -> dict[str, str]:
-    """Return a dict from each input whose rows are sorted ("d1" or "d2") to the name of the column
-    by which they are sorted.
+    """Find the inputs whose rows are sorted by a column. Return a dict that maps the name of such
+    an input ("d1" or "d2") to the name of the column.
 
     outcomes, is_d1: the rows in the order of the file, and whether the input of each was d1.
     level: probability that rows of independent draws, in the order in which they were made, count
@@ -144,8 +144,8 @@ def check_guesses(
 
 
 def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
-    """Return [("d1", its rows), ("d2", its rows)]. Rows that are neighbours in the table are not
-    copied.
+    """Return [("d1", rows of d1), ("d2", rows of d2)]. If the rows of an input are neighbours, they
+    are not copied.
     """
     tables = []
     for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
@@ -159,7 +159,8 @@ def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
 def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:
     """Raise MechanismError for a column of row numbers, such as a saved index of a data frame.
 
-    The largest row numbers would reveal which input has more rows.
+    Row numbers are no output, but would look like a leak: only the input with more rows has the
+    largest numbers.
     """
     for name, table in tables:
         for column in filter(_is_numbering, table.columns):
@@ -197,9 +198,9 @@ def _check_repeats(series: Series) -> None:
 
 
 def _sorted_by(table: Outcomes, level: float) -> str | None:
-    """Return the name of the column by which the rows are sorted; `_BY_COUNT` if they are sorted by
-    the number of rows that equal them, as rows made from a histogram are. Return None if they are
-    not sorted, or if few rows or few distinct values make a sorted order likely by chance.
+    """Return the name of the column by which the rows are sorted. Return `_BY_COUNT` if frequent
+    rows come first or last, as in rows that were made from a histogram. Return None if the rows are
+    not sorted, or if they may be sorted by chance, since there are few rows or few distinct values.
 
     table: the rows of one input.
     level: probability that independent rows count as sorted.
@@ -215,8 +216,9 @@ def _sorted_by(table: Outcomes, level: float) -> str | None:
 def _is_sorted(values: FloatArray, limit: float) -> bool:
     """Return whether values rise or fall throughout, and would rarely do so in a random order.
 
-    If the k-th distinct value occurs c_k times among n values, there are n! / Π c_k! orders, all
-    equally likely for independent rows. Two of these orders are sorted.
+    If the k-th distinct value occurs c_k times among n values, the values have n! / Π c_k!
+    different orders. Independent rows have each order with the same probability, and two of the
+    orders are sorted.
 
     limit: log-probability below which a sorted order counts as rare.
     """
@@ -230,9 +232,9 @@ def _is_sorted(values: FloatArray, limit: float) -> bool:
 
 
 def _events(values: FloatArray) -> Iterator[BoolArray]:
-    """Yield the events whose frequency is compared between segments of rows, each as a mask over
-    the rows: "the value is at most the first, second or third quartile", and "the value is the most
-    frequent one".
+    """Yield events, each as a mask over the rows. The frequency of each event is compared between
+    segments of rows. The events are "the value is at most the first, second or third quartile" and
+    "the value is the most frequent value".
     """
     ordered = np.sort(values)
     places = [len(values) * quarter // 4 for quarter in (1, 2, 3)]

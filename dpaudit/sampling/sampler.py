@@ -60,25 +60,25 @@ from dpaudit.targets.target import AnyTarget
 if TYPE_CHECKING:  # spares workers the import of claims
     from dpaudit.claims.base import Adversary
 
-# Number of new objects after which Python's cyclic garbage collector runs while outputs are read.
-# It is larger than Python's default, to save time; a still larger number saves little more.
+# While outputs are read, Python's cyclic garbage collector runs after this number of new objects.
+# The number is larger than Python's default, to save time; a still larger number saves little more.
 _OBJECTS = 10_000
-# Size in bytes of the array that makes glibc keep freed memory: 32 MiB, the largest size to which
-# glibc adapts, minus room for glibc's own data.
+# Size in bytes of an array whose release makes glibc keep freed memory: 32 MiB, the largest size to
+# which glibc adapts, minus room for glibc's own data.
 _LARGEST = (32 << 20) - (64 << 10)
-# _CALLS: number of calls for each input of a small learning block, for a mechanism that makes many
+# _CALLS: number of calls for each input of a small learning block, if the mechanism makes many
 #     draws per call. With one call, noise that all draws of the call share would look like a
 #     property of the input.
-# _SMALL: number of draws below which a learning block is small.
+# _SMALL: a learning block is small if it has fewer draws than this number.
 _CALLS, _SMALL = 4, 1_000
 
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Return a context in which Python's cyclic garbage collector runs rarely; outputs are read in
-    it. Reading makes many lists and dicts, none of them in cycles, and each run of the collector
-    would visit them all. Calls of the mechanism are made outside of the context, since they may
-    leave cycles.
+    """Return a context in which to read outputs, but not to call the mechanism. In it, Python's
+    cyclic garbage collector runs rarely: reading makes many lists and dicts without cycles, and
+    each run of the collector would visit them all. Calls of the mechanism may leave cycles, which
+    must be collected.
     """
     before = gc.get_threshold()
     here = (_OBJECTS, *before[1:])
@@ -139,9 +139,8 @@ class Sampler:
         keep_freed_memory()
         self.mechanism: Mechanism = add_adversary(load_mechanism(target), adversary)
         self._timed = timed_calls(self.mechanism) if timing else None
-        # Whether a draw has changed an environment variable. Variables are compared before and
-        # after each chunk, since libraries that attacks import between chunks change variables,
-        # too.
+        # Environment variables are compared before and after each chunk, and not only at the end of
+        # the audit: libraries that attacks import between chunks change variables, too.
         self.changes_environment = False
         self._target = target
         self.carried = carried_generators(*self.mechanism.parts)
@@ -196,8 +195,8 @@ class Sampler:
         self.mechanism.close()
 
     def probe(self, chunk: ToProbe) -> Probe:
-        """Make the draws of the chunk twice from one seed. Return whether all outcomes are equal,
-        the length of an outcome, and the duration of a draw.
+        """Make the draws of the chunk twice from one seed. The returned `Probe` says whether all
+        outcomes were equal, how many columns an outcome has, and how long a draw took.
 
         Raises TargetError if a package that the mechanism imports is not installed, and
         MechanismError if a later call changes an earlier output.
@@ -213,10 +212,11 @@ class Sampler:
         return Probe(bool(np.array_equal(first.keys(), second.keys())), len(first.columns), seconds)
 
     def first(self, chunk: FirstCalls) -> Probe:
-        """Return the mean duration of a call for one draw, and the length of the longest output.
+        """Call the mechanism twice for each input. The returned `Probe` has the number of values in
+        the longest output, and the mean duration of the second calls. The first calls are not
+        timed, since they may import modules.
 
-        A first call for each input is not timed, since it may import modules. Raises MechanismError
-        for an output that is too long to keep many outputs of this length.
+        Raises MechanismError for an output that is too long to keep many outputs of this length.
         """
         pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
         both = (pair.d1, pair.d2)
@@ -235,8 +235,7 @@ class Sampler:
         """
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
-        # Stored in an array, since `take` picks the input of each draw from it within a few
-        # nanoseconds.
+        # `take` picks the input of each draw from an array within a few nanoseconds.
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
@@ -279,8 +278,8 @@ class Sampler:
         arms = ((pair.d1, size), (pair.d2, chunk.size - size))
         parts: list[Counted] = []
         first: dict[int, Outcomes] = {}
-        # The outputs of one input are counted before the other input is drawn, since they are then
-        # still in the CPU cache. A coin picks the input that is drawn first.
+        # The outputs of one input are counted before the other input is drawn, while they are still
+        # in the CPU cache. A coin picks the input that is drawn first.
         for arm in streams.coins.permutation(2).tolist():
             raw = self._batch(*arms[arm], streams)
             with rarely_collecting():
@@ -375,8 +374,8 @@ def _calls(draws: int, block: int) -> list[int]:
 
 
 def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
-    """Return the number of draws that raised an exception, as {kind of exception: (draws of d1,
-    draws of d2)}.
+    """Count the draws that raised an exception. Return {kind of exception: (draws of d1, draws of
+    d2)}.
     """
     if not failures(outcomes):  # the usual case; avoids copies
         return {}
@@ -385,7 +384,8 @@ def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, t
 
 
 def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return, for each of some outputs, the number of draws of d1 and of d2 that gave it.
+    """Return the counts of some outputs: for each of them, the number of draws of d1 and of d2 that
+    gave this output.
 
     keys: (outputs,), the hashes of these outputs, in rising order.
     outcomes, is_d1: the draws, and whether each input was d1.
@@ -394,7 +394,8 @@ def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> 
 
 
 def _atoms_at(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return, for each of some outputs, the number of draws of d1 and of d2 that gave it.
+    """Return the counts of some outputs: for each of them, the number of draws of d1 and of d2 that
+    gave this output.
 
     place: (draws,), the index of the output of each draw; `atoms` for any other output.
     atoms: number of these outputs.
@@ -405,7 +406,7 @@ def _atoms_at(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> 
 
 
 def _tally(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Tally:
-    """Return the number of outcomes by level (bin) and input, (levels, 2)."""
+    """Return the numbers of outcomes at each level (bin), for d1 and for d2: (levels, 2)."""
     draws = int(np.count_nonzero(is_d1))
     if 0 < draws < len(is_d1):
         return Tally(by_input(counter, outcomes, is_d1))
@@ -419,9 +420,9 @@ def rare(
 ) -> Rare:
     """Return the draws with rare outputs: outputs that the filter selects.
 
-    Only the first `most` rare draws are kept. If there are more, `arms` of the result, the number
-    of draws of each input, counts only the draws before the first rare draw that is not kept, so
-    that the share of rare draws is not understated.
+    Only the first `most` rare draws are kept. `arms` of the result is the number of draws of each
+    input. It counts only the draws before the first rare draw that is not kept: otherwise the share
+    of rare draws would be too small.
     """
     rows = np.flatnonzero(rare_filter.is_rare(outcomes))
     kept = rows[:most]

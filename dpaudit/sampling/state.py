@@ -34,10 +34,10 @@ from dpaudit.sampling.generators import (
     slots_of,
 )
 
-# Limits of a digest, which bound its cost. A change beyond a limit is not noticed.
-# _ENTRIES: largest number of objects inside one variable that are read.
-# _DEPTH: largest number of levels of lists, dicts and attributes inside one variable that are read.
-# _BYTES: number of first bytes of an array or buffer that are read, 1 MiB.
+# Limits that bound the cost of a digest. A change beyond a limit is not noticed.
+# _ENTRIES: number of objects that are read inside one variable.
+# _DEPTH: number of levels of lists, dicts and attributes that are read inside one variable.
+# _BYTES: number of bytes that are read at the start of an array or buffer, 1 MiB.
 _ENTRIES, _DEPTH, _BYTES = 2_000, 4, 1 << 20
 # Largest number of functions and objects whose variables are read.
 _FUNCTIONS = 500
@@ -49,7 +49,7 @@ State = dict[str, bytes]
 
 
 def kept_state(*parts: Any) -> State:
-    """Return a digest of each variable that the mechanism can reach, as name -> digest.
+    """Return {name: digest} for the variables that the mechanism can reach.
 
     Variables are module globals, closure variables, context variables, caches of functools and
     arguments of functools.partial; attributes and slots of a method's object, of its class and of
@@ -60,7 +60,7 @@ def kept_state(*parts: Any) -> State:
     """
     state: State = {}
     home = set().union(*map(home_of, parts))
-    # `seen` keeps objects alive, so that no new object gets the id of an earlier one.
+    # `seen` keeps objects alive, so that no new object can get the id of an object seen before.
     queue, seen = deque(parts), dict[int, Any]()
     while queue and len(seen) < _FUNCTIONS:
         value = queue.popleft()
@@ -79,8 +79,8 @@ def kept_state(*parts: Any) -> State:
 
 
 def _compares(variable: Any) -> bool:
-    """Return whether a variable belongs to dpaudit.training. Such variables are not compared: they
-    change in every call, since they store values of the calls.
+    """Return whether a variable belongs to dpaudit.training, and so is not compared:
+    dpaudit.training stores values of calls, so its variables change in every call.
     """
     return str(type(variable).__module__).startswith("dpaudit.training.")
 
@@ -127,8 +127,8 @@ def _of_modules(
 ) -> Iterator[tuple[str, Any]]:
     """Yield (name, value) for variables of other modules that a function's code uses.
 
-    Of the user's own modules, all variables are read; of other modules, only variables whose names
-    occur in the code.
+    All variables are read in modules of the user. In other modules, only variables whose names
+    occur in the code are read.
 
     names: all names that occur in the code.
     scope: globals of the function.
@@ -154,9 +154,8 @@ def _of_class(value: type) -> Iterator[tuple[str, Any]]:
 
 
 def _behind(value: Any) -> Iterator[Any]:
-    """Yield functions and objects that run when a callable is called.
-
-    Examples are the object and function of a method, and the methods of a class.
+    """Yield the functions and objects that a callable uses when it is called, such as the object
+    and the function of a method, or the methods of a class.
     """
     if isinstance(value, MethodType):
         yield from (value.__self__, value.__func__)
@@ -176,16 +175,15 @@ def _is_code(value: Any) -> bool:
 
 
 def _attributes(value: Any) -> Mapping[str, Any]:
-    """Return the attributes of an object, including attributes in slots: name -> value."""
+    """Return {name: value} for the attributes of an object, including attributes in slots."""
     attributes = getattr(value, "__dict__", None)
     held = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
     return {**held, **attributes} if isinstance(attributes, Mapping) else held
 
 
 def _digest(value: Any) -> bytes:
-    """Return the digest of a value; empty if code of the user's classes raises an exception.
-
-    Such an exception must not end the audit.
+    """Return the digest of a value. If code of the user's classes raises an exception, return an
+    empty digest, since the exception must not end the audit.
     """
     try:
         return _digested(value)
@@ -207,8 +205,8 @@ def _digested(value: Any) -> bytes:
 
 
 def _mark(value: Any) -> bytes:
-    """Return bytes that identify a value by itself. The objects inside a container are not included
-    (`_digested` adds them); for a container, the bytes are its type and length.
+    """Return bytes that identify a value without the objects inside it. For a container, the bytes
+    are its type and length; `_digested` adds the objects inside.
     """
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.ravel()[: _BYTES // max(1, value.itemsize)].tobytes()
@@ -237,15 +235,15 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value.get(None)
     elif isinstance(value, GeneratorType):
         yield from () if value.gi_frame is None else list(value.gi_frame.f_locals.values())
-    # Libraries of ctypes are skipped: the first use of a C function adds an attribute to its
-    # library, which changes no output.
+    # Libraries of ctypes are skipped. The first use of a C function adds an attribute to its
+    # library, but this changes no output.
     elif not (isinstance(value, ModuleType | CDLL) or is_generator(value) or _is_code(value)):
         yield from _attributes(value).values()
 
 
 _WRITES = os.O_WRONLY | os.O_RDWR
-# Folder of devices. Processes that write to a device do not disturb each other, so devices are not
-# collected.
+# Folder of devices. Several processes may write to a device without disturbing each other, so paths
+# of devices are not collected.
 _DEVICES = "/dev/"
 
 
@@ -276,8 +274,9 @@ class Written:
 
 
 def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
-    """Collect the path of a file that is opened for writing. Python calls this audit hook for many
-    events. It must not raise, since the exception would reach the code that opens the file.
+    """Collect the path of a file that is opened for writing. Python calls this function, an audit
+    hook, for events of many kinds. An exception here would reach the code that opens the file, so
+    none may be raised.
     """
     listening = Written._listening
     if listening is None or event != "open" or len(arguments) != 3:
@@ -287,7 +286,7 @@ def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
     if not is_named or not flags & _WRITES or flags & os.O_EXCL:
         return
     name = os.fsdecode(path)
-    # Folders are skipped: an unnamed temporary file is opened by the path of its folder.
+    # Python opens an unnamed temporary file by the path of its folder, so folders are skipped.
     is_folder = os.path.isdir(name)  # noqa: PTH112  # never raises, unlike Path.is_dir
     if not is_folder and not name.startswith(_DEVICES):
         listening.files.add(name)

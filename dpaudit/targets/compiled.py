@@ -16,7 +16,8 @@ from typing import Any
 
 # Top-level packages of libraries that compile a function for each shape of its arrays.
 COMPILERS = frozenset({"jax", "jaxlib", "flax", "tensorflow"})
-# Number of references that the search follows, from an object to an attribute, closure or global.
+# Largest number of steps from the mechanism to an object that is searched. A step leads to an
+# attribute, a closure variable or a global variable.
 _DEPTH = 3
 # Largest number of objects that the search looks at.
 _LIMIT = 2_000
@@ -25,8 +26,8 @@ _LIMIT = 2_000
 def is_compiled_by_size(mechanism: Any) -> bool:
     """Return whether the code of a mechanism uses a library of `COMPILERS`.
 
-    The function looks at names in the code of the mechanism and of the functions in its module that
-    it uses, at closures, and at attributes of the mechanism's object.
+    The search covers names in the code of the mechanism, and of the functions in its module that
+    this code uses. It also covers closures, and attributes of the mechanism's object.
     """
     level, seen = [mechanism], set[int]()
     for _ in range(_DEPTH):

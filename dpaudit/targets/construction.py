@@ -1,11 +1,11 @@
-"""Make the function of a target: import the mechanism, make its object, and find its method.
+"""Make the function that draws, from a target: import the mechanism, make its object, find its
+method.
 
 This module also finds the source line of a mechanism, and reports packages that a mechanism needs
-and that are not installed. A failed import is a fault of the installation. If it counted as an
-outcome, it would look like a leak whenever only one input reaches the branch that imports the
-package. A failed import in the first calls therefore ends the audit (exit code 2), whichever input
-raises it. A failed import in a rare branch, which the first calls do not reach, counts as an
-outcome.
+and that are not installed. A failed import is a fault of the installation. As an outcome, it would
+look like a leak if only one input reaches the branch with the import. So a failed import in the
+first calls ends the audit (exit code 2), whichever input raises it. In a rare branch, which the
+first calls do not reach, it counts as an outcome.
 """
 
 from __future__ import annotations
@@ -105,15 +105,18 @@ def build(target: ImportedTarget) -> Function:
 
 
 def is_made(target: AnyTarget) -> bool:
-    """Return whether the mechanism is made by calling a class or a factory with arguments
-    (`init`)."""
+    """Return whether the mechanism is made by calling a class or a factory, which may take
+    arguments (`init`).
+    """
     return isinstance(target, ImportedTarget) and (
         target.factory or inspect.isclass(resolve(target.path))
     )
 
 
 def needs_init(target: PythonTarget) -> str:
-    """Return the end of a message: how the user passes arguments to the class or factory."""
+    """Return the end of an error message, which tells the user how to pass arguments to the class
+    or factory.
+    """
     if not target.params:
         return "; give its arguments with --init '[…]' (YAML: init: […])"
     return f"; params are for calls of what it makes, so give it {init_words(target.params)}"
@@ -162,8 +165,7 @@ def _method(made: Any, target: ImportedTarget) -> Function:
 
 
 def _check_usable(kind: type, target: ImportedTarget) -> None:
-    # `callable(kind)` is True for every class, so check whether instances of the class can be
-    # called.
+    # Every class can be called, so `callable(kind)` does not show whether its instances can.
     from dpaudit.library_claims.drawing import is_drawn_from
 
     is_callable = any("__call__" in vars(base) for base in kind.__mro__) or is_drawn_from(kind)
@@ -177,8 +179,9 @@ def _check_usable(kind: type, target: ImportedTarget) -> None:
 
 
 def _as_function(made: Any) -> Any:
-    """Return a function of a dataset that uses `made`, if this is an object of a known library;
-    otherwise return the object itself."""
+    """If `made` is an object of a known library, return a function of a dataset that draws from it.
+    Return any other object unchanged.
+    """
     if inspect.isroutine(made):
         return made
     from dpaudit.library_claims.drawing import as_function
@@ -231,9 +234,9 @@ _NAME = re.compile(r"No module named '([^']+)'")
 
 
 def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
-    """Raise TargetError if one of the exceptions is a failed import.
+    """Raise TargetError if a call of the mechanism has failed to import a package.
 
-    raised: exceptions that calls of the mechanism raised, by the name of their type.
+    raised: maps the name of an exception's type to the first such exception of the mechanism.
     """
     for kind in filter(raised.__contains__, _KINDS):
         where = " or ".join(dict.fromkeys(map(_where, single_targets(target))))
@@ -264,13 +267,13 @@ def not_found(words: str, name: str, where: str = sys.executable) -> TargetError
 def is_missing(words: str) -> bool:
     """Return whether an exception is a failed import.
 
-    words: its type and message.
+    words: type and message of the exception.
     """
     return words.partition(":")[0] in _KINDS
 
 
 def lacks(words: str) -> str | None:
-    """Return the missing package of a failed import, or None if the message names no package.
+    """If a failed import names the missing package in its message, return the package; else None.
 
     words: type and message of the exception.
     """
@@ -279,8 +282,9 @@ def lacks(words: str) -> str | None:
 
 
 def _where(target: SingleTarget) -> str:
-    """Return text for the place where a mechanism runs: a Python interpreter, or the environment of
-    a program."""
+    """Return text that says where a mechanism runs: in which Python interpreter, or in the
+    environment of which program.
+    """
     if isinstance(target, CommandTarget):
         return f"the environment of {target.words[0]}"
     python = target.python if isinstance(target, IsolatedTarget) else None

@@ -1,9 +1,9 @@
 """Find the parameters of a mechanism that take the dataset, the random generator and the number of
 outputs.
 
-These three uses are called roles. `calling` reads them from the signature before the first draw. A
-misspelt parameter is then an error; in a draw, it would raise an exception that counts as an
-outcome.
+Each of these three uses is called the role of a parameter. `calling` finds the roles in the
+signature before the first draw, so that a misspelt parameter is an error. In a draw, it would raise
+an exception that counts as an outcome.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from dpaudit.wording import did_you_mean
 BATCH = "size"
 # Usual name of the parameter for the random generator.
 RNG = "rng"
-# Value of the options batch_arg and rng_arg that means: the mechanism has no such parameter.
+# Value of the options `batch_arg` and `rng_arg` by which the user says that the mechanism has no
+# such parameter.
 NONE = "none"
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -37,7 +38,7 @@ _COUNT = re.compile(
 )
 # Usual names of parameters for a random generator.
 _LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen", "key", "seed")
-# Maps each option that names a parameter to words for what this parameter takes.
+# Maps each option that names a parameter to text that says what the parameter takes.
 _ROLES = {
     "batch_arg": "the number of outputs",
     "rng_arg": "a numpy.random.Generator",
@@ -52,10 +53,10 @@ class Calling:
     batch: parameter for the number of outputs of a call; None if each call makes one draw.
     rng: parameter for the random generator; None if the mechanism takes none.
     data: parameter for the dataset; None if the dataset is the first positional argument.
-    alone: if each call makes one draw, a required parameter for the number of outputs, which always
-        receives 1; None if there is no such parameter.
-    usual: default of the parameter `batch` if it is an integer and the user did not name the
-        parameter; else None.
+    alone: required parameter for the number of outputs, if each call makes one draw; it always
+        receives 1. None if there is no such parameter.
+    usual: default value of the parameter for the number of outputs, if it is an integer and the
+        user did not name the parameter; else None.
     few_sizes: whether calls for many outputs use only a few different numbers of outputs.
     """
 
@@ -77,7 +78,8 @@ def calling(
     """Return how to call the `function` of a target.
 
     is_made: whether the function was made by a class or factory that takes arguments (init).
-    unpacks: whether the caller can ask for a batch of one output and take the output out of it.
+    unpacks: whether the caller can make single draws by a call for one output, which returns a list
+        or an array of one output.
 
     Raises TargetError if the signature does not fit the options of the target. The options are not
     checked if the signature is unknown, as for compiled functions.
@@ -136,8 +138,8 @@ class _Reader:
         for place, parameter in enumerate(self._left.values()):
             if parameter.name in (target.batch_arg, target.rng_arg):
                 continue
-            # Only the function's first parameter can receive the dataset by position. Any other
-            # parameter receives it by name.
+            # The dataset is given by position only if its parameter is the first one; otherwise by
+            # name.
             kinds = _BY_NAME[:1] if place else (*_POSITIONAL, Parameter.VAR_POSITIONAL)
             if parameter.kind in kinds:
                 self._check_is_no_generator(parameter.name)
@@ -150,7 +152,8 @@ class _Reader:
         )
 
     def _role(self, usual: str, key: str) -> str | None:
-        """Return the parameter of a role: the name that the user gave, or else the usual name.
+        """Return the name of the parameter that has a role: the name that the user gave, or else
+        the usual name.
 
         usual: usual name of the parameter.
         key: option in which the user can name it.
@@ -185,8 +188,9 @@ class _Reader:
         return BATCH if is_needed else None
 
     def _check_rng_is_no_seed(self) -> None:
-        """Raise TargetError if params give `rng` a number or text: it would be the same seed in all
-        draws."""
+        """Raise TargetError if `params` gives the parameter `rng` a number or a text: as a seed, it
+        would make all draws equal.
+        """
         value = self._target.params.get(RNG)
         is_rng = self._target.rng_arg is None and RNG in self._names()
         if is_rng and isinstance(value, int | float | str):
@@ -295,8 +299,8 @@ def _check_named_once(target: PythonTarget) -> None:
 
 
 def _check_bound(dataset: str, name: str) -> None:
-    """Raise TargetError for a method that is named without an object, such as
-    `module:Class.method`.
+    """Raise TargetError for a method that is named by its class, such as `module:Class.method`: it
+    has no object on which it can be called.
 
     dataset: parameter that would take the dataset; for such a method it is "self".
     name: name of the target.

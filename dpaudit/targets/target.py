@@ -1,8 +1,8 @@
 """Define the kinds of targets: descriptions of the mechanism to audit, as the user gave them.
 
-A target is made from command-line options, a configuration file or Python arguments. It checks
-simple values and loads nothing; `dpaudit.adapters.loading` turns a target into a mechanism. Each
-target has a `name` for messages and a method `describe()` for reports.
+A target is made from command-line options, a configuration file or Python arguments. A target
+checks the values of simple options, and imports nothing; `dpaudit.adapters.loading` turns a target
+into a mechanism. Each target has a `name` for messages and a method `describe()` for reports.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class ComposedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a separate process. If a draw exceeds a limit, this counts as the outcome of the
-    draw.
+    """Limits of a separate process. If a draw exceeds a limit, its outcome is the failure, such as
+    `timeout`.
 
     timeout: seconds for each draw, above 0; None for no limit.
     memory: bytes of address space, above 0; None for no limit.
@@ -123,8 +123,9 @@ class Limits:
             raise TargetError(Name("memory_limit"), why, code="option-invalid")
 
     def doubts(self) -> str:
-        """Return a possible reason why a process does not start: the memory limit. Return "" if
-        there is no memory limit."""
+        """Return the words that the memory limit may be too small, for errors of a process that
+        does not start; "" if there is no memory limit.
+        """
         if self.memory is None:
             return ""
         return f" (memory_limit={self.memory:,} bytes may be too small to start in)"
@@ -248,16 +249,18 @@ AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
 
 
 def single_targets(target: AnyTarget) -> tuple[SingleTarget, ...]:
-    """Return the single mechanisms of a composition or of repeated runs. For any other target,
-    return the target itself."""
+    """Return the mechanisms of a composition, or the mechanism that is run repeatedly. For any
+    other target, return the target itself.
+    """
     if isinstance(target, RepeatedTarget):
         return single_targets(target.target)
     return target.parts if isinstance(target, ComposedTarget) else (target,)
 
 
 def starts_a_program(target: AnyTarget) -> bool:
-    """Return whether a target, or a part of it, starts a program or another Python interpreter that
-    the user named."""
+    """Return whether any part of a target is a program, or runs in a Python interpreter that the
+    user has named.
+    """
     return any(
         isinstance(part, CommandTarget)
         or (isinstance(part, IsolatedTarget) and part.python is not None)
@@ -270,7 +273,7 @@ def runs_in_another_process(target: AnyTarget) -> bool:
     return any(isinstance(part, IsolatedTarget | CommandTarget) for part in single_targets(target))
 
 
-# Types of exceptions that point to an error in the mechanism's code, not in its arguments.
+# Types of exceptions that show a mistake in the code of the mechanism, whatever the arguments are.
 _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalError")
 
 

@@ -53,41 +53,44 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 
 Workers = int | Literal["auto"]
 EXECUTORS = ("serial", "processes", "dask")
-# Values of the option `executor` for which this process, or worker processes that it starts on this
-# machine, make the draws.
+# Values of the option `executor` for draws on this machine: in this process, or in worker processes
+# that it starts.
 LOCAL = (None, "serial", "processes")
-# Beginning of the names of worker processes, by which a worker knows that it is one.
+# Names of worker processes begin with this text, by which a process knows that it is a worker.
 WORKER = "dpaudit-worker"
 _DASK_ADDRESS = "dask://host:8786"
-# Workers are started only if drawing would take at least this many more seconds in this process
-# alone: a worker takes about 1 s to start.
+# Workers are started only if this process alone would need at least this many more seconds to draw,
+# since a worker takes about 1 s to start.
 WORTHWHILE = 5.0
 # Libraries whose import takes seconds, but draws no random number and starts no thread. If this
-# process uses them, a single new interpreter imports them and then makes all forks that repeat the
-# draws of a refutation (`NewProcesses`), unless each process has a hash seed of its own.
+# process uses one of them, a single new interpreter imports it and makes all forks that repeat the
+# draws of a refutation (`NewProcesses`), so that it is imported only once. This is not possible if
+# each process has a hash seed of its own.
 LARGE = ("torch", "opacus")
 # Workers are started at the earliest this many seconds after the first draw, since an audit may
 # find a violation before that.
 _FIRST = 1.0
-# If this process uses a library of `LARGE`, workers are started only after drawing has taken this
-# many seconds of processor time: every worker takes about as long to import torch and Opacus. A
-# mechanism that waits uses little processor time, so a share of the wall time counts as well.
+# _FIRST_LARGE: if this process uses a library of `LARGE`, workers start only after drawing has
+#     taken this many seconds of processor time: each takes about as long to import torch and
+#     Opacus.
+# _SHARE: if this share of the wall time of drawing is more than the processor time, it counts in
+#     its place, since a mechanism that waits uses little processor time.
 _FIRST_LARGE, _SHARE = 10.0, 0.2
-# For a mechanism that is compiled again by JAX or a similar library for each number of draws: a
-# call for fewer draws than this costs about the same as a call for this number. So smaller chunks
-# do not show the number of draws per second.
+# If JAX or a similar library compiles the mechanism again for each number of draws, a call for
+# fewer draws than this takes about as long as a call for this number. So chunks that are smaller do
+# not show the number of draws per second.
 _COMPILED_DRAWS = 1_024
-# Number of chunks of a compiled mechanism that are timed before workers are started. Chunks that
-# compile are not counted.
+# Number of chunks of a compiled mechanism that must be timed before workers are started. Chunks
+# during which the mechanism was compiled are not counted.
 _COMPILED_CHUNKS = 4
 # _SHOWN: largest number of test draws, which each worker has to repeat before workers join.
-# _SHOWING: seconds that test draws may take in this process; fewer are made if they would take
-#     longer, but at least 4.
+# _SHOWING: longest time that test draws may take in this process, in seconds. Fewer draws are made
+#     to keep it, but at least 4.
 _SHOWN, _SHOWING = 64, 0.25
 # Key of the chunk of test draws. No chunk of an audit has this key.
 _KEY = (0, 99, 0)
-# If calls change variables of the mechanism, no workers join. The note about it names at most this
-# number of the variables.
+# Workers do not join if calls change variables of the mechanism. A note names at most this number
+# of these variables.
 _NAMED = 3
 
 
@@ -109,7 +112,7 @@ class WorkerPool(ABC):
     is_here: whether the next chunk will be drawn in this process, when its result is requested.
     others_drew: whether other processes have made draws of this audit.
     differed: whether another process gave different outputs for an equal seed.
-    note: reason why only this process draws although drawing takes long; else None.
+    note: if only this process draws, although drawing takes long, the reason for it; else None.
     """
 
     workers: int = 1
@@ -256,8 +259,8 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPoo
 
 @contextmanager
 def _closing(close: Callable[..., None]) -> Iterator[None]:
-    """Return a context that calls `close(in_order=True)` at its end, or `close(in_order=False)` if
-    an exception ended it.
+    """Return a context that calls `close(in_order=True)` when it ends normally, and
+    `close(in_order=False)` when an exception ends it.
     """
     is_over = False
     try:
@@ -268,11 +271,11 @@ def _closing(close: Callable[..., None]) -> Iterator[None]:
 
 
 def _unless_preparing(setup: Setup) -> Setup:
-    """Return `setup`, with `left` set to None if this process is still importing its script, so
-    that it starts no workers.
+    """Return `setup`. If this process still imports its script, replace `left` by None, so that no
+    workers are started.
 
-    A spawned process first imports the script of its parent. A script that audits outside of `if
-    __name__ == "__main__":` then audits again, and must not start further processes. Raises
+    A spawned process first imports the script of its parent. If the script audits outside of `if
+    __name__ == "__main__":`, the import audits, too, and must not start further processes. Raises
     SystemExit if this process is a worker of dpaudit.
     """
     process = sys.modules.get("multiprocessing.process")
@@ -298,8 +301,8 @@ class InProcess(WorkerPool):
         self._joining: JoiningWorkers | None = None
         self._may_join = setup.left is not None
         self._sent: object = None  # the last measure that was pickled
-        # _since: clock, in seconds, when drawing began; NaN before.
-        # _drew, _busy: seconds of wall time and of processor time that drawing took so far.
+        # _since: time when drawing began, by the clock, in seconds; NaN before.
+        # _drew, _busy: wall time and processor time of drawing so far, in seconds.
         # _rate: draws per second in the last chunk.
         self._since, self._drew, self._busy, self._rate = math.nan, 0.0, 0.0, 0.0
         self._chunks = 0  # of a compiled mechanism, timed
@@ -329,7 +332,7 @@ class InProcess(WorkerPool):
                 yield from self._joining.pool(chain([chunk], source))
                 return
             yield self._timed(chunk)
-            # Here, after the audit has used the result, it is known how many draws are left.
+            # The audit has used the last result, so it knows now how many draws are left.
             self._look()
 
     def _timed(self, chunk: Chunk[Any]) -> Any:
@@ -346,8 +349,8 @@ class InProcess(WorkerPool):
         self._drew += seconds
         self._busy += time.process_time() - busy
         if isinstance(chunk, FirstCalls):
-            # If a call makes many draws, the duration of a call for one draw does not show the
-            # draws per second.
+            # A call for one draw does not show the draws per second of a mechanism that makes many
+            # per call.
             is_single = self._setup.sampler.mechanism.interleaved
             self._rate = 1 / max(drawn.seconds, 1e-9) if is_single else 0.0
         elif not isinstance(chunk, ToProbe) and len(compiled) == before:
@@ -363,17 +366,17 @@ class InProcess(WorkerPool):
         return getattr(self._setup.sampler.mechanism, "compiled", ())
 
     def _least_left(self) -> float:
-        """Return the least number of seconds of drawing that must be left for workers to be
-        started; infinity while this is unknown. Each worker compiles a compiled mechanism for
-        itself, which takes it as long as it took this process.
+        """Return the number of seconds of drawing that must be left for workers to be worth
+        starting; infinity while it is unknown. A compiled mechanism needs more, since each worker
+        has to compile it, too.
         """
         if not self._compiled():
             return WORTHWHILE
         return max(WORTHWHILE, 2 * self._drew) if self._chunks >= _COMPILED_CHUNKS else math.inf
 
     def _look(self, *, now: bool = False) -> None:
-        """Start worker processes if that will save time. If they have been started, let them join
-        once all are ready.
+        """Start worker processes if that will save time. If they have been started and all are
+        ready, let them join.
 
         now: start workers without waiting for `_FIRST` or `_FIRST_LARGE`.
         """
@@ -419,8 +422,8 @@ class InProcess(WorkerPool):
 
 
 class _CannotJoinError(Exception):
-    """Raised if workers cannot join. The message gives the reason; it is empty if the user needs no
-    note.
+    """Raised if workers cannot join. The message is the reason, for a note to the user; it is empty
+    if no note is needed.
     """
 
 
@@ -429,11 +432,12 @@ class _DiffersError(_CannotJoinError):
 
 
 class JoiningWorkers:
-    """Worker processes that start while the auditing process draws, and that join when ready.
+    """Worker processes that start while the auditing process goes on drawing. When all are ready,
+    they join: they make all further draws.
 
     workers: number of worker processes.
     pool: the pool of the worker processes.
-    are_there: whether the workers have joined, so that they make all further draws.
+    are_there: whether the workers have joined.
     """
 
     def __init__(self, setup: Setup, rate: float, used: float) -> None:
@@ -508,7 +512,7 @@ class JoiningWorkers:
         if files := sorted(once.files & twice.files):
             raise _CannotJoinError(f"its calls all write to {files[0]}")
         # If two runs from one seed differ in this process, the seed does not determine the draws.
-        # Test draws of workers are then not compared.
+        # Workers cannot be expected to repeat them, so their test draws are not compared.
         self._shown = keys if np.array_equal(keys, again) else None
         pool = ProcessPool(recipe, self.workers, [few])
         pool.start()
@@ -520,8 +524,8 @@ def _keys(drawn: Learning) -> KeyArray:
 
 
 def _is_in_no_file() -> bool:
-    """Return whether the running program is not in a file, such as a program from standard input: a
-    new process cannot import it.
+    """Return whether the running program is in no file, such as a program from standard input. A
+    new process could not import it.
     """
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)

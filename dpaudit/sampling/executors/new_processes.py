@@ -1,11 +1,11 @@
 """New processes that repeat the draws of a refutation, to detect noise that a process draws once.
 
-After draws have refuted a claim, `dpaudit.auditing.redrawing` asks `NewProcesses.draw` for
-counts of draws by up to eight new processes, and compares these counts with the counts that refuted
+After draws have refuted a claim, `dpaudit.auditing.redrawing` calls `NewProcesses.draw`. Up to
+eight new processes draw again, and their counts are compared with the counts that refuted the claim
 (docs/method.md §11, "New processes"). Each new process imports the mechanism for itself, since a
-fork of this process would share noise that was drawn when the mechanism was imported. The clock of
-each process runs ahead by another number of hours, which shows noise that is seeded by the time.
-The processes are kept for later refutations of the same command or test run.
+fork of this process would share noise that was drawn when the mechanism was imported. The clocks of
+the processes run ahead by different numbers of hours: noise that is seeded by the time then differs
+between processes. The processes are kept for later refutations of the same command or test run.
 """
 
 from __future__ import annotations
@@ -36,22 +36,24 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
     from dpaudit.sampling.executors.pools import Done, Recipe
     from dpaudit.sampling.executors.processes import ProcessPool
 
-# Number of new processes that repeat the draws of each refutation. Noise that a process draws once
-# is then missed with probability 0.1 % (11 % with two processes; simulated, docs/method.md §11). 0
-# turns the comparison off.
+# Number of new processes that repeat the draws of each refutation; 0 turns the comparison off. With
+# 8 processes, noise that a process draws once is missed with probability 0.1 %; with two processes,
+# with 11 % (simulated, docs/method.md §11).
 PROCESSES = 8
-# At least this number of new processes draw at the same time, and an audit waits up to `PATIENCE`
-# seconds for them. Noise that a process draws once is missed in 28 % of audits with a single one.
+# Least number of new processes that draw at the same time. An audit waits up to `PATIENCE` seconds
+# for them. In 28 % of audits, a single new process would miss noise that a process draws once.
 _FEWEST = 2
 # SECONDS: time limit for all new processes of a refutation together.
 # PATIENCE: longest wait until `_FEWEST` processes have drawn, since an import may be slow.
 # IMPORTING: longest wait for the import of large libraries, which does not count towards the other
-#     two. It takes 8 s of processor time for torch and Opacus, and longer on a busy machine.
+#     two limits. The import takes 8 s of processor time for torch and Opacus, and longer on a busy
+#     machine.
 SECONDS, PATIENCE, IMPORTING = 5.0, 60.0, 300.0
-# Seconds between two looks of this process for results, while new processes draw.
+# Seconds between two checks for results, while new processes draw.
 _LOOK = 0.1
-# The clock of new process number k runs k times this number of seconds ahead. It is neither a whole
-# number of minutes nor of seconds, so that noise seeded by the time differs.
+# The clock of new process number k runs k times this number of seconds ahead. This is neither a
+# whole number of minutes nor of seconds, so noise that is seeded by the time differs between
+# processes, even if the time is rounded.
 _AHEAD = 7 * 3600 + 13 * 60 + 17.371
 # Whether new processes may be forks. On systems other than Linux, libraries that NumPy uses may
 # fail after a fork.
@@ -65,7 +67,7 @@ class Answers:
 
     drawn: counts of each chunk (request for draws) that was drawn, in the order of the chunks.
     why: reason why chunks are missing; empty if all chunks were drawn.
-    failed: whether a process could not draw; if so, `drawn` is empty.
+    failed: whether any process could not draw; `drawn` is empty then.
     """
 
     drawn: list[Counted]
@@ -91,8 +93,8 @@ class NewProcesses:
         preload: names of modules to import before a fork; their import must draw no random number.
         """
         self._preload = tuple(preload)
-        # The new Python interpreters, by (whether the interpreter has a hash seed of its own, its
-        # index).
+        # Maps (has a hash seed of its own, index) to the new Python interpreter with this property
+        # and index.
         self._pools: dict[tuple[bool, int], ProcessPool] = {}
 
     def draw(
@@ -121,11 +123,11 @@ class NewProcesses:
         large = _large_modules() if _MAY_FORK else []
         if large and not is_own:
             workers = 1
-        # Interpreter k draws the chunks k, k + workers, k + 2 · workers, and so on. These lists
-        # hold the indices.
+        # One list for each interpreter: the indices of the chunks that it draws. With n
+        # interpreters, interpreter k draws the chunks k, k + n, k + 2 · n, and so on.
         queues = [list(range(len(chunks)))[start::workers] for start in range(workers)]
-        # Maps the future of a chunk that is being drawn to (index of its worker, index of the
-        # chunk, key of its interpreter in `_pools`).
+        # Chunks that are being drawn. Maps the future of a chunk to (index of its worker, index of
+        # the chunk, key of its interpreter in `_pools`).
         running: dict[Future[Done], tuple[int, int, tuple[bool, int]]] = {}
         drawn: dict[int, Counted] = {}
         if large and not is_own:
@@ -167,7 +169,8 @@ class NewProcesses:
 
     def _import(self, recipe: Recipe, large: Sequence[str], look: Callable[[], None]) -> None:
         """Wait until the first new interpreter has imported large libraries, at most `IMPORTING`
-        seconds. If the interpreter ends, the first request for draws starts another.
+        seconds. If the interpreter ends during this time, the next request for draws starts another
+        interpreter.
 
         recipe, look: as in `draw`.
         """
@@ -219,24 +222,25 @@ class NewProcesses:
             is_own, number = key
             seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
             starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
-            # replaced=0: an interpreter that ends is not replaced. A replacement would be started
-            # by a thread of the pool, which would enter `_starting`; this context changes variables
-            # that all threads share.
+            # With replaced=0, an interpreter that ends is not replaced. A thread of the pool would
+            # start the replacement in the context `_starting`, which changes variables that all
+            # threads share.
             self._pools[key] = ProcessPool(None, 1, starting=starting, replaced=0)
         return self._pools[key]
 
 
 def _large_modules() -> list[str]:
-    """Return the names of all modules of large libraries that this process has imported. The first
-    step of a training imports about 190 modules of torch, which takes each process 1 s.
+    """Return the names of all modules of large libraries that this process has imported. There may
+    be many: the first step of a training imports about 190 modules of torch. If forks had to import
+    them, each would take 1 s longer.
     """
     return [name for name in list(sys.modules) if name.partition(".")[0] in LARGE]
 
 
 @contextmanager
 def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
-    """Return a context that changes this process such that processes started in the context get
-    these settings.
+    """Return a context in which this process can start processes with the given settings. Until the
+    context ends, it changes variables of this process that a new process inherits.
 
     hash_seed: PYTHONHASHSEED of the new process; None: as in this process.
     has_main: whether the new process imports the program that runs here, which it must if the
@@ -258,8 +262,8 @@ def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
 
 
 def _draw_here(given: bytes, place: int) -> Done:
-    """Import the mechanism and draw chunks in this process. Return the results with the seconds
-    that both took. The clock is shifted before `given` is unpickled, so that modules see the
+    """Import the mechanism and draw chunks in this process. Return the results, and the seconds for
+    import and draws. The clock is shifted before `given` is unpickled, so that modules see the
     shifted clock when they are imported.
 
     given: pickle of the recipe and the chunks.
@@ -274,8 +278,8 @@ def _draw_here(given: bytes, place: int) -> Done:
     try:
         return Done(draw(*pickle.loads(given)).drawn, time.perf_counter() - begun)
     except BaseException as error:  # noqa: BLE001  # the mechanism may raise any exception
-        # The error is sent as text. To unpickle the exception itself, the interpreter that forked
-        # this process might import the mechanism, and later forks would share the noise that the
+        # The exception is sent as text. If it were pickled, the interpreter that made this fork
+        # might import the mechanism to unpickle it. Later forks would then share the noise that the
         # import draws.
         raise UsageError(in_a_line(error)) from None
 
@@ -306,8 +310,10 @@ def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
 
 
 def _imported(names: Sequence[str]) -> Done:
-    """Import modules by their names, and return an empty result. Modules that cannot be imported,
-    such as torch.ops, which has no file, are left out: the mechanism reports what it misses."""
+    """Import modules by their names, and return an empty result. A module that cannot be imported
+    is skipped, such as torch.ops, which has no file. If the mechanism needs it, the mechanism
+    raises the error.
+    """
     from dpaudit.sampling.executors.pools import Done
 
     for name in names:
@@ -326,8 +332,8 @@ def _fork() -> Connection:
 
     here, there = Pipe()
     with warnings.catch_warnings():
-        # Python warns that a process with several threads is forked. The only other thread here
-        # waits for the end of the auditing process and holds no lock, so the warning is hidden.
+        # Python warns when a process with several threads forks. Hide the warning: the only other
+        # thread here waits for the end of the auditing process and holds no lock.
         warnings.simplefilter("ignore", DeprecationWarning)
         is_fork = os.fork() == 0
     if is_fork:
@@ -349,8 +355,8 @@ def has_fixed_hashes() -> bool:
     return os.environ.get(_HASH_SEED, "random").isdecimal()
 
 
-# The argument of each `compared_with` context that is open, the innermost last. All audits of a
-# command or of a test run share one entry.
+# Arguments of the open `compared_with` contexts, the innermost last. There is usually one: a
+# command or a test run opens a context for all of its audits.
 _current: list[NewProcesses] = []
 
 

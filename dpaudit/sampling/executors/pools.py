@@ -1,7 +1,7 @@
 """Pools of workers that send out chunks in bundles and return results in the order of the chunks.
 
-A *bundle* is a list of chunks that one worker draws as one task. `OrderedPool` makes bundles, keeps
-enough of them under way for all workers, and yields the results in order. `draw` is the function
+A *bundle* is a list of chunks that one worker draws as one task. `OrderedPool` makes bundles, sends
+enough of them to keep all workers busy, and yields the results in order. `draw` is the function
 that a worker runs for a bundle; `Recipe` tells the worker how to make its sampler. The subclasses
 differ in where tasks run: `ExecutorPool` on an executor of the user, `_DaskPool` on a Dask cluster,
 `ProcessPool` (processes.py) on processes of its own.
@@ -38,34 +38,36 @@ from dpaudit.sampling.sampler import Sampler
 from dpaudit.version import __version__
 from dpaudit.wording import install_command
 
-# Number of bundles (lists of chunks) that are sent to each worker before a result returns: it draws
-# one while the other waits.
+# Number of bundles (lists of chunks) that each worker has at a time. It draws one bundle while the
+# other waits, so that it need not wait for the next one.
 _AHEAD = 2
 # Least number of seconds of drawing that a bundle (list of chunks) should take, so that sending it
 # is cheap in comparison.
 # _BUNDLE: for processes, where sending a bundle takes about 1 ms.
 # _BUNDLE_FOR_DASK: for Dask, which spends about 10 ms of CPU time on a task.
 _BUNDLE, _BUNDLE_FOR_DASK = 0.1, 0.5
-# With n bundles (lists of chunks) under way, each should take at least n times this number of
-# seconds, so that the auditing process, which handles results one at a time, keeps up.
+# If n bundles (lists of chunks) are sent and not yet returned, each should take at least n times
+# this number of seconds. Otherwise results arrive faster than the auditing process can handle them,
+# one at a time.
 _FOR_EACH = 0.003
 # Largest number of chunks (requests for draws) in a bundle, which one worker draws as one task.
 _MOST_CHUNKS = 256
-# Largest number of audits whose samplers a worker keeps. Several programs may use a worker in turn.
+# Largest number of audits whose samplers a worker keeps: several programs may use a worker in turn.
 _KEPT = 4
-# Random name of this process, to identify it among processes on other machines. A fork inherits the
-# name, but has another process id.
+# Random name of this process, since process ids of several machines may be equal. A fork has the
+# same name, but another process id.
 _PROCESS = secrets.token_hex(8)
 # _TO_CONNECT: longest wait for a Dask scheduler, in Dask's notation.
-# _COUNTED: seconds after which the number of workers of a Dask cluster is asked for again.
+# _COUNTED: seconds between two requests to a Dask cluster for its number of workers, which may
+#     change.
 _TO_CONNECT, _COUNTED = "10 s", 2.0
-# Environment variables with the number of threads of numeric libraries. They are 1 in each Dask
+# Environment variables that limit the threads of numeric libraries. They are set to 1 in each Dask
 # worker.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # Settings of a local Dask cluster. Profiling is off, since it takes a tenth of the time of a
-# mechanism in Python. `_ENVIRONMENT` names the setting with the environment variables of workers.
-# dpaudit's value replaces Dask's, which would return freed memory to the operating system, although
-# the next draws need it again.
+# mechanism in Python. `_ENVIRONMENT` is the name of another setting: the environment variables of
+# workers. dpaudit sets it, since Dask's value makes workers return freed memory to the operating
+# system, although the next draws need the memory again.
 _LOCAL_CLUSTER = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "2s",
@@ -125,7 +127,8 @@ class Done:
     seconds: float
 
 
-# Held while this worker draws, since all threads share the global random generators.
+# Held while this worker draws: all of its threads share the global random generators, so only one
+# of them may draw at a time.
 _lock = threading.Lock()
 # Maps the name of an audit (`Recipe.run`) to this worker's sampler for the audit. The most recently
 # used sampler is last.
@@ -237,8 +240,8 @@ class OrderedPool(WorkerPool):
                 future.cancel()
 
     def _next_size(self, done: Done) -> int:
-        """Return the number of chunks (requests for draws) for the next task of a worker; at most
-        twice the number of the last task.
+        """Return the number of chunks (requests for draws) for the next task of a worker, at most
+        twice as many as in the last task.
 
         done: results of the last task, which show how long a chunk takes.
         """
@@ -251,8 +254,9 @@ class OrderedPool(WorkerPool):
 def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
     """Return the next chunks from `source` for one worker task; empty if there are no more.
 
-    The list ends after a chunk of any type other than `ToCount`: the audit waits for the result of
-    a learning chunk, and must time a timed chunk by itself.
+    A chunk of any type other than `ToCount` is the last one of its list. The audit waits for the
+    result of a `ToLearn` chunk before it makes the next, and measures the duration of a `ToTime`
+    chunk.
 
     size: largest number of chunks.
     """
@@ -268,7 +272,7 @@ class ExecutorPool(OrderedPool):
     """A pool that draws on an executor of the user, by its method `submit`. It does not close the
     executor. Each task contains the recipe, so that any worker can draw any task.
 
-    lost: message that the executor has lost its workers; {} stands for the reason.
+    lost: message for an executor that has lost its workers, with the placeholder {} for the reason.
     """
 
     lost = (
@@ -324,16 +328,18 @@ class ExecutorPool(OrderedPool):
 class _DaskPool(ExecutorPool):
     """A pool that draws on a Dask cluster, whose number of workers may change during the audit.
 
-    Tasks are sent by `client.submit`. Futures of `client.get_executor` do not keep the reason why
-    Dask cancelled them, and log an error for each task that finishes while it is cancelled.
+    Tasks are sent by `client.submit`, and not by `client.get_executor`: its futures do not keep the
+    reason why Dask cancelled them, and log an error for each task that finishes while it is
+    cancelled.
     """
 
     bundle_seconds = _BUNDLE_FOR_DASK
     lost = "the connection to the Dask scheduler is lost ({}); start it again"
 
     def __init__(self, client: Any, recipe: Recipe) -> None:
-        # The recipe is sent to the cluster as the result of a task: if the worker that holds the
-        # result dies, Dask repeats the task. Data sent by `scatter` would be lost.
+        # A small task returns the recipe, so that Dask keeps the recipe on a worker as the result
+        # of this task. If the worker dies, Dask repeats the task. Data sent by `scatter` would be
+        # lost.
         there = client.submit(_same, recipe, pure=False)
         super().__init__(client, there)
         self._client, self._asked = client, -_COUNTED
@@ -383,8 +389,8 @@ def dask_pool(setup: Setup, address: str) -> Iterator[WorkerPool]:
 
 
 async def _forget(run: str) -> None:
-    """Call `forget` on a Dask worker. This is a coroutine since `Client.run` can start a coroutine
-    without waiting for it.
+    """Call `forget` on a Dask worker. It is a coroutine, so that `Client.run` need not wait for its
+    end.
     """
     forget(run)
 
@@ -397,9 +403,10 @@ def _same(recipe: Recipe) -> Recipe:
 def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
     """Yield a Dask cluster on this machine: `workers` processes with one thread each, no dashboard.
 
-    The workers hash texts as this process does if PYTHONHASHSEED is set here and is not 0; Dask
-    replaces 0. Dask sets the variables of its workers in this process, too, each time it starts
-    one: they are restored. The worker processes are killed if an exception ends the context.
+    If PYTHONHASHSEED is set here, the workers get the same value, and so hash texts as this process
+    does. (Dask replaces the value 0.) When Dask starts a worker, it changes environment variables
+    of this process, too; they are restored. If an exception ends the context, the workers are
+    killed.
     """
     import dask
 
@@ -422,7 +429,7 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
         try:
             yield cluster
         except BaseException:
-            # The workers are killed, since a draw may never end.
+            # A draw may never end, so the workers are killed.
             for nanny in cluster.workers.values():
                 nanny.auto_restart = False
                 with suppress(ProcessLookupError, TypeError):  # ended, or not yet started
@@ -434,8 +441,8 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
 
 @contextmanager
 def _restored(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Return a context that sets environment variables to these values when it ends; None removes a
-    variable.
+    """Return a context at whose end environment variables get the given values. A variable whose
+    value is None is removed.
     """
     try:
         yield

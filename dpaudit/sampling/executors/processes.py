@@ -39,25 +39,26 @@ from dpaudit.sampling.executors import WORKER
 from dpaudit.sampling.executors.pools import Done, OrderedPool, Recipe, draw
 from dpaudit.watching import Watch
 
-# Signals that end a process from outside: sent by a system short of memory, a job scheduler or a
+# Signals from outside of a process, such as from a system short of memory, a job scheduler or a
 # person. If a worker ends in any other way, the mechanism has caused it.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# Largest number of times that a killed process is replaced while it repeats one task. Each task has
-# a count of its own.
+# Largest number of processes that replace a killed process during one task. Each task has a count
+# of its own.
 _REPLACED = 3
 # Seconds that workers have to end by themselves after the last task, before they are killed.
 _GRACE = 2.0
-# Signals that a terminal or a scheduler sends to a whole group of processes. Workers block them
-# while they start: only the auditing process should act on such a signal, and then end its workers.
-# A worker that the signal ended directly would look like a crash.
+# Signals that a terminal or a scheduler sends to a whole group of processes. The auditing process
+# should end its workers when it gets such a signal. Workers block these signals while they start,
+# since a worker that a signal ends would look like a crash.
 _FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
-# _LENGTH: format of the length that begins each message, in bytes: an unsigned 64-bit integer.
-# _READ: most bytes that are read in one step, 1 MiB.
-# _WRITTEN: most bytes that are written in one step, 16 KiB, so that a connection that is ready does
-#     not block.
+# _LENGTH: format of the number at the beginning of a message, its length in bytes: an unsigned
+#     64-bit integer.
+# _READ: largest number of bytes that are read in one step, 1 MiB.
+# _WRITTEN: largest number of bytes that are written in one step, 16 KiB. A connection that is ready
+#     takes this many without blocking.
 _LENGTH, _READ, _WRITTEN = struct.Struct("!Q"), 1 << 20, 1 << 14
-# Held while a process is started: `starting` may change global variables for that time, which the
-# process inherits.
+# Held while a process is started: `_Plan.starting` may change global variables that the process
+# inherits, so no other process may be started at that time.
 _start_lock = threading.Lock()
 
 
@@ -73,10 +74,9 @@ class _Plan:
     """Settings that all processes of a pool share.
 
     tasks: queue of the tasks; None in the queue ends a process.
-    keep: pickle of the task with which each process begins; None: no such task.
+    keep: pickle of the first task of each process, which makes the sampler; None for no such task.
     starting: returns the context in which a process is started.
-    arguments: arguments of `_work`, which each process runs, without the first one (the
-        connection).
+    arguments: arguments of `_work`, the main function of each process, after the connection.
     replaced: largest number of times that a process is replaced during one task.
     """
 
@@ -93,7 +93,7 @@ class ProcessPool(OrderedPool):
     If a process is killed, its chunk is drawn again from the chunk's seed, which gives equal draws.
     Processes are never forked, since a fork would copy the state of random generators and of locks.
 
-    started: futures of the first results of the processes, if they make samplers.
+    started: future of the first result of each process, if the processes have samplers.
     """
 
     def __init__(
@@ -116,8 +116,7 @@ class ProcessPool(OrderedPool):
         super().__init__(workers)
         context = multiprocessing.get_context("spawn")
         show = warnings.showwarning
-        # The command line may have replaced `warnings.showwarning`. Workers then get its function,
-        # too.
+        # If the command line has replaced `warnings.showwarning`, workers get the same function.
         is_ours = getattr(show, "__module__", "").startswith("dpaudit.")
         arguments = (context.Lock(), show if is_ours else None)
         keep = None if recipe is None else pickle.dumps((_keep, (recipe,)))
@@ -125,8 +124,8 @@ class ProcessPool(OrderedPool):
         self._first, self._is_settled = first, False
         self.started: list[Future[Done]] = []
         self._workers: list[_Worker] = []
-        # At exit, Python waits for its child processes. So the processes of a pool that was not
-        # closed are killed.
+        # Python waits at its exit for all child processes. The processes of a pool that was not
+        # closed would wait for tasks, so they are killed.
         util.Finalize(self, _kill, args=(self._workers,), exitpriority=10)
 
     def start(self) -> None:
@@ -196,9 +195,9 @@ def _kill(workers: Sequence[_Worker]) -> None:
 
 
 class _Worker(threading.Thread):
-    """A thread of the auditing process that starts a worker process and gives it tasks.
+    """A thread of the auditing process that starts one worker process, and passes tasks to it.
 
-    is_wanted: whether to go on with further tasks, and to replace a process that is killed.
+    is_wanted: whether to pass on further tasks, and to replace the process if it is killed.
     """
 
     _process: SpawnProcess
@@ -222,7 +221,9 @@ class _Worker(threading.Thread):
         self._process.join()
 
     def kill(self) -> None:
-        """Kill the process and all processes that it started, even if it has ended itself."""
+        """Kill the process and all processes that it has started. These are killed even if the
+        process has ended already.
+        """
         with self._lock:
             if self._group is not None:
                 with suppress(ProcessLookupError, PermissionError):  # no group, or an empty one
@@ -331,7 +332,7 @@ class _Process(SpawnProcess):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# In a worker: the recipe from which it makes its sampler; None before it has arrived.
+# In a worker process: the recipe for its sampler; None until the process has received it.
 _recipe: Recipe | None = None
 
 
@@ -360,8 +361,8 @@ def _work(here: Connection, told: Lock, show: Callable[..., None] | None) -> Non
     if show is not None:
         warnings.showwarning = show
     os.setpgid(0, 0)  # one group, to kill all processes that the mechanism starts
-    # Ignore the signals before unblocking them, so that those that arrived while blocked are
-    # dropped; then restore the usual handlers. SIGINT (Ctrl-C) stays ignored.
+    # Signals that arrived while they were blocked must have no effect. So they are ignored,
+    # unblocked, and then handled as usual again. SIGINT (Ctrl-C) stays ignored.
     usual = {number: signal.signal(number, signal.SIG_IGN) for number in (*_FOR_ALL, signal.SIGINT)}
     signal.pthread_sigmask(signal.SIG_UNBLOCK, usual)
     for number in _FOR_ALL:
@@ -390,8 +391,8 @@ def ask(
 
     there: connection to the process, which runs `serve`.
     data: pickle of the function and its arguments.
-    is_alive: returns whether the process runs. After its end, forks that it made may keep the
-        connection open. None: this is not checked.
+    is_alive: returns whether the process runs. It is checked since the connection may stay open
+        after the end of the process, if forks of it still run. None: it is not checked.
 
     Raises EOFError or OSError if the process ends.
     """
@@ -415,7 +416,7 @@ def _send(there: Connection, data: bytes, is_alive: Callable[[], bool] | None = 
 def _receive(there: Connection, is_alive: Callable[[], bool] | None = None) -> bytes:
     """Wait for the next message and return it.
 
-    is_alive: returns whether the process at the other end runs; None: this is not checked.
+    is_alive: returns whether the process at the other end runs; None: assume that it does.
 
     Raises EOFError if the connection is closed, or if the process has ended.
     """
@@ -444,7 +445,8 @@ def result_of(reply: Done | BaseException) -> Done:
 
 
 def _pickled(error: BaseException) -> bytes:
-    """Return the pickle of an exception, with this process's traceback as a note.
+    """Return the pickle of an exception. A note with this process's traceback is added to the
+    exception.
 
     An exception that cannot be pickled becomes a RuntimeError with its type and message.
     """
