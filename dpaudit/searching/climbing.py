@@ -29,24 +29,23 @@ if TYPE_CHECKING:
 _MOST_RECORDS = 24
 # Largest number of values that a `Pool` keeps for each column, as replacements for other values.
 _MOST_VALUES = 12
-# `_steps` replaces a number by numbers above and below it, at this number of distances. The first
-# distance is the range of the known numbers. Each further distance is half of the one before.
+# Number of distances at which `_steps` tries numbers above and below a number. The first distance
+# is the range of the known numbers. Each further distance is half of the distance before it.
 _HALVINGS = 24
 # `of_every_size` makes lists of every length up to this number of records.
 _MOST_SIZE = 40
 # Largest number of neighbours that `of_every_size` yields for each list that it makes. A few
 # suffice, since most functions treat all records alike.
 _NEIGHBOURS = 20
-# Significant digits to which a number is rounded after a difference was added to it. Later digits
-# are rounding errors.
+# Significant digits to which `moved_alike` rounds a sum. Later digits are rounding errors.
 _DIGITS = 12
-# Known numbers whose absolute value is this limit or more are ignored when their range is computed:
-# a range up to 1e300 would make all steps too large.
+# Known numbers with this absolute value or a larger one are ignored when the range of the known
+# numbers is computed: a range up to 1e300 would make all steps too large.
 _MODERATE = 1e15
 
 
 class Pair(NamedTuple):
-    """The two inputs of a pair, in plain Python."""
+    """Two inputs, each as a plain Python value: a number, a text, a list or a dict."""
 
     d1: Any
     d2: Any
@@ -59,10 +58,10 @@ def key(value: Any) -> str:
 
 def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
     """Match records of d1 with equal records of d2, each record at most once. Return the list of
-    (index in d1, index in d2) of the matches.
+    (index in d1, index in d2) of the matches; [] for datasets that are not lists.
 
-    Equal records at the front of both lists come first, then equal records elsewhere, then equal
-    records at the back. The result is empty for datasets that are not lists.
+    The matches at the beginning of both datasets come first in the result, then the matches in
+    between, then the matches at the end of both datasets.
     """
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return []
@@ -105,7 +104,7 @@ def changed(dataset: list[Any], record: Any, *places: int) -> list[Any]:
 
 
 def moved_alike(old: Any, new: Any, other: Any) -> Iterator[Any]:
-    """Apply the change from `old` to `new` to a third value, `other`, and yield the results.
+    """Change a third value, `other`, as `old` was changed to `new`. Yield the results.
 
     If all three are numbers, add `new - old` to `other`: yield the sum rounded to 12 digits, then
     the exact sum. If all three are rows (dicts), change those columns of `other` that differ
@@ -182,9 +181,9 @@ class Pool:
 
 
 def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
-    """Yield numbers above and below `value`. Their first distance from it is the range of the
-    `known` numbers, and each further distance is half of the one before. Yield nothing if `value`
-    is not a number."""
+    """Yield numbers above and below `value`. Their first distance from `value` is the range of the
+    `known` numbers, and each further distance is half of the distance before it. Yield nothing if
+    `value` is not a number."""
     if not is_number(value):
         return
     span = max([1, *(abs(one - value) for one in known if is_number(one) and abs(one) < _MODERATE)])
@@ -198,11 +197,12 @@ def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
 
 
 def of_every_size(relation: Relation) -> Iterator[Pair]:
-    """Yield pairs of neighbouring lists: up to four lists of each length that the space (the set of
-    possible inputs) allows, up to 40 records, each with at most 20 of its neighbours.
+    """Yield pairs of neighbouring lists of every length that the space (the set of possible inputs)
+    allows, up to 40 records. For each length, make up to four lists, and pair each list with at
+    most 20 of its neighbours.
 
-    A function may behave differently from some length on. Climbing does not reach that length,
-    because no single step towards it improves the score.
+    A function may change its behaviour at a certain length. Hill climbing does not reach this
+    length if no single step towards it improves the score.
     """
     inner = relation.inner
     if not isinstance(inner, Lists) or inner.is_vector:

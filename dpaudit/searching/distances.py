@@ -37,11 +37,12 @@ NORMS: Mapping[str, str] = {
 # Adjacencies under which two datasets are neighbours if one record is changed. Under other
 # adjacencies, a changed record counts as two steps: a removal and an addition.
 _CHANGING = ("replace", "hamming")
-# For the first datasets, up to this number, the function is called twice, to check that it returns
-# the same answer again. For later datasets, it is called twice only if their pair refutes the
+# The function is called twice for each of the first datasets, up to this number, to check that it
+# returns the same answer again. After that, it is called twice only for a pair that refutes the
 # claim.
 _TWICE = 30
-# Number of answers that are kept in memory. Most searches ask for fewer.
+# Number of answers that are kept in memory. For further datasets, the function is called at each
+# use; most searches need fewer answers.
 _MOST_KEPT = 50_000
 _Number = int | float | Fraction
 # Type of an output after conversion to plain Python: a number, None, or a list or mapping of these.
@@ -179,10 +180,10 @@ _TOTALS: Mapping[str, Callable[[list[Fraction]], float]] = {
 def _records_apart(
     first: tuple[Hashable, ...], second: tuple[Hashable, ...], *, is_changing: bool
 ) -> Distance:
-    """Return the number of records that must be added or removed to make two datasets equal.
+    """Return how many records must be added or removed to make two datasets equal.
 
-    is_changing: whether a changed record counts as one step, instead of as a removal and an
-    addition.
+    is_changing: whether a changed record counts as one step. Otherwise it counts as two steps, a
+    removal and an addition.
     """
     ours, theirs = Counter(first), Counter(second)
     gone, new = (ours - theirs).total(), (theirs - ours).total()
@@ -273,8 +274,8 @@ class Answers:
         self._calls = 0
 
     def __len__(self) -> int:
-        """Return the number of calls of the function so far. A `Watch` reads this number to see
-        that the search proceeds."""
+        """Return the number of calls of the function so far. A `Watch` reads this number, in order
+        to warn of a call that does not return."""
         return self._calls
 
     def of(self, dataset: Any) -> Any:
@@ -347,8 +348,8 @@ def _named(answer: Any) -> str:
 
 
 def _in_any_order(answer: Any) -> str:
-    """Return a text by which two answers are compared: equal texts mean that both have the same
-    parts, in any order."""
+    """Return a text by which two answers are compared. The texts are equal if both answers have the
+    same items, in any order."""
     if isinstance(answer, list | tuple):
         return f"[{', '.join(sorted(map(_in_any_order, answer)))}]"
     if isinstance(answer, Mapping):

@@ -76,8 +76,8 @@ def _mixed(seed: int, number: int) -> int:
 
 
 class _Exceeds(Exception):
-    """Raised when the score of a value exceeds the limit. For Hypothesis, this exception is the
-    failure of a test, so it shrinks the value (tries simpler values that still fail)."""
+    """Raised when the score of a value exceeds the limit. Hypothesis takes this exception for a
+    failed test, and shrinks the value (tries simpler values that still fail)."""
 
 
 def look_at_random(
@@ -144,8 +144,7 @@ def look_at_random(
 def _run(
     call: Callable[[Any], None], strategy: Any, seed: int, *, examples: int, **settings: Any
 ) -> None:
-    """Call a function with random values of a strategy, in the way in which Hypothesis calls a
-    test.
+    """Call a function with random values of a strategy, as Hypothesis calls a test.
 
     examples: number of values.
     settings: further settings of Hypothesis.
@@ -180,8 +179,8 @@ def _without_constants_of_modules() -> Iterator[None]:
 
         constants, cache = providers._get_local_constants, providers.CONSTANTS_CACHE.cache
         providers._get_local_constants = Constants
-    # Older versions of Hypothesis lack these names, and newer versions may change them: then
-    # nothing is switched off.
+    # Older versions of Hypothesis lack the private names used above, and newer versions may change
+    # them. Then Hypothesis still draws these constants.
     except (ImportError, AttributeError):
         yield
         return

@@ -15,11 +15,11 @@ from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.trials import Contender
 from dpaudit.wording import shortened
 
-# Largest number of pairs inside the space (the set of possible inputs) that the report lists, and
-# also of pairs outside the space.
+# The report lists at most this number of pairs inside the space (the set of possible inputs), and
+# at most this number of pairs outside the space.
 _LEADERS = 5
-# Number of the smallest clearly leaking pairs for which new draws are made, one pair after the
-# other, until one leaks again.
+# To confirm a leak, the smallest clearly leaking pairs get new draws, one pair after the other,
+# until one leaks again. Largest number of these pairs.
 _CONFIRMED = 8
 # Largest number of pairs that are tried in order to make a leaking pair simpler.
 _SHRINKING_TRIES = 300
@@ -39,9 +39,9 @@ def final_pairs(
 ) -> Searched:
     """Return the result of a search, with the pairs to certify.
 
-    The pairs to certify are the best pairs inside the space (the set of possible inputs), or the
-    best pairs outside it if no pair inside gave outputs. Then the smallest pair that leaks clearly,
-    and leaks again in new draws, is simplified, and the simplified pair is added.
+    These are the best pairs inside the space (the set of possible inputs), or the best pairs
+    outside it if no pair inside gave outputs. One more pair is added: a simplified version of the
+    smallest pair that leaks clearly, and leaks again in new draws.
 
     inside, outside: tried pairs whose inputs lie inside the space, and outside it, best first. A
     `Contender` is a proposed pair with the estimates of its leak.
@@ -89,13 +89,13 @@ def final_pairs(
 
 
 def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender | None:
-    """Of the clearly leaking pairs that leak again in new draws, return the pair with the fewest
-    records; None if no pair leaks again.
+    """Return the pair with the fewest records among the clearly leaking pairs that leak again in
+    new draws; None if no pair leaks again.
 
-    The best pair shows the largest bound anyway, so here a pair with fewer records is worth more
-    than a larger bound. Pairs that only show a rejected type of values are used if no other pair
-    leaks. Under relations that replace records, only pairs of the size of the best pair are used:
-    the number of records may be public, and the leak may depend on it.
+    The pair with the largest bound is certified in any case, so a pair with fewer records is worth
+    more here. Pairs that only show a rejected type of values are used if no other pair leaks. Under
+    relations that replace records, only pairs of the size of the best pair are used: the number of
+    records may be public, and the leak may depend on it.
 
     ranked: tried pairs, best first.
     """
@@ -109,7 +109,9 @@ def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender 
 
 def _simpler(confirming: Confirming, best: Contender) -> tuple[Any, Any]:
     """Simplify a leaking pair as long as it leaks clearly. Return the two inputs of the last pair.
-    best: the pair to start from."""
+
+    best: pair to start from.
+    """
     relation, drawing, inputs = confirming.relation, confirming.drawing, confirming.inputs
     draws = confirming.needed(best)
     # A rare event needs many draws for each try. Without this limit, shrinking a pair of query

@@ -1,5 +1,5 @@
-"""Pairs made from pairs that were tried: variations of the best pairs, and pairs of which one input
-raises an exception and its neighbour does not."""
+"""Pairs made from pairs that were tried: variations of the best pairs, and neighbours that differ
+in whether the mechanism raises an exception."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from dpaudit.searching.space import distinct
 from dpaudit.searching.spaces.datasets import Lists
 
 _LIKE = "like one before: "
-# `around` gives up after this number of changes per pair, in a row, that lead to no neighbours.
+# `around` stops when changes have led to no neighbours this number of times in a row, for each of
+# its pairs.
 _PATIENCE = 20
 # Largest number of times that `_closer` halves the distance between two inputs. It stops earlier if
 # they are neighbours.
 _HALVINGS = 60
 
-# Type of functions that take a dataset and return whether the mechanism raises in each of a few
-# draws for it; None if no draw can be made.
+# Type of functions that take a dataset and return whether the mechanism raises an exception in
+# every one of a few draws; None if no draw can be made.
 Raises = Callable[[Any], bool | None]
 
 
@@ -35,13 +36,14 @@ def around(
     relation: Relation,
     rng: np.random.Generator,
 ) -> Iterator[Proposal]:
-    """Yield random variations of pairs, each pair in turn, as long as changes lead to neighbours.
+    """Yield random variations of pairs, each pair in turn. Stop when changes no longer lead to
+    neighbours.
 
     A variation of datasets makes the same change to both inputs, or replaces a record that only one
     input has. A variation of vectors of query answers moves entries of both inputs, or reverses the
     direction in which an entry differs.
 
-    values: records, or entries of vectors, that are added or put in place of others; at least one.
+    values: records or entries to add, or to put in place of others; at least one.
     """
     changed = _moved if relation.is_of_answers else _changed
     fruitless = 0
@@ -84,10 +86,10 @@ def _changed(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) ->
 
 
 def _moved(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return (d1, d2), the inputs of a pair after a random change of one entry or of all entries.
-    The inputs are lists of query answers.
+    """Change one entry, or all entries, of a pair of lists of query answers at random. Return (d1,
+    d2), the new inputs.
 
-    values: entries that are put in place of others.
+    values: entries to put in place of others.
     """
     d1, d2 = pair.d1, pair.d2
     is_list = isinstance(d1, list) and isinstance(d2, list)
@@ -129,8 +131,8 @@ def _with(dataset: list[Any], old: str, new: list[Any]) -> list[Any]:
 def where_exceptions_begin(
     raising: Sequence[Any], quiet: Sequence[Any], relation: Relation, raises: Raises
 ) -> Iterator[Proposal]:
-    """Yield pairs of neighbours of which one input always raises an exception and the other gives
-    outputs: at most one pair for each dataset in `raising`.
+    """Yield pairs of neighbours such that the mechanism gives outputs for one input, and always
+    raises an exception for the other: at most one pair for each dataset in `raising`.
 
     Make a path of neighbours from a dataset that gives outputs to a dataset that raises. At some
     step of the path, the exceptions begin: this step is a leak. Bisection finds it with few draws.
@@ -153,11 +155,10 @@ def where_exceptions_begin(
 
 
 def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[list[Any]]:
-    """Yield lists of datasets that lead to the given dataset, step by step. The last element of
-    each list is the given dataset. Each element differs from the next in one record, or in the
-    records of one user.
+    """Yield paths to the given dataset. A path is a list of datasets that ends with the given
+    dataset. Two successive datasets differ in one record, or in the records of one user.
 
-    quiet: datasets for which the mechanism gives outputs; most lists start with one of them.
+    quiet: datasets for which the mechanism gives outputs; most paths start with one of them.
     """
     inner = relation.inner
     if not (isinstance(inner, Lists) and isinstance(dataset, list)):
@@ -173,8 +174,8 @@ def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[l
 
 
 def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
-    """Yield the first records of a dataset: none, then one more each time, up to all. If `users` is
-    given, add all records of one user at a time."""
+    """Yield the beginnings of a dataset: no record, the first record, the first two, …, all
+    records. If `users` is given, each step adds all records of one user."""
     if users is None:
         yield from (dataset[:size] for size in range(len(dataset) + 1))
         return

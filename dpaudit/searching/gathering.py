@@ -54,16 +54,16 @@ _TRACING = 0.1
 # Share of the traced pairs that come from the catalogue (all proposed pairs that are not random).
 # The other traced pairs are made by hill climbing.
 _CATALOGUE = 0.6
-# Number of pairs inside the space (the set of possible inputs) that are proposed before all other
-# pairs: those for which runs on both inputs with the same noise differ most.
+# Before all other pairs, the search proposes the pairs whose two runs with the same noise differ
+# most. Number of these pairs inside the space (the set of possible inputs).
 _INSIDE = 4
-# Number of pairs outside the space (the set of possible inputs) that are proposed early as well:
-# those for which runs on both inputs with the same noise differ most.
+# Number of pairs outside the space (the set of possible inputs) that are proposed right after the
+# pairs inside (`_INSIDE`), because their two runs with the same noise differ most.
 _OUTSIDE = 2
 # Hill climbing starts from a simple pair. The pair that it reaches is proposed only if its score is
 # at least this factor times the score of the start.
 _MUCH = 1.5
-# Number of best pairs of which variations are made.
+# Variations are made of this number of best pairs.
 _CENTRES = 3
 # Largest number of records, or entries of vectors, that variations put in place of others.
 _VALUES = 200
@@ -75,11 +75,11 @@ _GUIDED_WIDTH = 32
 # Number of pairs outside the space (the set of possible inputs) that are tried for a note in the
 # report, if the user neither excludes nor includes inputs outside the space.
 _BEYOND = 40
-# Bisection looks for the step at which exceptions begin. It starts from at most this number of
-# inputs that give outputs. It goes to the smallest input that always raises, and to at most this
-# number of the largest inputs that always raise.
+# Bisection looks for the step at which exceptions begin, between inputs that give outputs and
+# inputs that always raise. It uses at most this number of inputs that give outputs. Of the inputs
+# that raise, it uses the smallest one, and at most this number of the largest ones.
 _RAISING = 3
-# Largest number of pairs of which one input raises and the other does not. Bisection finds them.
+# Largest number of pairs found by bisection such that the mechanism raises for only one input.
 _RAISING_PAIRS = 2
 
 # Type of functions that return the score of two inputs in plain Python. They may raise DatasetError
@@ -103,8 +103,9 @@ class Gathering:
         self.note = ""
 
     def gathered(self) -> list[Contender]:
-        """Return the pairs to try, each as a `Contender`: pairs that traces suggest, then the
-        catalogue (all other proposed pairs that are not random), then random pairs.
+        """Return the pairs to try, each as a `Contender`: first pairs that differ much in runs with
+        the same noise, then the catalogue (all other proposed pairs that are not random), then
+        random pairs.
 
         Random pairs take long to make. They are made only if the draws of the search allow more
         pairs than were proposed before.
@@ -132,14 +133,14 @@ class Gathering:
         return list(islice(self._contenders(outside), _BEYOND))
 
     def _by_traces(self) -> Iterator[Proposal]:
-        """Yield the pairs with the largest scores. The score says how much runs of the mechanism on
-        both inputs with the same noise differ. Yield nothing if the mechanism cannot be run in this
-        way."""
+        """Yield the pairs with the largest scores. The score of a pair says how much two runs of
+        the mechanism differ, one on each input, with the same noise. Yield nothing if the mechanism
+        cannot be run in this way."""
         spec, settings = self._spec, self._settings
         scores = min(_SCORES, self._budget.draws // _DRAWS_OF_A_SCORE)
-        # Mechanisms that take query answers mostly compare numbers. Runs with the same noise
-        # overrate the leak of a comparison, and the known patterns of answers leak as much as any
-        # other pair.
+        # Mechanisms that take query answers are not traced. They mostly compare numbers, and runs
+        # with the same noise overrate the leak of a comparison. The known patterns of answers leak
+        # as much as any other pair.
         is_traced = scores >= 1 and not self._relation.is_of_answers and not spec.no_trace
         if not (is_traced and can_score(spec.target)):
             return
@@ -178,10 +179,10 @@ class Gathering:
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
     ) -> list[Contender]:
-        """Return pairs to try of which one input raises an exception and the other does not.
+        """Return pairs to try such that the mechanism raises an exception for only one input.
 
-        They are found by bisection between an input of a pair whose inputs both raise, and an input
-        of a pair that gave outputs.
+        Bisection starts from an input that gave outputs, and from an input that raised. The input
+        that raised belongs to a pair whose other input raised, too.
 
         ranked: tried pairs.
         raises: function that returns whether the mechanism always raises for a dataset; None if

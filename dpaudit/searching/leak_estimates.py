@@ -27,14 +27,15 @@ from dpaudit.searching.trials import BARELY, FEWEST, Budget, Contender, Drawing,
 
 Notify = Callable[[Progress], None]
 
-# If the mechanism fails for a batch of draws, the draws are made one by one, at most this number
-# for each input, since single calls are slow.
+# If the mechanism raises an exception in a batch of draws, the draws are made one by one. Then each
+# input gets at most this number of draws, since single calls are slow.
 MOST_ALONE = 2_000
 # A leak counts as clear if its evidence (a log-likelihood ratio, in nats) exceeds log(1/α) by this
-# number. The best of many pairs and scores rarely exceeds it by chance.
+# number, where α is the false-alarm probability. The best of many pairs and scores rarely exceeds
+# it by chance.
 _LUCK = 10.0
-# Pairs of vectors of query answers are compared by a predicted lower bound on ε. This number of
-# standard errors is subtracted from it.
+# Pairs of vectors of query answers are compared by a predicted lower bound on ε: the expected bound
+# minus this number of standard errors.
 _ERRORS = 2.5
 # Scorers that are fast on outputs with many columns. Only these are used in the first round of
 # trials, after which most pairs are dropped.
@@ -45,10 +46,9 @@ class Judge:
     """Estimates from draws how much a pair of inputs leaks.
 
     spec: audit that follows the search. A leak counts only if it refutes the claim of this audit.
-    is_of_answers: whether the inputs are vectors of query answers. Pairs of such vectors are
-    compared by a predicted bound with a smaller safety margin than pairs of datasets. A larger
-    margin gives more ties, and the simplest pair wins a tie; this suits datasets, whose bounds vary
-    more.
+    is_of_answers: whether the inputs are vectors of query answers. Pairs of vectors are compared by
+    a predicted bound with a small safety margin. Pairs of datasets have bounds that vary more, so
+    their margin is larger: then more pairs are tied, and the simplest of them wins.
     """
 
     def __init__(self, spec: AuditSpec, drawing: Drawing, *, is_of_answers: bool) -> None:
@@ -85,8 +85,9 @@ class Judge:
     def _estimated(
         self, selection: SelectionDraws, scorers: Sequence[Scorer]
     ) -> tuple[float, float, float]:
-        """Return (evidence, estimate, hope) from the draws of a pair; `Contender` defines them. All
-        three are 0 if the scorers find no event, for example if all outputs differ."""
+        """Return (evidence, estimate, hope) from the draws of a pair, the fields of a `Contender`
+        with these names. All three are 0 if the scorers find no event, for example if all outputs
+        differ."""
         candidates = [one for scorer in scorers for one in scorer(selection)]
         evidence = max(
             (
@@ -110,8 +111,8 @@ class Judge:
 class Confirming:
     """Tries pairs of inputs, and confirms that they leak.
 
-    pairs: keys of the tried pairs that the report counts. The key of a pair is (number, number),
-    the numbers of its two inputs.
+    pairs: keys of the tried pairs that the report counts. The key of a pair is (number of d1,
+    number of d2); each input of the search has a number.
     enough: evidence (log-likelihood ratio, in nats) from which a leak counts as clear.
     is_found: whether a pair has leaked clearly since the caller last set this field to False.
     """
@@ -155,8 +156,8 @@ class Confirming:
             tried = self._judge.tried(one, draws, thorough=number > 0)
         except MechanismError as error:
             if self.drawing.has_alone and not one.d1.is_alone:
-                # In a batch, an exception ends all draws. In single draws, an exception is one
-                # outcome.
+                # In a batch, an exception ends all draws. If the draws are made one by one, an
+                # exception is one of the outcomes.
                 alone = self.inputs.alone
                 one = replace(one, d1=alone(one.d1), d2=alone(one.d2))
                 return self.tried(one, min(draws, MOST_ALONE), number)
@@ -175,9 +176,9 @@ class Confirming:
     def _has_wrong_type(self, one: Contender) -> bool:
         """Return whether a tried pair only shows that the mechanism rejects a type of values.
 
-        True if exactly one input always raises a TypeError or AttributeError, and one of its
-        columns has a new type: a type that the column has neither in the other input nor in
-        typical inputs of the space.
+        True if the mechanism always raises a TypeError or AttributeError for exactly one input, and
+        some column of this input has values of a new type. A type is new in a column if neither the
+        other input nor a usual input has it there.
         """
         if one.d1.has_wrong_type == one.d2.has_wrong_type:
             return False
@@ -200,8 +201,7 @@ class Confirming:
         return None
 
     def with_outputs(self, contenders: Sequence[Contender]) -> list[Contender]:
-        """Return the given pairs that were tried and can be compared. A pair is left out if the
-        mechanism gave no outputs for it."""
+        """Return the pairs that were tried and for which the mechanism gave outputs."""
         return [one for one in contenders if one.draws and one.key not in self._refused]
 
     def is_over(self) -> bool:
@@ -237,8 +237,8 @@ class Confirming:
         return self._confirmed[one.key]
 
     def needed(self, one: Contender) -> int:
-        """Return the number of draws of each input that give a tried pair, on average, twice the
-        evidence of a clear leak. It is at most the number that the pair has had."""
+        """Return how many draws of each input confirm a leak: enough to expect twice the evidence
+        of a clear leak, but no more draws than the pair has had."""
         half = one.draws // 2
         needed = math.ceil(half * min(1.0, 2 * self.enough / max(one.evidence, 1e-9)))
         return min(half, max(FEWEST, needed))
@@ -263,9 +263,9 @@ class Confirming:
 
 
 def _types_in(value: Any) -> frozenset[tuple[str, str]]:
-    """Return the set of (path of a value, its type) of all values in a dataset, such as `('[].age',
-    'number')` for a list of rows. The type is null, text, number, list, table or the name of a
-    class."""
+    """Return the set of (path, type) of all values in a dataset. A list of rows with ages contains
+    `('[].age', 'number')`, for example. The type is null, text, number, list, table or the name of
+    a class."""
     return frozenset(_types(value, ""))
 
 

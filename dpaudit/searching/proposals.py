@@ -18,12 +18,11 @@ from dpaudit.searching.spaces.own import Own
 
 Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
 
-# Largest number of pairs in which an input has an edge (a value at which bugs are likely, such as
-# NaN). Without a limit, there would be one pair for each edge and each dataset into which it is
-# put.
+# Largest number of pairs at edges (values at which bugs are likely, such as NaN). Without a limit,
+# there would be one pair for each edge and each dataset to which the edge is added.
 MOST_EDGES = 300
-# Of these `MOST_EDGES` pairs, this number may lie inside the space (the set of possible inputs).
-# More may, if there are too few pairs outside the space to fill the rest.
+# Of the `MOST_EDGES` pairs, at most this number lie inside the space (the set of possible inputs),
+# unless there are too few pairs outside the space to fill the rest.
 _MOST_INSIDE = 200
 # A random pair consists of a random dataset and a changed copy of it. The change is drawn from at
 # most this number of possible changes.
@@ -90,8 +89,8 @@ def _proposals(relation: Relation, seed: int, inside_only: bool) -> Iterator[Pro
 
 def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Proposal]:
     """Yield the proposed pairs that are not random: pairs at edges (values at which bugs are
-    likely, such as NaN), pairs with as many records as possible, patterns of query answers, and the
-    neighbours among a few datasets that are all compared with each other.
+    likely, such as NaN), pairs with as many records as possible, patterns of query answers, and
+    neighbours among a few simple datasets.
 
     inside_only: whether to leave out inputs outside the space (the set of possible inputs).
     """
@@ -115,8 +114,8 @@ class _Unseen:
             return None
         self._known.add(key)
         relation = self.relation
-        # No input gets a number of records that the space (the set of possible inputs) excludes,
-        # since a mechanism may rely on this number.
+        # Leave out inputs whose number of records lies outside the space (the set of possible
+        # inputs): a mechanism may rely on this number.
         if any(isinstance(one, list) and not relation.has_room(len(one)) for one in (d1, d2)):
             return None
         inside = relation.are_inside(d1, d2)
@@ -129,7 +128,7 @@ class _Unseen:
         inputs are neighbours.
 
         pairs: function that returns an iterator of (d1, d2, description).
-        origin: method that made the pairs, which the proposals record.
+        origin: method that made the pairs, such as "edge"; each `Proposal` stores it.
         """
         for d1, d2, why in pairs():
             if (proposal := self.proposal(d1, d2, why, origin)) is not None:
@@ -181,7 +180,7 @@ def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
 
 def pair_strategy(relation: Relation) -> Any:
     """Return a strategy of Hypothesis that draws (d1, d2): a random dataset and one of its
-    neighbours, in random order. It gives None if no neighbour of the drawn dataset is found."""
+    neighbours, in random order. The strategy draws None if it finds no neighbour of the dataset."""
     st = strategies()
     datasets, records = relation.space.strategy(), _record_strategy(relation)
     users = relation.adjacency.users

@@ -16,19 +16,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dpaudit.searching.leak_estimates import MOST_ALONE, Confirming
 from dpaudit.searching.trials import BARELY, FEWEST, MOST, Contender
 
-# After a round of trials, one pair in this number of pairs stays for the next round.
+# One in this number of pairs stays after a round of trials; the others are dropped.
 KEPT = 8
 # Factor by which the number of draws of a pair grows from one round of trials to the next.
 GROWTH = 4
-# Number of pairs that are compared at the end. After each round of this comparison, the better half
-# stays, until one pair is left (a few pairs, if inputs are query answers).
+# Number of pairs that are compared at the end. Each round of this comparison keeps the better half,
+# until one pair is left (a few pairs, if inputs are query answers).
 FINALISTS = 8
-# The comparison of the last pairs may spend the search's draws up to this share. The rest is for
-# making the best pair simpler.
+# The comparison of the last pairs ends when the search has spent this share of its draws. The rest
+# is for making the best pair simpler.
 _LAST = 0.95
 # Largest number of draws of each input in the comparison of the last pairs.
 _MOST_LAST = 64_000
-# The simplest of this number of best pairs is put first, if its bound is almost as large as the
+# Of this number of best pairs, the simplest is put first if its bound is almost as large as the
 # best bound (`_ABOUT_AS_MUCH`).
 _LAST_TWO = 2
 # A bound counts as almost as large as the best bound if it is at least this fraction of the best
@@ -56,8 +56,7 @@ class Ranking:
         contenders: the pairs. A `Contender` is a proposed pair with the estimates of its latest
         trial.
         share: share of the search's draws that the rounds may spend.
-        until: number of pairs at which the rounds end, since the caller compares these pairs
-        afterwards.
+        until: number of pairs at which the rounds end. The caller compares these pairs afterwards.
         """
         if not contenders:
             return []
@@ -72,8 +71,8 @@ class Ranking:
             enough=self._confirming.enough,
             is_over=self._confirming.is_over,
             of_answers=self._is_of_answers,
-            # Patterns of query answers stay longer only if there are enough draws, since more pairs
-            # cost more draws.
+            # More pairs cost more draws. So patterns of query answers stay for further rounds only
+            # if there are enough draws.
             with_patterns=self._is_of_answers and each > FEWEST,
             until=until,
         )
@@ -97,8 +96,8 @@ class Ranking:
         The estimates by which many pairs were ranked are too rough to compare the best few.
 
         ranked: tried pairs, best first.
-        beyond: share of the search's draws that this comparison may spend in addition to the
-        search's draws. A negative share is left for other pairs.
+        beyond: additional draws for this comparison, as a share of the search's draws. A negative
+        share reserves draws for other pairs.
         """
         standing, out = ranked[:FINALISTS], ranked[FINALISTS:]
         left = (_LAST + beyond) * self._budget.draws - self._drawing.draws
@@ -128,8 +127,8 @@ class Ranking:
         return self._simplest_first([*standing, *out])
 
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return the pairs, with the simpler one of the best two in front if its bound is at least
-        95 % of the best bound.
+        """Return the pairs, but put the simpler of the best two first if its bound is at least 95 %
+        of the best bound.
 
         The best bound of many pairs is too large by luck, so a slightly smaller bound is no worse.
 
@@ -175,11 +174,11 @@ def halved(
     draws: number of draws of each input in the first round.
     enough: evidence (log-likelihood ratio, in nats) from which a leak counts as clear.
     is_over: function that returns whether to end the round before the next trial.
-    of_answers: whether half of the places go to the contenders with the largest `hope` (a lower
-    bound on ε), whatever their evidence.
-    with_patterns: whether patterns of query answers, such as `one entry above`, stay longer.
-    until: number of contenders at which the rounds end before only one is left; 1 for no such
-    number.
+    of_answers: whether inputs are vectors of query answers. Then half of the contenders that stay
+    are those with the largest `hope` (a lower bound on ε), whatever their evidence.
+    with_patterns: whether patterns of query answers, such as `one entry above`, stay in addition to
+    the best eighth.
+    until: the rounds end earlier, when at most this number of contenders is left.
     """
     standing, out = list(contenders), list[Contender]()
     for number in range(rounds_for(len(standing))):
@@ -205,12 +204,13 @@ def _chosen(
     ranked: tried pairs, best first.
     number: index of the round, from 0.
     of_answers: whether inputs are vectors of query answers.
-    with_patterns: whether patterns of query answers, such as `one entry above`, stay longer.
+    with_patterns: whether patterns of query answers, such as `one entry above`, stay in addition to
+    the best pairs.
 
-    For query answers, half of the places go to the pairs with the largest `hope` (a lower bound on
-    ε), whatever their evidence: a rare event that leaks much needs more draws for the same evidence
-    than a frequent event that leaks little. Patterns are few, and known to leak: all of them stay
-    after the first round, then the better half, and so on.
+    For query answers, half of the pairs that stay are those with the largest `hope` (a lower bound
+    on ε), whatever their evidence: a rare event that leaks much needs more draws for the same
+    evidence than a frequent event that leaks little. Patterns are few, and known to leak: all of
+    them stay after the first round, then the better half, and so on.
     """
     places = math.ceil(len(ranked) / KEPT)
     best, rest = split(ranked, places, by_hope=of_answers)
@@ -229,8 +229,8 @@ def split(
 
     ranked: tried pairs, best first.
     places: number of pairs that stay.
-    by_hope: whether half of the places go to the pairs with the largest `hope` (a lower bound on ε
-    with a smaller safety margin), whatever their rank.
+    by_hope: whether half of the pairs that stay are those with the largest `hope`, whatever their
+    rank. `hope` is a lower bound on ε with a small safety margin.
     """
     if not by_hope:
         return ranked[:places], ranked[places:]
@@ -252,8 +252,8 @@ def _separated(
 
 
 def rounds_for(contenders: int) -> int:
-    """Return the number of rounds of trials for a number of pairs. After each round, one pair in
-    eight stays; in the last round, only one pair is left and gets draws.
+    """Return how many rounds of trials rank a number of pairs. One pair in eight stays after each
+    round, until a last round has only one pair.
 
     >>> rounds_for(1), rounds_for(2), rounds_for(8), rounds_for(400)
     (1, 2, 2, 4)

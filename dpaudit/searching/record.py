@@ -25,10 +25,11 @@ _TUPLE = "tuple"
 
 
 def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
-    """Return (the audit, the result of its search), read from the file next to its journal.
+    """Read the result of an earlier run's search from the file next to the audit's journal. Return
+    (audit, result).
 
-    The result is None if there is no file to resume from. The seed of the audit is the seed in the
-    file, if the audit's own seed was drawn at random.
+    The result is None if there is no file to resume from. If the audit drew its seed at random, it
+    gets the seed in the file.
 
     Raises JournalError for a file of another request or another release of dpaudit, and for a
     journal that exists although the audit is not to be resumed.

@@ -40,8 +40,8 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.wording import counted
 
-# If pairs inside and outside the space (the set of possible inputs) are tried, pairs inside get
-# this share of the draws for proposed pairs (`PROPOSED`).
+# Share of the draws for proposed pairs (`PROPOSED`) that the pairs inside the space (the set of
+# possible inputs) get, if pairs outside the space are tried, too.
 _INSIDE = 2 / 3
 # Number of rounds in which variations of the best pairs are made and tried.
 _TURNS = 2
@@ -113,8 +113,8 @@ class NeighbourSearch(SearchSettings):
         if spec.sampling.time is None:
             in_addition = COMPARING if self.relation.is_of_answers else 0.0
             spent = min(searched.draws, int((1 + in_addition) * SHARE * spec.sampling.samples))
-            # The simplified version of a pair leaks as the pair itself does, so it does not get
-            # draws of its own.
+            # The simplified pair gets no share of the draws, since it leaks in the same way as the
+            # pair from which it was made.
             several = len(pairs) - searched.shrunk
             left = {"samples": max(MINIMUM_SAMPLES, (spec.sampling.samples - spent) // several)}
         else:
@@ -176,9 +176,9 @@ class _Search:
         reserved: share of the search's draws that must be left for pairs outside the space.
         """
         confirming, ranking = self._confirming, self._ranking
-        # Whether to look for a larger leak after a leak is clear. For records, the smallest pair is
-        # worth more than a larger bound. A mechanism that is called once for each draw may be too
-        # slow for more draws.
+        # After a clear leak, a larger one is looked for only among query answers: for datasets of
+        # records, a small pair is worth more than a large bound. A mechanism that is called once
+        # for each draw may be too slow for it.
         is_wanted = confirming.relation.is_of_answers and not self._drawing.single_draws
         # The last few pairs of query answers are compared below, together with their variations.
         best = ranking.halved(inside, share, until=FINALISTS if is_wanted else 1)
@@ -198,8 +198,8 @@ class _Search:
         return best
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
-        """Return the given pairs. If both inputs of some of them always raise an exception, add
-        pairs of which one input raises and the other does not, and rank all pairs.
+        """Return the given pairs. If the mechanism always raises for both inputs of some pairs, add
+        pairs such that it raises for only one input, and rank all pairs.
 
         best: tried pairs, best first.
         """

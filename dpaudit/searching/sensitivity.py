@@ -55,8 +55,8 @@ Kind = Literal["distance", "infinite", "raises"]
 Origin = Literal["catalogue", "sizes", "climbing", "random"]
 
 SECONDS = 60.0
-# Relative rounding error of a distance: a distance is above the claim only if it exceeds it by more
-# than this fraction.
+# Relative rounding error of a distance: only a distance that exceeds the claim by more than this
+# fraction refutes it.
 _ROUNDING = 1e-9
 # Largest number of pairs that hill climbing compares, in all climbs together.
 _CLIMBS = 6_000
@@ -66,8 +66,9 @@ _STARTS = 4
 _RANDOM = 400
 # Largest number of pairs that are tried in order to make a pair simpler.
 _SHRINKS = 1_000
-# Of two simplified pairs, the pair with the larger distance is reported if its text is at most this
-# many times as long as the text of the other pair.
+# Shrinking gives two pairs: the simplest pair above the claim, and a pair with the largest
+# distance. The second one is reported if its text is at most this many times as long as the text of
+# the first one.
 _LONGER = 1.5
 _OVER = "the time was over before the search was; more time goes further"
 # How two answers may differ (see `Witness`), in the order in which a report lists them.
@@ -85,7 +86,7 @@ class Witness:
     outputs : tuple of Any
         The two answers, in plain Python; for an exception, its type and message as text.
     distance : float
-        The distance by the norm; infinite if the answers have none, or only one input raises.
+        The distance by the norm; infinite if it cannot be computed, or if only one input raises.
     kind : {'distance', 'infinite', 'raises'}
         How the answers differ: in their numbers; in shape, or by NaN or infinity in one of them;
         or by an exception for one input.
@@ -127,14 +128,16 @@ class SensitivityResult:
         Small pairs whose distance exceeds the claim, at most one of each kind; outside the space
         only if such inputs count.
     beyond : tuple of Witness
-        Such pairs outside the space, if these do not count and no pair inside exceeds the claim.
+        Small pairs outside the space whose distance exceeds the claim, if such inputs do not count
+        and no pair inside exceeds it.
     largest : Witness or None
         A small pair with the largest finite distance seen, inside the space if there is one.
     tried : mapping of str to int
         The number of pairs that were compared, by their origin: 'catalogue' (all proposed pairs
         that are not random), 'sizes', 'climbing' or 'random'.
     raised : int
-        The number of further pairs: the function raises an exception for both inputs.
+        The number of pairs for which the function raises an exception on both inputs. `tried` does
+        not count them.
     notes : tuple of str
         The parts of the search that were left out, and why.
     snippet : str
@@ -374,8 +377,8 @@ def _check_calling(how: Calling, target: Target) -> None:
 class _Search:
     """A search for a larger sensitivity, with its results so far.
 
-    exceeding: maps (whether both inputs lie in the set of possible inputs, how the answers differ)
-    to (pair, distance), for a pair whose distance exceeds the claim.
+    exceeding: maps (whether both inputs lie in the set of possible inputs, kind of difference) to
+    (pair, distance), for a pair whose distance exceeds the claim. The kinds are those of `Witness`.
     tried: maps the origin of pairs, such as "random", to the number of pairs that were compared.
     raised: number of pairs for which the function raises an exception on both inputs.
     """
@@ -458,9 +461,8 @@ class _Search:
         return distance > self._claimed * (1 + _ROUNDING)
 
     def _look(self, pair: Pair, inside: bool, origin: Origin) -> float:
-        """Compare the answers for a pair, and record the result. Return their distance; -∞ if there
-        is none: both inputs raise, or an input cannot be converted to the data type that the
-        function takes.
+        """Compare the answers for a pair, and record the result. Return their distance; -∞ if both
+        inputs raise, or if an input cannot be converted to the data type that the function takes.
 
         inside: whether both inputs lie in the space (the set of possible inputs).
         origin: method that made the pair, such as "random".
@@ -482,9 +484,9 @@ class _Search:
             self._largest[inside] = (pair, distance)
             if inside:
                 self._starts.append((distance, pair))
-        # Inside the space (the set of possible inputs), keep the pair with the largest distance.
-        # Outside the space, distances have no limit, so keep the first pair, which is one of the
-        # simplest.
+        # Outside the space (the set of possible inputs), distances have no limit, so the first pair
+        # is kept: it is one of the simplest. Inside the space, the pair with the largest distance
+        # is kept.
         _, most = self.exceeding.get((inside, kind), (pair, -1.0))
         if self._exceeds(distance) and (most < 0 or (inside and distance > most)):
             self._answers.check(pair.d1)
@@ -493,9 +495,9 @@ class _Search:
         return distance
 
     def _compared(self, pair: Pair) -> tuple[Kind | None, float, str]:
-        """Return (how the answers for a pair differ, their distance, reason). The first is None if
-        the function raises on both inputs. The reason says why the distance is infinite; "" for a
-        finite distance."""
+        """Return (kind, distance, reason). The kind says how the answers for a pair differ; it is
+        None if the function raises on both inputs. The reason says why the distance is infinite; ""
+        for a finite distance."""
         first, second = self._answers.of(pair.d1), self._answers.of(pair.d2)
         if isinstance(first, Raised) and isinstance(second, Raised):
             self._raised_first = self._raised_first or (first, pair.d1)
@@ -518,11 +520,11 @@ class _Search:
         return tuple(self._small(*self.exceeding[inside, kind], kind) for kind in kinds)
 
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
-        """Simplify a pair whose distance exceeds the claim, as long as it exceeds it.
+        """Simplify a pair as long as its distance exceeds the claim.
 
-        If the inputs lie in the space (the set of possible inputs), also make a simplified pair
-        that keeps the whole distance. Return that pair unless it is much longer to write or has
-        more records.
+        If the inputs lie in the space (the set of possible inputs), also simplify the pair without
+        reducing its distance. Return this second pair unless it is much longer to write or has more
+        records.
         """
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):

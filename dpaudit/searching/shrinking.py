@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 # Largest number of calls of `violates` in `shrunk`, if the caller gives no number.
 MOST_TRIES = 2_000
-# A pair in which both lists share at most this number of records is short enough to read.
+# Two lists that share at most this number of records are short enough to read, so that
+# `_fewer_at_an_end` leaves them alone.
 _READABLE = 2
-# If both lists share at most this number of records, pairs without any two of these records are
-# tried. With more records, there would be too many pairs.
+# If both lists share at most this number of records, each combination of two of them is left out in
+# one try. With more records, there would be too many tries.
 _FEW = 12
 
 _Step = Callable[[Pair, "Space"], Iterator[Pair]]
@@ -48,8 +49,8 @@ def shrunk(
     most_tries: int = MOST_TRIES,
     keeps_size: bool = False,
 ) -> tuple[Any, Any]:
-    """Make a pair as small as possible while `violates` holds for it, and return it: first with as
-    few records as possible, then with values as simple as possible.
+    """Make a pair as small as possible while `violates` holds for it, and return it. The records
+    are reduced to as few as possible, then the values are made as simple as possible.
 
     Every pair that is tried consists of neighbours. A pair inside the space (the set of possible
     inputs) is not replaced by a pair outside, and no dataset gets more records.
@@ -70,8 +71,11 @@ def shrunk(
 
 
 class _Shrinking:
-    """State of one shrinking. seen: texts of the pairs that were tried. left: number of tries that
-    remain."""
+    """State of one shrinking.
+
+    seen: texts of the pairs that were tried.
+    left: number of tries that remain.
+    """
 
     def __init__(
         self, relation: Relation, violates: Callable[[Any, Any], bool], most_tries: int
@@ -115,7 +119,7 @@ def _fewer_common(now: Pair, _: Space) -> Iterator[Pair]:
 
     Blocks of successive records are left out: all of them, a half, a quarter, …, three, two, one.
     Blocks of two are tried since the claim may be violated only for an odd length. If the lists
-    share at most 12 records, any two of these are left out together as well.
+    share at most 12 records, each combination of two of them is also left out.
     """
     common = matched(*now)
     halves = {len(common) >> times for times in range(len(common).bit_length())}
@@ -150,9 +154,9 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
 
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs of lists in which all records are equal to one edge (a value at which bugs are
-    likely, such as a bound) inside the space (the set of possible inputs). The two lists share at
-    most one record.
+    """Yield pairs of lists in which every record is the same edge (a value at which bugs are
+    likely, such as a bound) inside the space (the set of possible inputs). Of the records that both
+    lists share, none or one is kept.
 
     A sum of records at a bound exceeds a limit with fewer records than other sums.
     """

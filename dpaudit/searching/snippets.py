@@ -63,18 +63,15 @@ def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str
 
 
 def columns_of(*datasets: Any) -> list[str]:
-    """Return the column names of the first row that occurs in the datasets; [] if they have no rows
-    with columns.
-
-    All tables of one program have the same columns, also tables without rows.
-    """
+    """Return the column names of the first row in the datasets; [] if no dataset has a row with
+    columns. A table without rows gets these columns, too."""
     rows = (row for data in datasets if isinstance(data, list) for row in data)
     return list(next((row for row in rows if isinstance(row, Mapping)), {}))
 
 
 def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
-    """Return a table in the type that the constructor of an array or data frame takes: a list of
-    rows for an array, a mapping from column to list of values for a data frame.
+    """Return a table as the argument that the constructor of an array or data frame takes: a list
+    of rows for an array, a mapping from column to list of values for a data frame.
 
     form: `array`, `numpy`, `pandas` or `polars`. If it is None, return the dataset unchanged.
     columns: names of the columns, in order.
@@ -91,8 +88,8 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
 
 def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
     """Return a Python expression that makes a dataset of a data type, such as
-    `pandas.DataFrame({"age": [36]})`. The value of the expression equals the result of
-    `settings.formed`.
+    `pandas.DataFrame({"age": [36]})`. Its value equals the dataset that the search passed to the
+    function (`settings.formed`).
 
     form: the data type, such as `pandas`. None for plain Python.
     """

@@ -155,8 +155,8 @@ class Space(ABC):
         return {}
 
 
-# The most common types of values. `identity` tests them first, for speed: a test such as
-# `isinstance(value, Mapping)` takes longer than the rest of the function.
+# The most common types of values. `identity` checks first whether a value has one of them: this is
+# faster than its other checks, such as `isinstance(value, Mapping)`.
 _PLAIN = frozenset({int, str, bool, type(None)})
 
 
@@ -207,8 +207,8 @@ def strategies() -> Any:
 
 
 class NotUnderstood(Exception):
-    """Raised for the description of a space (a set of possible values) that a user did not write
-    correctly. The message names the wrong part and the reason."""
+    """Raised if the description of a space (a set of possible values) has a mistake. The message
+    names the wrong part and the reason."""
 
     code = "space-invalid"
 
@@ -221,8 +221,8 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a mark (such as a bracket), a quoted text or an import path in the description of a
-    space (a set of possible values), such as `number in [0, 1]`.
+    """A token of the description of a space (a set of possible values), such as `number in [0, 1]`:
+    a word, a mark (such as a bracket), a quoted text or an import path.
 
     kind: "word", "mark", "text" (quoted) or "own" (import path).
     end: index in the description after the last character of the token.
@@ -301,8 +301,8 @@ class Line(ABC):
         return token
 
     def items(self, opening: str, closing: str, expected: str) -> Iterator[None]:
-        """Read a list in brackets, with commas between its items. Yield None before each item; the
-        caller then reads the item.
+        """Read a list in brackets, with commas between its items. Yield None where an item begins:
+        the caller must read the item before it continues the iteration.
 
         opening, closing: the brackets.
         expected: description of the list, for the error message.

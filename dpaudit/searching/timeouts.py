@@ -11,7 +11,7 @@ from typing import Any
 from dpaudit.errors import DatasetError, DpauditError
 
 # Longest time without progress, in seconds, of a call of a user's code. After that time, the call
-# counts as one that never returns.
+# counts as failed.
 SECONDS = 10.0
 
 

@@ -30,11 +30,11 @@ from dpaudit.searching.timeouts import Limit
 from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# Each stage of an audit has a number, from which its random streams are derived. This is the number
-# for the draws that a search makes in batches.
+# Each stage of an audit derives its random streams from a number of its own. The search uses this
+# number for draws that it makes in batches.
 SEARCHING = 100
-# Number from which the random streams are derived for draws that a search makes one by one (see
-# `SEARCHING`).
+# The number from which the search derives its random streams for draws that it makes one by one
+# (see `SEARCHING`).
 ALONE = 101
 
 # Share of an audit's draws, or of its time, that the search for pairs may take.
@@ -45,11 +45,11 @@ PROPOSED = 0.6
 # simpler.
 GUIDED = 0.15
 # Share of the search's draws for pairs outside the space (the set of possible inputs), if the
-# report only notes their leaks. It is enough to see a clear leak.
+# report only notes their leaks. This share is enough to see a clear leak.
 NOTED = 0.1
-# If the best pairs of query answers leak clearly, the search may make more draws to compare them:
-# this share of its draws, in addition to them. Then the audit has fewer draws to certify with. That
-# lowers its bound less than the choice of a worse pair would.
+# If the best pairs of query answers leak clearly, the search may make additional draws to compare
+# them: this share of its planned draws. The audit then certifies with fewer draws. That lowers its
+# bound less than the choice of a worse pair would.
 COMPARING = 0.6
 # Largest number of pairs in a first round of trials.
 WIDTH = 400
@@ -58,15 +58,15 @@ WIDTH = 400
 FEWEST = 50
 # Largest number of draws of each input in a first round of trials.
 MOST = 1_000
-# If the search has few draws, up to this number of pairs are tried, each with fewer draws than
-# `FEWEST`.
+# If the search has few draws, it tries up to this number of pairs nevertheless, each with fewer
+# draws than `FEWEST`.
 _FEW_PAIRS = 24
 # Even if the search has few draws, each input of a trial gets at least this number of draws.
 BARELY = 10
 # Average number of different inputs per pair. It is below 2, since many pairs share an input and
 # its draws.
 _INPUTS = 1.3
-# Number of draws of each input in the first measurement of the mechanism's speed.
+# To measure the mechanism's speed, the first trial makes this number of draws of each input.
 _FEWEST_TIMED = 2
 # Types of exceptions that Python code raises for a value of the wrong type.
 _OF_TYPES = frozenset({"TypeError", "AttributeError"})
@@ -91,13 +91,13 @@ class Budget:
         if not self._is_planned:
             return WIDTH
         budget = self.draws_for(share)
-        # If the search has few draws, some pairs get so few draws that only large leaks show.
+        # If the search has few draws, more pairs are tried with fewer draws each. Then only large
+        # leaks show.
         return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / BARELY)), 1)
 
     def draws_for(self, share: float) -> float:
-        """Return the number of draws that the first round of trials may make for one input of each
-        pair, added up over all pairs, so that all rounds together spend a share of the search's
-        draws.
+        """Return the draws of the first round of trials, if all rounds together may spend a share
+        of the search's draws. The result is a sum over all pairs of the number of draws per input.
 
         Each round costs half of the round before it, and the draws of an input serve several pairs.
         """
@@ -151,8 +151,8 @@ class Input:
 
     @property
     def has_wrong_type(self) -> bool:
-        """Whether every draw has raised the same type of exception, and this type is TypeError or
-        AttributeError: then the mechanism probably rejects a type of values."""
+        """Whether every draw has raised a TypeError, or every draw an AttributeError: then the
+        mechanism probably rejects a type of values."""
         return self.only_raises and len(self.kinds) == 1 and self.kinds <= _OF_TYPES
 
 
@@ -183,7 +183,8 @@ class Contender:
 
     @property
     def key(self) -> tuple[int, int]:
-        """(number of d1, number of d2): the numbers of the two inputs, which identify the pair."""
+        """(number of d1, number of d2). Each input of the search has a number, so this identifies
+        the pair."""
         return self.d1.number, self.d2.number
 
     def rank(self, enough: float) -> tuple[float, ...]:
@@ -199,8 +200,8 @@ class Contender:
 
 
 def _rounded(value: float) -> float:
-    """Return a number rounded to two significant digits, so that random differences do not
-    decide."""
+    """Return a number rounded to two significant digits, so that small random differences do not
+    decide the order of pairs."""
     return value if math.isinf(value) else float(f"{value:.2g}")
 
 
@@ -244,8 +245,8 @@ class Inputs:
         return fresh
 
     def alone(self, one: Input) -> Input:
-        """Return an `Input` (a dataset with its draws) for the dataset of `one`, for which the
-        mechanism is called once for each draw."""
+        """Return an `Input` (a dataset with its draws) for the dataset of `one` whose draws are
+        made by single calls of the mechanism."""
         if one.number not in self._alone:
             self._alone[one.number] = Input(one.number, one.dataset, is_alone=True)
         return self._alone[one.number]
@@ -278,8 +279,8 @@ class Drawing:
 
     @property
     def has_alone(self) -> bool:
-        """Whether a mechanism that makes a batch of draws in one call can also be called for single
-        draws."""
+        """Whether single calls of the mechanism are possible, although it makes a batch of draws in
+        one call."""
         return self._alone is not None
 
     @property

@@ -20,24 +20,25 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import gaussian_delta
 
 # A cost that a formula gives exceeds a claim only if it is larger by more than this relative
-# difference: a smaller difference may be a rounding error.
+# difference. A smaller difference may be a rounding error.
 _ROUNDING = 1e-9
-# A cost that was measured on the output (`Piece.cost`) exceeds a claim only if it is larger by more
-# than this relative difference: it is accurate to a few digits only.
+# A cost that was measured on outputs (`Piece.cost`) is accurate to a few digits only. It exceeds a
+# claim only if it is larger by more than this relative difference.
 _BY_EFFECT = 1e-4
 # Largest number of integers over which the privacy profile of a discrete distribution is summed.
 _GRID = 200_001
-# Number of cells on either side of the center of a continuous distribution. If its privacy profile
-# has no closed formula, it is summed over these cells.
+# A continuous distribution whose privacy profile has no closed formula is divided into cells, over
+# which the profile is summed. Number of cells on either side of its center.
 _CELLS = 4_000
-# Distributions of noise that cost ε = shift / scale, where shift is the distance of the values on
-# both inputs: at no output is the log-ratio of the densities larger.
+# Distributions of noise that cost ε = shift / scale, the largest log-ratio of the densities. The
+# shift is the distance of the values on both inputs.
 _BY_SCALE = ("laplace", "discrete", "logistic")
-# Distributions of noise that cost ε = shift / scale only if the values plus noise are compared and
-# not released, as in report noisy max. (The proofs change the noise of the winner alone.)
+# Distributions of noise that cost ε = shift / scale only if the noisy values are compared, as in
+# report noisy max, and ε = ∞ if they are released. (The proofs change the noise of the winner
+# alone.)
 _COMPARED = ("exponential", "geometric", "gumbel")
 # A privacy profile is summed over this number of scales on either side of a center. The probability
-# beyond is negligible for distributions with exponential tails.
+# further out is negligible for distributions with exponential tails.
 _FAR = 60.0
 # The largest ε for which e^ε is a finite float.
 _LARGEST = 700.0
@@ -47,8 +48,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A drawn number of noise that is added to a value, or `count` drawn numbers with equal fields.
-    The value may differ between the inputs d1 and d2.
+    """A drawn number of noise that is added to a value. The value may differ between the inputs d1
+    and d2. If several drawn numbers have equal fields, one `Piece` stands for all of them.
 
     law: The name of the distribution of the noise, or "unknown".
     scales: The scale of the noise for d1 and for d2; NaN if it is unknown.
@@ -57,7 +58,7 @@ class Piece:
         compares this sum with other numbers.
     cost: The largest log-ratio of the densities on d1 and d2, in nats, if it was measured on
         outputs; it then replaces the formula for the distribution. Otherwise None.
-    count: The number of drawn numbers with these fields.
+    count: The number of drawn numbers for which this object stands.
     """
 
     law: str
@@ -122,9 +123,9 @@ class Piece:
         if self.law == "uniform":
             return min(1.0, self.shift / max(self.scales))
         if self.law == "exponential" and not self.has_two_scales:
-            # This noise is never negative, so the outcomes between the two values occur on one
-            # input alone. Beyond both values, the density on this input is the smaller one. So δ is
-            # the probability of the outcomes between the values.
+            # Exponential noise is never negative, so only the input with the smaller value gives
+            # outcomes between the two values. At larger outcomes, its density is the smaller one.
+            # So δ is the probability of the outcomes between the values.
             return -math.expm1(-self.shift / max(self.scales))
         if self.law == "laplace" and not self.has_two_scales:
             return -math.expm1((epsilon - value) / 2)
@@ -155,9 +156,9 @@ class Piece:
 
     @property
     def _has_infinite_divergences(self) -> bool:
-        """Whether the Rényi divergences are infinite: on one of the inputs, value plus noise has
-        outcomes that are impossible on the other. (If the log-ratio is infinite only as a limit in
-        the tails, they may be finite.)"""
+        """Whether the Rényi divergences are infinite, since some sums of value and noise are
+        possible on only one input. (If every sum is possible on both inputs, and the log-ratio
+        grows without limit only in the tails, the divergences may be finite.)"""
         if self.cost is not None or min(self.scales) <= 0:
             return True
         if self.law in ("discrete", "geometric") and not _is_whole(self.shift):
@@ -167,7 +168,7 @@ class Piece:
 
 def together(pieces: Sequence[Piece]) -> float | None:
     """Return the composed cost of independent noise: the sum of the ε in nats, or the root of the
-    sum of the μ². Return None if the cost of some noise is unknown.
+    sum of the μ². Return None if some cost is unknown.
 
     pieces: The drawn numbers. Their costs all have the same unit, ε or μ.
     """
@@ -247,7 +248,7 @@ def _normal_divergence(order: float, one: float, other: float, shift: float) -> 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
     """Return the privacy profile δ(ε) of two distributions of one family whose centers differ by
     `shift`: the larger of δ(first, second) and δ(second, first). Return None if it is unknown. For
-    continuous distributions, it is a close lower bound, computed from the probabilities of cells.
+    a continuous family, the probabilities of cells give a close lower bound of the profile.
 
     law: The name of the family, such as `laplace`.
     scales: The scales of the two distributions.

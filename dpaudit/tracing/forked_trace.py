@@ -35,8 +35,8 @@ from dpaudit.targets.target import (
 # Time limit of the trace in seconds. It is short, since the user waits for the report of an audit
 # and did not ask for a trace.
 SECONDS = 2.0
-# A mechanism is slow if a draw takes this time in seconds. Its trace may exceed the usual limit,
-# since its audit took long, too.
+# A mechanism is slow if a draw takes at least this time, in seconds. Since its audit took long as
+# well, its trace may take longer than two seconds.
 _SLOW = 0.005
 # Time limit of the trace of a slow mechanism: the time that this number of draws takes.
 _SLOW_DRAWS = 100
@@ -44,17 +44,18 @@ _SLOW_DRAWS = 100
 _MOST_SECONDS = 30.0
 # Time limit in seconds if JAX is loaded, which compiles each operation at its first use.
 _JAX_SECONDS = 10.0
-# Time in seconds that a forked copy may take to import the tracer. Its time limit begins later.
+# Seconds that a forked copy may take to import the tracer. The time limit of the trace begins after
+# that.
 _LOADING = 30.0
 # Sent by the forked copy when it has imported the tracer.
 _READY = b"\0"
-# Approximate number of runs in a trace. If this number of runs would exceed the time limit, no
-# trace is made.
+# Approximate number of runs in a trace. If this number of runs would take longer than the time
+# limit, no trace is made.
 _RUNS = 20
 # Number of bytes that are read from the pipe in one call.
 _PIECE = 1 << 16
-# Returned in place of a trace: the trace did not arrive before the deadline, or the forked copy did
-# not import the tracer within `_LOADING` seconds.
+# Results of `_received` in place of a trace: `_LATE` if the trace did not arrive before the
+# deadline, `_UNLOADED` if the forked copy did not import the tracer within `_LOADING` seconds.
 _LATE, _UNLOADED = object(), object()
 # Counts the forked copies of this process.
 _forks = count()
@@ -85,8 +86,8 @@ def trace_apart(
     if is_of_jax:
         return _telling(_made(target, d1, d2, claim, seconds))
     if next(_forks):
-        # Only the forked copy of the first trace imports the tracer. From the second trace on, this
-        # process imports it, so that copies need not.
+        # For the first trace, only the forked copy imports the tracer. Before the second trace,
+        # this process imports it, so that later copies have it already.
         import_module("dpaudit.tracing.trace")
     reading, writing = os.pipe()
     with warnings.catch_warnings():
@@ -158,8 +159,8 @@ def _trace_and_leave(
     seconds: The time limit of the trace.
     """
     try:
-        # Without this call, a garbage collection would write to every page of memory, and the
-        # system would have to copy each.
+        # Without this call, a garbage collection would write to every page of memory, so that the
+        # system would have to copy each page for the forked process.
         gc.freeze()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         # ends this copy even if the parent process has died
@@ -219,12 +220,14 @@ _UNSEEN = (
 
 
 def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
-    """Return a trace, corrected by the draws of an audit; None if there is nothing to report.
+    """Return the trace of an audit's report, corrected by the draws of the audit; None if there is
+    nothing to report.
 
-    If the draws show that the mechanism keeps state between calls, or that equal seeds give unequal
-    outcomes, a trace that saw no noise is replaced by the reason why the mechanism cannot be
-    traced. If no finding of the trace causes a leak, and the audit refuted the claim by an
-    exception that only one input raises, the line that raises the exception is added as a finding.
+    The draws may show that the mechanism keeps state between calls, or that equal seeds give
+    unequal outcomes. Then a trace that saw no noise is replaced by the reason why the mechanism
+    cannot be traced. The audit may have refuted the claim by an exception that only one input
+    raises. If no finding of the trace causes a leak, the line that raises this exception is added
+    as a finding.
     """
     certificate = result.decisive
     if not isinstance(certificate, Certificate):
@@ -245,8 +248,8 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
 
 
 def _may_be_stored(trace: Trace) -> bool:
-    """Return whether a trace saw no noise, and all its findings may come from a value that the
-    mechanism stored in an earlier call, which drew the noise."""
+    """Return whether the mechanism may have returned a value that an earlier call drew and stored:
+    the trace saw no noise, and such a value may explain all its findings."""
     return not trace.sites and all(one.kind in _STORED for one in trace.causes)
 
 

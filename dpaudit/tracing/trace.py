@@ -199,8 +199,8 @@ def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
 def _without_law(
     primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
 ) -> Iterator[str]:
-    """Yield a message for each user's function that added noise of unknown distribution, since the
-    function has no attribute `law`.
+    """Yield a message for each function of the user that added noise of an unknown distribution and
+    has no attribute `law`.
 
     primitives: The functions, or their import paths.
     sites: The calls that drew noise.
@@ -271,7 +271,7 @@ def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Ex
         marks.setdefault(_key(site.line), cost)
         marks.setdefault(_key(site.added), "")
     for finding in findings:
-        # a finding about the sum of all lines leaves the cost of each line as its mark
+        # A finding of the kind "sum" concerns all lines. So its line keeps the cost as its mark.
         if finding.kind != "sum":
             marks[_key(finding.line)] = finding.title
         for other in finding.others:
@@ -306,7 +306,8 @@ def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
     yield from ((start, end) for start, end in pieces)
 
 
-# Seconds that another process gets, after the time limit of its runs, to send the results.
+# Additional seconds in which another process may send the results, after the time limit of its
+# runs.
 _GRACE = 1.0
 # Additional seconds for the first run in another process, which may import modules.
 _IMPORTS = 20.0
@@ -348,8 +349,7 @@ def couple_elsewhere(
 
 
 class _Tracer(Worker):
-    """The parent's side of a process that runs the script tracer.py: it sends requests and receives
-    runs."""
+    """Runs the script tracer.py in another process, sends requests to it, and receives runs."""
 
     script = tracer.__file__
     _patience: Patience | None = None
@@ -423,13 +423,14 @@ def _nothing(over: str | None) -> Runs:
 # infinite costs scores higher than a pair with one.
 _MOST = 1e6
 # Score of each kind of difference between two runs that no noise hides, such as an exception in
-# only one run.
+# only one run. The score of a pair of inputs is a sum of such scores and of costs.
 _DIFFERENT = 100.0
 
 
 class Scorer:
-    """Scores pairs of inputs for a search: a pair that may leak more has a higher score. Each score
-    takes two runs with the same noise. Raises UsageError for a target that cannot be traced."""
+    """Scores pairs of inputs for a search: a pair that may leak more has a higher score. For each
+    score, two runs are made with the same noise. Raises UsageError for a target that cannot be
+    traced."""
 
     def __init__(self, target: AnyTarget) -> None:
         self._subject = subject_of(_of_one_run(target))

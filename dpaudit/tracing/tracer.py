@@ -94,8 +94,11 @@ class Tracing(worker.Service):
 
     def _run_begins(self, recorder: Any) -> Any:
         """Count a run that begins, in memory shared with the parent process. Return an empty
-        iterator. (This function is in the list of functions that yield replacements of random
-        functions, since these are called when a run begins.)"""
+        iterator.
+
+        When a run begins, all functions are called that yield replacements of random functions.
+        This function is one of them only in order to be called then; it yields no replacement.
+        """
         done = self._layout.counters[0]
         self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
         return iter(())

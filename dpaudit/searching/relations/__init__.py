@@ -27,6 +27,6 @@ _KINDS: Mapping[str, type[Relation]] = {
 
 
 def relation_on(space: Space, adjacency: Adjacency) -> Relation:
-    """Return the `Relation` (test for neighbours, and pairs worth a trial) for the inputs of a
-    space (the set of possible inputs) and an adjacency, such as `add-remove`."""
+    """Return the `Relation` for a space (the set of possible inputs) and an adjacency, such as
+    `add-remove`. A `Relation` tests whether inputs are neighbours, and proposes pairs."""
     return _KINDS[adjacency.kind](space, adjacency)

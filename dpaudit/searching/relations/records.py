@@ -30,8 +30,8 @@ _LENGTHS = 12
 # Largest number of pairs of single values in which both values are edges (values at which bugs are
 # likely, such as a bound).
 _EXCHANGES = 100
-# Under a relation that a user's own function defines: number of datasets at which bugs are likely,
-# such as the empty list, that are tried as neighbours of a dataset.
+# If a user's own function defines the relation: `changes` also yields this number of datasets at
+# which bugs are likely, such as the empty list, as possible neighbours of any dataset.
 _OWN_EDGES = 40
 _NO_LIST = "it is no list of records; state replace, or write list of …"
 _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
@@ -134,8 +134,8 @@ def _shapes(space: Lists) -> Pairs:
 
 
 def _last_of_a_group(item: Space, usual: Any) -> Pairs:
-    """Yield (d1, d2, description) for pairs in which the only record of a group, such as the only
-    record of one city, is removed.
+    """Yield (d1, d2, description) for pairs in which a group, such as the records of one city,
+    loses its only record.
 
     item: set of possible records.
     usual: a record at which bugs are unlikely.
@@ -151,9 +151,9 @@ def _last_of_a_group(item: Space, usual: Any) -> Pairs:
 
 
 def _constant_or_missing(item: Space, usual: Any) -> Pairs:
-    """Yield (d1, d2, description) for pairs in which d1 has two records, and d2 one record more. In
-    d1, all values of a column are missing, or all are equal. The further record has another value
-    in this column.
+    """Yield (d1, d2, description) for pairs in which d1 has two records, and d2 has a third one. In
+    d1, all values of a column are missing, or all are equal. The third record has another value in
+    this column.
 
     item: set of possible records.
     usual: a record at which bugs are unlikely.
@@ -171,8 +171,9 @@ def _constant_or_missing(item: Space, usual: Any) -> Pairs:
 
 
 def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
-    """Return a list of (description, records), such as ("below", records at the lower bound). Each
-    list has `size` records, which both inputs of a pair share."""
+    """Return a list of (description, records): the records that both inputs of a pair share, in
+    several versions, such as ("below", records at the lower bound). Each version has `size`
+    records."""
     low, high = space.item.extremes()
     half = size // 2
     return [
@@ -311,9 +312,9 @@ def _shapes_replaced(space: Lists) -> Pairs:
 
 
 def _exchanged(space: Space) -> Pairs:
-    """Yield (d1, d2, description) for pairs of inputs that are single values, not lists: each value
-    is the only record of its dataset. In most pairs, one value or both are edges (values at which
-    bugs are likely, such as a bound)."""
+    """Yield (d1, d2, description) for pairs of single values, if each dataset is a single value and
+    not a list. In most pairs, one value or both are edges (values at which bugs are likely, such as
+    a bound)."""
     edges = list(space.edges())
     usual, (low, high) = space.usual(), space.extremes()
     yield low, high, "from the lowest to the highest value"
@@ -327,8 +328,9 @@ def _exchanged(space: Space) -> Pairs:
 
 
 class Imported(Relation):
-    """The neighbouring relation that a user's own function defines. Since it may relate any inputs,
-    records are added, removed and replaced, and numbers are moved."""
+    """The neighbouring relation that a user's own function defines. Any inputs may be neighbours
+    under it, so all kinds of changes are tried: records are added, removed and replaced, and
+    numbers are increased and decreased."""
 
     grows: ClassVar[bool] = True
 

@@ -3,7 +3,7 @@ neighbours are worth a trial.
 
 Each kind of relation is one class. It defines the changes of a dataset that lead to a neighbour. It
 also proposes pairs: pairs with an edge (a value at which bugs are likely), patterns of query
-answers, and a lattice (a few datasets that are all compared with each other).
+answers, and the neighbours in a lattice (a few datasets that are all compared with each other).
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ Pairs = Iterator[tuple[Any, Any, str]]
 _RECORDS = 40
 # If a user's code generates the inputs, pairs are made from this number of generated inputs.
 _GENERATED = 8
-# If a user's code generates the inputs: largest number of neighbours of each generated input that
-# are paired with it.
+# If a user's code generates the inputs, each of them is paired with at most this number of its
+# neighbours.
 _CHANGES_OF_EACH = 30
 # If a user's code generates the inputs: largest number of records that changes add to a generated
 # input, or put in place of another record.
 _INGREDIENTS = 20
 # If a user's code generates the inputs: largest number of pairs of two generated inputs.
 _PERMUTATIONS = 100
-# A few datasets are all compared with each other (`Relation.lattice`). If datasets are lists, they
-# are all subsets of this number of records.
+# If datasets are lists, `Relation.lattice` returns all subsets of this number of records: at most 8
+# small datasets, which are all compared with each other.
 _CORNERS = 3
-# If datasets are single values, at most this number of edges (values at which bugs are likely) are
-# among the datasets that are all compared with each other (`Relation.lattice`).
+# If datasets are single values, `Relation.lattice` returns a few values that are all compared with
+# each other. At most this number of them are edges (values at which bugs are likely).
 _VALUES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Ingredients:
-    """The records and the steps with which datasets are changed to make neighbours.
+    """The material from which neighbours of a dataset are made.
 
-    records: records to add, or to put in place of other records.
-    steps: amounts by which numbers are moved, as fractions of the distance that the relation
-    allows, from −1 to 1.
+    records: records to add to the dataset, or to put in place of its records.
+    steps: amounts by which numbers of the dataset are moved, as fractions of the distance that the
+    relation allows, from −1 to 1.
     """
 
     records: Sequence[Any]
@@ -70,8 +70,7 @@ class Relation(ABC):
     is_of_answers: ClassVar[bool] = False
     # Whether two neighbours have the same number of records.
     keeps_size: ClassVar[bool] = False
-    # Whether one of two neighbours has one record more than the other, or all records of one user
-    # more.
+    # Whether, of two neighbours, one has more records: one record more, or all records of one user.
     grows: ClassVar[bool] = False
 
     def __init__(self, space: Space, adjacency: Adjacency) -> None:
@@ -101,8 +100,8 @@ class Relation(ABC):
 
     @abstractmethod
     def problem(self, space: Space) -> str:
-        """Return the reason why no two values of `space` (a set of possible inputs) are neighbours;
-        "" if some values may be."""
+        """Return the reason why no two values of `space` (a set of possible inputs) can be
+        neighbours; "" if there is no such reason."""
 
     @abstractmethod
     def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
@@ -206,8 +205,8 @@ class Relation(ABC):
     def corners(self, records: list[Any]) -> list[Any]:
         """Return the records for `lattice`, whose datasets are all subsets of these records.
 
-        records: suggested records. A relation may change them, for example so that each has another
-        user.
+        records: suggested records. A relation may change them, for example so that each record has
+        a different user.
         """
         return records
 
@@ -219,8 +218,8 @@ class Relation(ABC):
                 yield d1, d2, "neighbours in a small lattice"
 
     def _generated_pairs(self, given: Sequence[Any]) -> Pairs:
-        """Yield (d1, d2, description) for pairs made from generated inputs: first a generated input
-        and a changed copy of it, then two generated inputs.
+        """Yield (d1, d2, description) for pairs made from generated inputs: first pairs of a
+        generated input and a changed copy of it, then pairs of two generated inputs.
 
         given: inputs, most of which a user's code generated.
         """
@@ -244,8 +243,8 @@ def _subsets(records: list[Any]) -> list[list[Any]]:
 
 
 Bases = list[tuple[str, list[Any]]]
-# Tables with many columns may have more than this number of edges (records at which bugs are
-# likely). Then each edge is added to fewer datasets (`_FEW_BASES`), to save time.
+# A table with many columns may have more edges (records at which bugs are likely) than this. Then
+# each edge is added to fewer datasets (`_FEW_BASES`), to save time.
 _MANY_EDGES = 150
 # If there are more than `_MANY_EDGES` edges (values at which bugs are likely), each edge is added
 # only to this number of the smallest datasets.
@@ -253,10 +252,10 @@ _FEW_BASES = 2
 
 
 def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
-    """Return a list of (description, dataset), the smallest first. An edge (a value at which bugs
-    are likely) may be added to each of these datasets.
+    """Return a list of (description, dataset), the smallest first, for datasets to which an edge (a
+    value at which bugs are likely) may be added.
 
-    room: number of records that must still fit into a dataset.
+    room: number of records that can still be added to each dataset.
     empty: whether the dataset without records is included.
     """
     item = space.item
@@ -281,9 +280,9 @@ def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return the given records, cut or filled up with copies of the last record to a number of
-    records that the space (the set of possible inputs) allows. The space must also allow `room`
-    records more; return None if it does not."""
+    """Return the given records, cut to a number of records that the space (the set of possible
+    inputs) allows, or filled up with copies of the last record. Return None if the space does not
+    allow `room` records more."""
     most = space.most - room
     if most < space.least:
         return None

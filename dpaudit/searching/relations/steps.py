@@ -20,18 +20,19 @@ from dpaudit.searching.space import Space, distinct
 from dpaudit.searching.spaces.datasets import Lists
 from dpaudit.searching.spaces.own import Own
 
-# Number of entries of the vectors that `patterns` makes, such as one entry above all others.
+# Number of entries of the vectors that follow a pattern, such as `one entry above`.
 _ENTRIES = 5
-# A moved entry is rounded to 12 digits if rounding changes the difference by at most this fraction.
+# A moved entry is rounded to 12 significant digits if this changes its step by at most this
+# fraction.
 _ROUNDING = 1e-12
-# In a vector with more entries than this, only the first, the middle and the last entry are moved
-# alone; otherwise each entry is.
+# In a vector with at most this number of entries, each entry is also moved alone. In a longer
+# vector, only the first, the middle and the last entry are moved alone.
 _PLACES = 50
 # Number of neighbours that are tried for a vector inside the space (the set of possible inputs).
 _MANY = 10
 # Number of neighbours that are tried for a vector outside the space (the set of possible inputs).
 _FEW_OUTSIDE = 4
-# `Steps._grid` makes the corners of a cube, which differ in at most this number of entries.
+# `Steps._grid` makes vectors in which at most this number of entries vary: the corners of a cube.
 _CORNERS = 3
 
 
@@ -95,8 +96,8 @@ class Steps(Relation):
             for name, first, second in patterns(size):
                 step = self._step(first, second)
                 yield _at(middle, first, step), _at(middle, second, step), name
-        # In these pairs, every entry stays within the bounds, and the distance is as large as the
-        # bounds allow. The entries of d1 may differ from each other.
+        # In the next pairs, every entry stays within the bounds, and the distance is as large as
+        # the bounds allow. For this, each entry of d1 starts from its own value.
         for name, first, second in patterns(size):
             moves = [b - a for a, b in zip(first, second, strict=True)]
             step = min(self._step(first, second), high - low)
@@ -104,8 +105,11 @@ class Steps(Relation):
             yield d1, moved(d1, [move * step for move in moves]), f"{name}, between the bounds"
 
     def _step(self, first: Sequence[int], second: Sequence[int]) -> float:
-        """Return the factor that scales two vectors so that their distance is exactly the distance
-        that the relation allows. first, second: vectors of a pattern, with entries 1, 0 and −1."""
+        """Return the factor by which two vectors must be multiplied to have exactly the distance
+        that the relation allows.
+
+        first, second: vectors of a pattern, with entries 1, 0 and −1.
+        """
         order = DISTANCES.get(self.adjacency.kind, math.inf)
         return float(
             self.adjacency.distance / np.linalg.norm(np.subtract(second, first), ord=order)
@@ -149,8 +153,11 @@ def _at(middle: Any, pattern: Sequence[int], step: float) -> Any:
 
 
 def _start(low: float, high: float, move: int, step: float) -> float:
-    """Return a value of an entry from which it can move by `move · step` and stay between `low` and
-    `high`, if possible. move: 1, 0 or −1."""
+    """Return a start value for an entry. Both the start and the start plus `move · step` lie
+    between `low` and `high`, if possible.
+
+    move: 1, 0 or −1.
+    """
     middle = low / 2 + high / 2
     return min(max(middle - move * step / 2, low), high) if move else middle
 
@@ -208,8 +215,8 @@ def entries(dataset: Any) -> list[Any]:
 
 
 def moved(dataset: Any, steps: Sequence[float]) -> Any:
-    """Return a copy of a dataset in which each number is increased by its step. To an integer, the
-    integer part of the step is added.
+    """Return a copy of a dataset in which each number is increased by its step. An integer is
+    increased by the integer part of its step.
 
     steps: one step for each number, in order.
     """
@@ -227,7 +234,7 @@ def _moved(dataset: Any, steps: Iterator[float]) -> Any:
     if not step:  # keeps −0.0
         return dataset
     total = dataset + step
-    # Round 0.30000000000000004 to 0.3, for example, unless that changes the step by more than 1e-12
-    # of it.
+    # Round 0.30000000000000004 to 0.3, for example, unless that changes the step by more than the
+    # fraction 1e-12.
     short = float(f"{total:.12g}")
     return short if abs(short - total) <= abs(step) * _ROUNDING else total

@@ -68,8 +68,8 @@ class OneUser(Relation):
 
     def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
         """Yield lists of records that a user may have: each of `records` alone, several copies of
-        the first record, and copies of it in several groups, up to the numbers that the relation
-        allows."""
+        the first record in one group, and copies in several groups. The relation limits the numbers
+        of copies and of groups."""
         users = self.users
         rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
         yield from ([row] for row in rows)
@@ -86,9 +86,9 @@ class OneUser(Relation):
             yield [{**first, column: group} for group in twice for _ in range(users.per_group or 2)]
 
     def _group_columns(self) -> list[tuple[str, Space]]:
-        """Return a list of (name of a column, set of its possible values) for the columns by which
-        records are grouped, such as `city`: the column that the relation names, or else all columns
-        with few different values."""
+        """Return a list of (name of a column, set of its possible values) for the columns that
+        define groups of records, such as `city`: the column that the relation names, or else all
+        columns with few different values."""
         columns, users = self.item.by_column(), self.users
         if users.group:
             return [(users.group, columns[users.group])] if users.group in columns else []
@@ -136,8 +136,9 @@ class OneUser(Relation):
         """Yield (d1, d2, description) for pairs in which d1 has no records of a user, and d2 has
         one record of this user in every group, such as every city.
 
-        These records differ in all columns together, then in one column at a time. Their number is
-        limited by the space (the set of possible tables) and by the relation.
+        In the first pair, the user's records differ in all columns; in each further pair, in one
+        column. The space (the set of possible tables) and the relation limit the number of these
+        records.
         """
         space, users = self.inner, self.users
         if not isinstance(space, Lists):
@@ -198,8 +199,8 @@ def _values(space: Space, most: int) -> list[Any]:
 
 
 def _in_groups(usual: Any, other: Any, column: str, groups: Space) -> Pairs:
-    """Yield (d1, d2, description) for pairs in which a user is added who has a record in the
-    highest group of a column, or one record each in the lowest and in the highest group.
+    """Yield (d1, d2, description) for pairs in which a user is added. This user has one record in
+    the highest group of a column, or one record in the lowest and one in the highest group.
 
     usual: a record of the added user.
     other: a record of another user.

@@ -32,9 +32,9 @@ _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
 )
 EXAMPLES = {word: example for word, _, example in _KINDS}
 _READERS = {word: reader for word, reader, _ in _KINDS}
-# A user may describe a space (a set of possible values) by a mapping, such as `{list: "number in
-# [0, 1]", length: 5}`. Each key here names a kind of space. Its value is the key for the number of
-# records; "" if spaces of this kind have no records.
+# Maps a kind of space (set of possible values) to the key for its number of records, in a
+# description by a mapping, such as `{list: "number in [0, 1]", length: 5}`. "" stands for a space
+# without records.
 _SIZES = {
     "table": "rows",
     "list": "length",
@@ -44,8 +44,8 @@ _SIZES = {
     "category": "",
     "record": "",
 }
-# Largest depth of descriptions inside each other, as in `list of list of number`. Deeper
-# descriptions raise an error instead of exhausting the stack.
+# Largest depth of nested descriptions, as in `list of list of number`. Deeper descriptions raise an
+# error instead of exhausting the stack.
 _DEPTH = 30
 
 

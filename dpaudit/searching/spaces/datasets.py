@@ -31,11 +31,11 @@ LONGEST = 1000
 # number of records, and the list repeats them. Hypothesis gives up on inputs that take too many
 # random choices.
 _DRAWN = 50
-# A dataset at which bugs are unlikely has this number of records, if the space (the set of possible
-# values) allows it.
+# Number of records of a usual dataset (one at which bugs are unlikely), if the space (the set of
+# possible values) allows this number.
 FEW = 3
-# Number of edges (values at which bugs are likely, such as NaN) for which a list with only this
-# value is tried.
+# Number of edges (values at which bugs are likely, such as NaN) that are also tried as a list in
+# which all records are this edge.
 _EDGES_OF_ITEMS = 12
 # Values that users may add to a space (a set of possible values), as in `number or missing`. Maps
 # the word to the value.

@@ -17,7 +17,7 @@ _CONSTANTS = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("null", "Null", "NULL", "~", "none", "None"), None),
 }
-# Length of the longest text that is tried because bugs are likely for long texts, in characters.
+# Length of a text, in characters, at which bugs are likely since it is unusually long.
 _LONG = 1000
 # Random names of users are the numbers from 1 to this number.
 _USERS = 5

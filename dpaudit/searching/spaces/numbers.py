@@ -143,8 +143,8 @@ class _Bounded(Space):
         return min(max(value, self.low), self.high) if isinstance(value, int | float) else value
 
     def _cost(self, value: Any) -> tuple[Any, ...]:
-        """Return a sort key: the simpler a value, the smaller its key. Values inside the space (the
-        set of possible values) come first. Among them, the simplest value of the space comes first,
+        """Return a sort key that is smaller for a simpler value. Values inside the space (the set
+        of possible values) come first. Among them, the simplest value of the space comes first,
         then values with few digits."""
         outside = not self.contains(value)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -215,8 +215,8 @@ class Numbers(_Bounded):
 
     def _short(self, value: float) -> float:
         """Return a random number rounded to three digits, or unrounded if rounding moves it out of
-        the space (the set of possible values). Numbers with many digits are tried elsewhere, as
-        values at which bugs are likely."""
+        the space (the set of possible values). Numbers with many digits are tried as edges (values
+        at which bugs are likely)."""
         if not math.isfinite(value):
             return value
         width = min(self.high - self.low, 1.0)

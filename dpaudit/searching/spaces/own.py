@@ -27,7 +27,7 @@ class Own(Space):
     """The inputs that a user's function, or a user's strategy of Hypothesis, generates.
 
     It is unknown which inputs the code can generate. So every dataset in plain Python counts as a
-    possible input, and the only input at which bugs count as likely is the input of seed 0.
+    possible input. The only edge (input at which bugs are likely) is the input of seed 0.
 
     path: import path of the code.
     made_by: the function or the strategy.
@@ -85,8 +85,8 @@ class Own(Space):
             yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
 
     def generated(self, seed: int) -> Any:
-        """Return the input that the user's function generates from a seed; for a strategy, the
-        input that it draws with this index. Raises DatasetError if the code fails."""
+        """Return the input that the user's function generates from a seed. For a strategy, return
+        the input that it draws as number `seed`. Raises DatasetError if the code fails."""
         if _is_strategy(self.made_by):
             return self._given(seed + 1)[seed]
         words = f"{self.words()} (seed {seed})"
@@ -149,8 +149,8 @@ def _fault(value: Any) -> str:
 
 
 def _mixed(records: list[Any]) -> str:
-    """Return a text for an error message if the records of a dataset differ in type or in columns,
-    else "". Records that are None fit every type."""
+    """Return a text for an error message that says how the records of a dataset differ in type or
+    in columns; "" if they do not differ. Records that are None fit every type."""
     types = list(dict.fromkeys(_type(record) for record in records if record is not None))
     if len(types) > 1:
         return (

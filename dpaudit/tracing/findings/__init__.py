@@ -53,18 +53,19 @@ KINDS: dict[FindingKind, tuple[Detector, ...]] = {
     "unused-noise": (unused_noise,),
     "sum": (sum_of_lines,),
 }
-# Kinds of which a line of code can have several findings, one for each call on the line.
+# Of these kinds, a line of code keeps one finding for each of its calls. Of any other kind, it
+# keeps one finding in all.
 _OF_CALLS = ("too-little-noise", "data-dependent-scale")
 
 
 def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None) -> Case:
-    """Return a `Case` with the findings in runs on two inputs with the same noise, and with the
-    lines that draw noise and their costs. Findings that cause a leak come first.
+    """Judge pairs of runs on two inputs with the same noise. Return a `Case` with the findings, and
+    with the lines that draw noise and their costs. Findings that cause a leak come first.
 
     claim: The privacy claim for one run. Without a claim (None), a finding counts as the cause of a
         leak only if its cost is infinite.
-    changed: The amounts by which the record that differs between the inputs changes a sum of
-        records; None if they are unknown.
+    changed: The differences between the inputs in the sums of the columns; None if they are
+        unknown.
     """
     case = case_of(runs, claim, changed)
     if runs.keeps_state:
@@ -77,9 +78,9 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
 
 
 def _by_laws(case: Case, laws: Laws) -> Case:
-    """Return the case with its findings, for a mechanism whose exact probability of each output is
-    known on both inputs. If these probabilities satisfy the claim, no difference between the runs
-    is a leak."""
+    """Return the case with the findings that follow from the exact probability of each output on
+    both inputs. If these probabilities satisfy the claim, no difference between the runs is a
+    leak."""
     found = list(of_outputs(case))
     exceeds = any(one.kind == "too-little-noise" for one in found)
     found = [*(found if exceeds else ()), *constant_seeds(case)]
@@ -89,8 +90,8 @@ def _by_laws(case: Case, laws: Laws) -> Case:
 
 
 def _ordered(found: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without duplicates, causes first. Of each kind, a line of code keeps one
-    finding; if the kind is in `_OF_CALLS`, one for each call on the line."""
+    """Return the findings, causes first, without duplicates. A line of code keeps one finding of
+    each kind, or one for each of its calls if the kind is in `_OF_CALLS`."""
     unique: dict[tuple[str, str, int, str], Finding] = {}
     for finding in sorted(found, key=lambda one: not one.is_cause):
         code = finding.line.code if finding.kind in _OF_CALLS else ""
@@ -98,8 +99,8 @@ def _ordered(found: Iterable[Finding]) -> list[Finding]:
     ordered = sorted(unique.values(), key=_rank)
     if sum(one.is_cause for one in ordered) < 2:
         return ordered
-    # If there are several causes, more noise on one line removes only the leak of this line. So
-    # each remedy then promises enough noise "for this line", not "for this pair" of inputs.
+    # If there are several causes, more noise on one line stops the leak of this line only. So each
+    # remedy then says that the noise "would do for this line", not "for this pair" of inputs.
     return [replace(one, remedy=one.remedy.replace(FOR_PAIR, FOR_LINE)) for one in ordered]
 
 

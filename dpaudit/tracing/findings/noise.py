@@ -63,9 +63,9 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
     if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
         is_cause = False
     if one.law == "uniform":
-        # Outputs that this uniform number cannot reach on one input may be possible there with
-        # other noise, or by a remainder modulo 1. So the finding counts as a cause only if every
-        # pair of runs shows a cost above the claim, and no other line draws noise.
+        # Other noise, or a remainder modulo 1, may make outputs possible that this uniform number
+        # alone cannot reach. So the finding counts as a cause only if no other line draws noise,
+        # and if every pair of runs shows a cost above the claim.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
     if any(over):
@@ -101,9 +101,9 @@ def of_parameters(case: Case) -> Iterator[Finding]:
 
 
 def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield a finding if a mechanism of a library, which a call uses, gets different parameters on
-    the two inputs. Bounds of its output are always compared; other parameters only if the
-    distribution of its noise is unknown.
+    """Yield a finding if a call uses a mechanism of a library, and gives it different parameters on
+    the two inputs. Bounds of the mechanism's output are always compared; other parameters only if
+    the distribution of its noise is unknown.
 
     one: The call.
     claim: The privacy claim for one run; None if nothing is claimed.
@@ -136,10 +136,10 @@ def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def _chance_at_the_end(one: Hidden, name: str) -> float | None:
-    """Return the probability that noise takes the output of a library's mechanism beyond its bound,
-    for a bound that depends on the data. Of the bounds on both inputs, the nearer one is used. Of
-    the probabilities on both inputs, the larger one is returned. Return None if the distribution of
-    the noise is unknown.
+    """Return the probability that noise takes the output of a library's mechanism beyond a bound
+    that depends on the data. It is computed for the stricter of the bounds on the two inputs. The
+    larger of the probabilities on the two inputs is returned; None if the distribution of the noise
+    is unknown.
 
     name: The name of the bound, "lower" or "upper".
     """
@@ -195,8 +195,8 @@ def _too_little(
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
     """Return whether the scale of the noise on d1 differs between pairs of runs, as for normal
-    noise whose variance is random. The noise then has a mixture of distributions, which may cost
-    less than each of them.
+    noise with a random variance. Such noise is a mixture of distributions, which may cost less than
+    each of them.
 
     runs: The noise in each pair of runs.
     """
@@ -216,8 +216,8 @@ def _other(one: Call) -> tuple[SourceLine, ...]:
     return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))
 
 
-# Largest number of lines that are reported because they draw more often for one input than for the
-# other.
+# If lines draw more often for one input than for the other, at most this number of them is
+# reported.
 _FEW_UNEVEN = 3
 
 
@@ -231,8 +231,8 @@ def constant_seeds(case: Case) -> Iterator[Finding]:
 
 
 def noise_used_twice(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each draw of noise that is added to two values, if the values change by
-    different amounts between the inputs. The difference of the two noisy values has no noise."""
+    """Yield a finding for each draw of noise that is added to two values which change by different
+    amounts between the inputs. The noise cancels out in the difference of the two noisy values."""
     for pair in case.runs.coupled:
         for draw, first, second in pair.comparison.twice:
             words = (
@@ -247,8 +247,8 @@ def noise_used_twice(case: Case) -> Iterator[Finding]:
 
 
 def unused_noise(case: Case) -> Iterator[Finding]:
-    """Yield a note (a finding that is not counted as a cause of a leak) for each line that draws
-    noise which is added to no value, if the line has no other finding."""
+    """Yield a note for each line whose noise is added to no value, if the line has no other
+    finding. A note is a finding that is not counted as a cause of a leak."""
     others = [one for one in case.found if one.kind != "drawn-for-one-input"]
     named = {(one.line.file, one.line.line) for one in others}
     for pair in case.runs.coupled[:1]:
@@ -262,9 +262,9 @@ def unused_noise(case: Case) -> Iterator[Finding]:
 
 
 def drawn_for_one_input(case: Case) -> Iterator[Finding]:
-    """Yield a note (a finding that is not counted as a cause of a leak) for each line that draws
-    more often on one input than on the other, unless another finding is a cause. The cost of such a
-    line is unknown."""
+    """Yield a note for each line that draws more often on one input than on the other, since the
+    cost of such a line is unknown. A note is a finding that is not counted as a cause of a leak.
+    Yield nothing if another finding is a cause."""
     if any(one.is_cause for one in case.found):
         return
     pairs = [pair for pair in case.runs.coupled if pair.forward]
@@ -279,8 +279,8 @@ def drawn_for_one_input(case: Case) -> Iterator[Finding]:
 
 def sum_of_lines(case: Case) -> Iterator[Finding]:
     """Yield a note (a finding that is not counted as a cause of a leak) if the costs of all lines
-    together exceed the claim, unless another finding is a cause. It is only a note, since a proof
-    may show that the mechanism costs less than this sum."""
+    together exceed the claim. Yield nothing if another finding is a cause. It is only a note, since
+    a proof may show that the mechanism costs less than this sum."""
     if not case.exceeds or case.claim is None or any(one.is_cause for one in case.found):
         return
     first, *rest = case.sites

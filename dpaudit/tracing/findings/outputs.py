@@ -40,14 +40,14 @@ def of_choices(case: Case) -> Iterator[Finding]:
                     f"`{one.place.code}` chooses with probabilities that depend on the data: "
                     f"ε = {number(cost)}"
                 )
-                # The same outcome of a choice may mean different things on the two inputs. For
-                # example, outcome 3 may be the interval after the third record. Different
-                # probabilities of outcome 3 then prove no leak.
+                # An outcome of a choice may mean different things on the two inputs. For example,
+                # outcome 3 may be the interval after the third record. Then it may have different
+                # probabilities without a leak.
                 means_the_same = not any(
                     each.comparison.differing or each.comparison.ranges for each in runs.coupled
                 )
-                # Permute and flip tosses a coin for an item that was picked at random before. The
-                # coin's probabilities on the two inputs may then belong to different items.
+                # Permute and flip picks an item at random, then tosses a coin for it. The
+                # probabilities of the coin on the two inputs may belong to different items.
                 is_picked = any(map(_is_picked_from_data, one.parameters)) or (
                     one.is_coin and pair.comparison.picks_items
                 )
@@ -68,8 +68,8 @@ def _is_picked_from_data(parameters: dict[str, object]) -> bool:
 
 # Largest rounding error of a computed δ.
 _ROUNDING = 1e-9
-# Without a claim: an outcome counts as possible for one input alone if its probability is above
-# this number. A smaller probability may be a rounding error.
+# Without a claim: an outcome with a probability above this number on one input, and 0 on the other,
+# is a leak. A smaller probability may be a rounding error.
 _UNLIKELY = 1e-12
 
 
@@ -88,8 +88,8 @@ def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 def excess(first: Floats, second: Floats, claim: PrivacyClaim | None) -> str | None:
     """Return the privacy cost of two discrete distributions in words, such as "ε = 1.5", if it
-    exceeds the claim; else None. Without a claim (None), the cost of an outcome that is possible
-    under only one of them, ε = ∞, is too high.
+    exceeds the claim; else None. Without a claim (None), only ε = ∞ is too high: an outcome is
+    possible under one distribution and impossible under the other.
 
     first, second: The probabilities of the same outcomes on either input.
     """
@@ -129,13 +129,13 @@ def _divergence(order: float, one: Floats, other: Floats) -> float:
 def of_outputs(case: Case) -> Iterator[Finding]:
     """Yield a finding for each pair of runs whose outputs have a difference that no noise hides.
     Also yield a finding for each coin (a comparison of a uniform number with a threshold) that
-    decides the output at a higher cost than the claim allows."""
+    explains why the outputs differ, if it costs more than the claim allows."""
     runs, claim = case.runs, case.claim
     if runs.laws is not None:
         yield from of_laws(runs.laws, claim)
     # Maps each line with a coin (a comparison of a uniform number with a threshold) to its lowest
-    # cost in all pairs of runs. Several combinations of coins may lead to the same output, as in
-    # rejection sampling; the cheapest combination counts.
+    # cost in all pairs of runs. The lowest cost counts, since several combinations of coins may
+    # lead to the same output, as in rejection sampling.
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
         if pair.absorbed is not None:
@@ -159,8 +159,9 @@ def of_outputs(case: Case) -> Iterator[Finding]:
 
 
 def of_thresholds(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each entry of the output, such as a key, that only one input can give, if
-    noise passes the threshold for its release with a probability above the claimed δ."""
+    """Yield a finding for each entry of the output, such as a key, that only one input can give,
+    and that is released only if noise passes a threshold. The probability of this must exceed the
+    claimed δ."""
     claim = case.claim
     for pair in case.runs.coupled:
         for one in pair.threshold_leaks:
@@ -270,18 +271,18 @@ def _of_one_alone(name: str, runs: Runs) -> str:
 
 # Error probability of each confidence bound on the probability of a value.
 _LEVEL = 1e-5
-# Least number of runs in which a value must occur to be reported as a value that only one input
-# gives. A value that occurs once may be a number that contains noise.
+# A value that only one input gives is reported if it occurs in at least this number of runs. A
+# value that occurs once may be a number that contains noise.
 _AGAIN = 2
-# Least number of runs in which a value must occur to be reported if the distribution of some noise
-# is unknown: the counts are then the only evidence.
+# If the distribution of some noise is unknown, a value that only one input gives is reported if it
+# occurs in at least this number of runs: the counts are then the only evidence.
 _OFTEN = 100
 
 
 def of_selected(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each value of the output that only one input gave in all runs. The
-    finding is a cause if the counts of the runs refute the claim; otherwise the other input may
-    give the value, too rarely to be seen."""
+    """Yield a finding for each value of the output that only one input gave in all runs. If the
+    counts of the runs refute the claim, the finding is a cause. Otherwise the other input may give
+    the value, but too rarely to be seen."""
     # Report the most frequent value first.
     for one in sorted(case.runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, case.claim)
@@ -327,10 +328,9 @@ def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
 
 
 def of_rare_branches(case: Case) -> Iterator[Finding]:
-    """Yield a note (a finding that is not counted as a cause of a leak) for each value that only
-    one input gives, and only after an unlikely random choice whose probability is above the claimed
-    δ. It is only a note, since the other input may give the value after a choice that was not
-    run."""
+    """Yield a note for each value that only one input gives, and only after an unlikely random
+    choice whose probability is above the claimed δ. A note is a finding that is not counted as a
+    cause of a leak: the other input may give the value after a choice that was not run."""
     points = () if case.claim is None else case.claim.points()
     allowed = min((point.delta for point in points), default=0.0)
     for one in case.runs.rare:

@@ -22,8 +22,8 @@ from dpaudit.tracing.runs.places import Place
 VALUE = "value"
 # Names of the parameters of a library's mechanism that bound its output.
 BOUNDS = ("lower", "upper")
-# Stands for an unknown scale or cost where equal rows of an array are merged: NaN would not do,
-# since rows with NaN are never equal.
+# Replaces NaN as an unknown scale or cost while equal rows of an array are merged: rows with NaN
+# are never equal.
 _UNKNOWN = -1.0
 
 
@@ -37,9 +37,9 @@ class Call:
     law: The name of the distribution of the noise.
     operands: The value to which the noise is added on d1, and on d2, as text.
     callers: The lines from which the call was reached, innermost first.
-    hidden: The noise of the call, as a list for each pair of runs.
-    runs: The same noise with its costs, as a list for each pair of runs; drawn numbers with equal
-        fields are one item.
+    hidden: The noise of the call: one list for each pair of runs.
+    runs: The noise of the call with its costs: one list for each pair of runs. Drawn numbers with
+        equal costs share one `Piece`.
     """
 
     line: SourceLine
@@ -64,8 +64,8 @@ class Case:
 
     runs: The pairs of runs.
     claim: The privacy claim for one run; None if nothing is claimed.
-    changed: The amounts by which the record that differs between the inputs changes a sum of
-        records; None if they are unknown.
+    changed: The differences between the inputs in the sums of the columns; None if they are
+        unknown.
     calls: The calls that draw noise.
     sites: The calls that draw noise, and the random choices, as rows of the table in a report.
     total: The cost of all sites together, in words such as "ε = 2"; None if it is unknown.
@@ -84,13 +84,13 @@ class Case:
 
 
 def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> Case:
-    """Return the `Case` to which detectors add findings. It has the runs, the claim, and the calls
-    that draw noise with their costs.
+    """Return the `Case` to which detectors add findings. It contains the arguments, the calls that
+    draw noise, and their costs.
 
     runs: The pairs of runs on d1 and d2 with the same noise.
     claim: The privacy claim for one run; None if nothing is claimed.
-    changed: The amounts by which the record that differs between the inputs changes a sum of
-        records; None if they are unknown.
+    changed: The differences between the inputs in the sums of the columns; None if they are
+        unknown.
     """
     calls = list(calls_of(runs))
     total, exceeds = _total(calls, runs, claim)
@@ -133,17 +133,17 @@ def _total(
 
 
 def coins_as_noise(runs: Runs) -> list[Piece]:
-    """Return a `Piece` of Laplace noise for each random choice of the runs, with the same ε, so
-    that functions that add up the cost of noise include the choices. If the ε of a choice is
-    unknown, it is infinite."""
+    """Return the random choices of the runs as noise, for functions that add up the cost of noise:
+    for each choice, a `Piece` of Laplace noise with the ε of the choice, or with ε = ∞ if it is
+    unknown."""
     costs = [math.inf if one.cost is None else one.cost for one in coin_sites(runs)]
     return [Piece("laplace", (1.0, 1.0), one, released=False) for one in costs]
 
 
 def unexplained(runs: Runs) -> list[str]:
     """Return the names of the entries of the output, such as `output[1]`, that differ in a pair of
-    runs although noise was added to equal values. A pair of runs without noise is left out if
-    random choices explain the difference in another pair: they may explain it here, too."""
+    runs although noise was added to equal values. If random choices explain the difference in some
+    pair of runs, pairs without noise are left out: choices may explain these, too."""
     has_coins = runs.laws is not None or any(pair.absorbed is not None for pair in runs.coupled)
     found: list[str] = []
     for pair in runs.coupled:
@@ -161,8 +161,8 @@ def cost_together(pieces: Sequence[Piece]) -> float:
 
 
 def calls_of(runs: Runs) -> Iterator[Call]:
-    """Yield a `Call` for each call that draws noise which is added to a value, or compared with
-    one, in some pair of runs."""
+    """Yield a `Call` for each call that draws noise. Calls whose noise is neither added to a value
+    nor compared with one in any pair of runs are left out."""
     # Maps (file, line, code, function) to the call there. The code is part of the key, since a line
     # may contain several calls.
     found: dict[tuple[str, int, str, str], Call] = {}
@@ -180,8 +180,8 @@ def calls_of(runs: Runs) -> Iterator[Call]:
             if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
                 each.operands = one.operands
             each.hidden[number_].append(one)
-    # Any random choice may be a random sign, which would make one-sided noise, such as exponential
-    # noise, two-sided.
+    # Some random choice may decide the sign of noise. One-sided noise, such as exponential noise,
+    # then becomes two-sided.
     is_signed = any(pair.comparison.picks for pair in runs.coupled)
     for gathered in found.values():
         gathered.runs = [_pieces(every) for every in gathered.hidden]
@@ -192,16 +192,16 @@ def calls_of(runs: Runs) -> Iterator[Call]:
 
 
 def _turned(one: Hidden) -> Hidden:
-    """Return the noise of a pair of runs that began with d2, with the fields for d1 and d2
-    exchanged, so that d1 comes first."""
+    """Return the noise of a pair of runs that began with d2, with d1 first: the fields of the two
+    inputs are exchanged."""
     return one._replace(
         operands=one.operands[::-1], scales=one.scales[::-1], parameters=one.parameters[::-1]
     )
 
 
 def _pieces(every: Sequence[Hidden]) -> list[Piece]:
-    """Return the noise of a call in one pair of runs, with one `Piece` for all drawn numbers with
-    equal fields. A drawn number that is added or compared several times counts once, at its highest
+    """Return the noise of a call in one pair of runs. Drawn numbers with equal fields share one
+    `Piece`. A drawn number that is added or compared several times counts once, at its highest
     cost."""
     if not every:
         return []
@@ -222,7 +222,7 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
     order = np.lexsort((-size, numbers))
     kept = order[np.unique(numbers[order], return_index=True)[1]]
     rows = np.column_stack([shifts, first, second, shown, costs])[kept]
-    # NaN is replaced by a number, since rows with NaN are never equal.
+    # Replace NaN by a number: rows with NaN are never equal, so they would not be merged.
     unique, counts = np.unique(
         np.nan_to_num(rows, nan=_UNKNOWN, posinf=np.inf), axis=0, return_counts=True
     )

@@ -59,10 +59,10 @@ def number(value: float) -> str:
 
 
 class Changes(NamedTuple):
-    """The amounts by which the record that differs between two inputs changes the sums of the
-    columns of the data.
+    """The differences between two inputs in the sums of their columns, if the inputs differ by one
+    record.
 
-    sizes: The set of the absolute changes, without 0 and 1.
+    sizes: The set of the absolute differences, without 0 and 1.
     is_replaced: Whether the record is replaced by another one; otherwise it is added or removed.
     """
 
@@ -71,8 +71,8 @@ class Changes(NamedTuple):
 
 
 def changes(d1: Any, d2: Any) -> Changes | None:
-    """Return the amounts by which the record that differs between two inputs changes the sums of
-    the columns. Return None if the inputs do not differ by exactly one record."""
+    """Return the differences between two inputs in the sums of their columns. Return None if the
+    inputs do not differ by exactly one record."""
     first, second = records_of(d1), records_of(d2)
     if first is None or second is None:
         return None
@@ -86,8 +86,8 @@ def changes(d1: Any, d2: Any) -> Changes | None:
         sizes = {name: one[name] - other[name] for name in one.keys() & other.keys()}.values()
     else:
         return None
-    # A change of 1 is left out: a count changes by 1, too, so that such a change does not show that
-    # a column was summed.
+    # Leave out a change of 1: every count changes by 1, so it does not show that a column was
+    # summed.
     return Changes(frozenset(map(abs, sizes)) - {0.0, 1.0}, bool(alone[0] and alone[1]))
 
 
@@ -114,11 +114,11 @@ WHOLE = ("the size of the record that differs", "the difference of the two recor
 
 
 def is_whole_record(piece: Piece, changed: Changes) -> bool:
-    """Return whether the value to which noise is added changes by the same amount as the sum of a
-    column. The record that differs was then added up without a bound on its size.
+    """Return whether the value to which noise is added changes by as much as the sum of a column.
+    If so, the record that differs was added up without a bound on its size.
 
     piece: The noise, with the change of the value.
-    changed: The amounts by which the record that differs changes the sums of the columns.
+    changed: The differences between the inputs in the sums of the columns.
     """
     sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
     return piece.cost is None and any(sizes)
@@ -126,12 +126,12 @@ def is_whole_record(piece: Piece, changed: Changes) -> bool:
 
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
     """Return the first words of a remedy, such as "clip each record to [-5, 5] before it is added
-    up, or ". With the range in it, the noise at its present scale satisfies the claim. Return "" if
-    the range is unknown, or without a claim.
+    up, or ". After clipping to this range, the noise satisfies the claim with its present scale.
+    Return "" if the range is unknown, or without a claim.
 
     piece: The noise.
     claim: The privacy claim; None if nothing is claimed.
-    changed: The amounts by which the record that differs changes sums of records.
+    changed: The differences between the inputs in the sums of the columns.
     """
     times = None if claim is None else _enlargement([piece], claim)
     most = math.nan if times is None else piece.shift / times

@@ -1,4 +1,5 @@
-"""Compute what the outputs cost if random choices alone decide them.
+"""Compute how much the outputs of a mechanism cost if they depend on random choices and no other
+noise.
 
 A random choice is a coin (a comparison of a uniform number with a threshold), or a draw from few
 outcomes. A *branch* is one combination of outcomes of all random choices of a run. If a mechanism
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
     Outcomes = dict[Entry, Any]
-    # (random choice, another outcome for it, name of the function that makes it). The choice is
-    # given as (moment, index in an array of choices); a moment is (kind, instruction, number of
-    # earlier executions). The name is `coin` for a comparison of a uniform number with a threshold.
+    # A change of a random choice: (choice, another outcome for it, name of the function that makes
+    # it). The choice is given as (moment, index in an array of choices), where a moment is (kind,
+    # instruction, number of earlier executions). The function name of a coin is `coin`.
     Flip = tuple[Entry, Any, str]
 
 
@@ -66,8 +67,9 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
     """Return the random choices of a run, in order: coins (comparisons of uniform numbers with
     thresholds) and draws from few outcomes. Return None if the run draws other noise, too."""
     found: list[Decision] = []
-    # Maps the id of each uniform number to (lower end, upper end): the part of its range that
-    # agrees with its earlier comparisons, in shares from 0 to 1.
+    # If a uniform number is compared several times, each result narrows its possible values. Maps
+    # the id of each uniform number to (lower end, upper end) of these values, as shares of its
+    # range.
     ranges: dict[int, tuple[float, float]] = {}
     compared: set[int] = set()
     drawn: set[int] = set()
@@ -101,10 +103,10 @@ def _coins(
     numbers are compared. If a uniform number was compared before, the probability is conditional on
     the earlier results.
 
-    ranges: Maps the id of each uniform number to the part of its range that agrees with the earlier
-        comparisons, as shares from 0 to 1. This function narrows it.
-    listed: The ids of drawn numbers from discrete distributions with few outcomes, which count as
-        choices already.
+    ranges: Maps the id of each uniform number to (lower end, upper end) of the values that agree
+        with the earlier results, as shares of its range. This function narrows them.
+    listed: The ids of drawn numbers from discrete distributions with few outcomes. A comparison of
+        such a number is no coin: the draw itself counts as a choice.
     """
     values, shape = np.ravel(one.values).tolist(), np.shape(one.values)
     ids, cuts = (np.ravel(np.broadcast_to(each, shape)).tolist() for each in (one.ids, one.cut))
@@ -120,23 +122,23 @@ def _coins(
         yield Decision((one.moment, place), outcomes, bool(value), "coin")
 
 
-# Largest number of branches that are run on each input, the most likely ones first. A branch is one
-# combination of outcomes of all random choices of a run.
+# Largest number of branches that are run on each input. (A branch is one combination of outcomes of
+# all random choices of a run.) The most likely branches are run first.
 _MOST = 128
-# Largest number of random choices in total, over all runs on an input that try one combination of
-# outcomes each.
+# Largest total number of random choices in all runs on one input, each of which tries one
+# combination of outcomes. With more, the exact probabilities are not computed, to save time.
 _CHOICES = 3_000
-# Stop trying all combinations of outcomes of the random choices if the 32 (`_EARLY`) most likely
-# ones have a total probability below 0.2 (`_LITTLE`): there are then too many.
+# If the 32 (`_EARLY`) most likely combinations of outcomes of the random choices have a total
+# probability below 0.2 (`_LITTLE`), there are too many combinations to run each of them.
 _EARLY, _LITTLE = 32, 0.2
-# Do not begin to try all combinations of outcomes of the random choices if there are more than
-# this.
+# If the random choices of a run have more combinations of outcomes than this, the combinations are
+# not run.
 _BEYOND = 1e6
-# Each combination of outcomes of the random choices is run again with other seeds, to see whether
-# other noise changes the output. Least number of such runs.
+# To see whether other noise changes the output, combinations of outcomes of the random choices are
+# run again with other seeds: each one, and at least this number of runs in total.
 _CHECKING = 32
 # The exact probabilities of outputs are used only if the combinations of outcomes that were not run
-# have a smaller total probability than this, which may be a rounding error.
+# have a smaller total probability than this. A smaller rest may be a rounding error.
 _REST = 1e-9
 # Combinations of outcomes of the random choices with a smaller probability than this are not run.
 _RARE = 1e-15
@@ -171,8 +173,8 @@ class Laws(NamedTuple):
 
 def laws_of(coupler: Coupler) -> Laws | None:
     """Run every combination of outcomes of the random choices, and return the exact probability of
-    each output on both inputs. Return None if other noise changes the output, or if there are too
-    many combinations."""
+    each output on both inputs. Return None if the output depends on other noise, or if there are
+    too many combinations."""
     if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     steps: dict[Spot, tuple[Decision, tuple[Spot, ...]]] = {}
@@ -194,8 +196,9 @@ def laws_of(coupler: Coupler) -> Laws | None:
 
 
 def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, float] | None:
-    """Return a mapping from each output of an input to its exact probability. Return None if other
-    noise than random choices changes the output, or if the choices have too many combinations.
+    """Return a mapping from each output on one input to its exact probability. Return None if the
+    output depends on other noise than random choices, or if the choices have too many combinations
+    of outcomes.
 
     which: The index of the input: 0 or 1.
     steps: A mapping to which this function adds, for each instruction that makes random choices:
@@ -304,9 +307,9 @@ def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
     return found
 
 
-# To explain the difference of two outputs, the outcome of one random choice is changed in a further
-# run. With at most 64 (`_SINGLE`) possible changes, each is tried. With more, only the one that
-# bisection finds and the first 16 (`_FIRST`) are tried.
+# To explain why two outputs differ, one random choice gets another outcome in a further run. If at
+# most 64 (`_SINGLE`) such changes are possible, each is tried. Otherwise only the first 16
+# (`_FIRST`) are tried, and the change that bisection finds.
 _SINGLE, _FIRST = 64, 16
 
 
@@ -335,8 +338,9 @@ class Flips:
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
-        # Maps the name of an entry of the output, such as `output[1]`, to the only random choice
-        # that decides how the entry differs between the runs; to None if there is no such choice.
+        # Maps the name of an entry of the output, such as `output[1]`, to the random choice that
+        # alone decides how the entry differs between the runs. None stands for an entry without
+        # such a choice.
         self._single: dict[str, Entry | None] = {}
 
     def absorbed(self, coupler: Coupler, first: Run, second: Run) -> Absorbed | None:
@@ -352,8 +356,8 @@ class Flips:
                 (moment, _), _, primitive = flip
                 cost = self._cost(coupler, first, second)
                 singles = [one for one in self._single.values() if one is not None]
-                # Try this choice, and choices that alone decide an entry of the output, first in
-                # later pairs of runs: they may explain these pairs, too.
+                # In later pairs of runs, try this choice first, and choices that alone decide an
+                # entry of the output: they may explain these pairs, too.
                 self._known = {**dict.fromkeys(singles), **self._known, flip[0]: None}
                 callers = places_of(second.recorder.by_moment[moment].callers)
                 return Absorbed(place_of(moment[1]), primitive, cost, callers)
@@ -380,10 +384,10 @@ class Flips:
         yield from every[:_FIRST]
 
     def _cost(self, coupler: Coupler, first: Run, second: Run) -> float | None:
-        """Return the cost in nats of a random choice that alone decides how an entry of the output
-        differs between the inputs, as in randomized response: the log-ratio of its two
-        probabilities. Return None if there is no such choice, or if several lines make random
-        choices."""
+        """Return the cost in nats of the random choice that alone decides how an entry of the
+        output differs between the inputs, as in randomized response. The cost is the log-ratio of
+        the choice's two probabilities. Return None if there is no such choice, or if several lines
+        make random choices."""
         every = {one.entry: one for one in decisions(first.recorder) or ()}
         name = next(iter(_differing(first, second)), None)
         if name is None or len({one.spot for one in every.values()}) != 1:
@@ -397,7 +401,7 @@ class Flips:
 
 def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> Entry | None:
     """Return the random choice that alone decides how one entry of the output differs between the
-    inputs, found by bisection: if it has its other outcome on both inputs, the difference changes.
+    inputs. Bisection finds a choice whose other outcome, on both inputs, changes the difference.
     Return None if other choices change the difference, too.
 
     every: The random choices of the first run.
@@ -426,8 +430,9 @@ def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
     changes: A function from a list of choices to whether the result changes if these choices have
         their other outcomes.
     """
-    # Sort by instruction. In randomized response with two coins for each person, each half then has
-    # one coin of each person: two changed coins of the same person may cancel out.
+    # Sort by instruction. In randomized response with two coins for each person, each half of the
+    # list then has one coin of each person. If both coins of a person were changed, the changes
+    # might cancel out.
     left = sorted(every, key=lambda one: one[0][0][1][1])
     while len(left) > 1:
         half = left[: len(left) // 2]
@@ -444,17 +449,17 @@ def _differing(one: Run, other: Run) -> Iterator[str]:
 
 
 def _other(one: Decision) -> Any:
-    """Return the most likely outcome of a random choice other than its outcome in the run; the
-    outcome in the run if no other outcome is possible."""
+    """Return the most likely outcome that a random choice did not have in its run. If only one
+    outcome is possible, return this outcome."""
     rest = [each for each in one.outcomes if each[0] != one.value and each[1] > 0]
     return max(rest, key=lambda each: each[1], default=(one.value, 0.0))[0]
 
 
 def _alternatives(second: Run) -> Iterator[Flip]:
     """Yield (choice, outcome, function) for each possible outcome of a random choice that did not
-    occur in a run. The choice is given as (moment, index in an array of choices); a moment is
-    (kind, instruction, number of earlier executions). The function is given by its name; it is
-    `coin` for a comparison of a uniform number with a threshold."""
+    occur in a run. The choice is given as (moment, index in an array of choices), where a moment is
+    (kind, instruction, number of earlier executions). The function is the name of the function that
+    makes the choice, or `coin` for a comparison of a uniform number with a threshold."""
     for choice in second.recorder.choices:
         for place, value in enumerate(np.ravel(choice.values).tolist()):
             yield (choice.moment, place), not value, "coin"

@@ -27,10 +27,10 @@ _PICKING = ("choice", "sample", "permutation", "integers", "binomial")
 
 
 def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
-    """Return pairs (use in the first run, its counterpart in the second run). A use is an operation
-    that adds noise to a number, or compares noise with a number. Counterparts are the n-th
-    execution of the same instruction in both runs. If the runs execute an instruction a different
-    number of times, the alignment decides.
+    """Return pairs of counterparts: (use in the first run, use in the second run). A use is an
+    operation that adds noise to a number, or compares noise with a number. Counterparts are the
+    n-th executions of the same instruction. If the runs execute an instruction a different number
+    of times, the alignment decides.
 
     alignment: As `alignment_of` returns it.
     """
@@ -53,7 +53,7 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
     """Match operations that add or compare noise, for each instruction that executes such
     operations more often in one run than in the other. Return a mapping from (kind, instruction) to
     a list with one item for each operation of the second run: the index of its counterpart in the
-    first run, or None without a counterpart."""
+    first run; None if it has none."""
     one, other = _moments(first.recorder), _moments(second.recorder)
     found = {}
     for spot in one.keys() & other.keys():
@@ -78,8 +78,8 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
 
 
 def _moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return the moments of the additions and comparisons of noise of a run, grouped by (kind,
-    instruction). A moment is (kind, instruction, number of earlier executions)."""
+    """Return a mapping from (kind, instruction) to the moments at which a run adds or compares
+    noise there. A moment is (kind, instruction, number of earlier executions)."""
     found: dict[Any, list[Moment]] = {}
     for one in recorder.uses:
         found.setdefault(one.moment[:2], []).append(one.moment)
@@ -150,8 +150,8 @@ def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:
 
 
 def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
-    """Return the entries of the output that differ between the runs. The name of the entry, such as
-    `output[1]`, maps to (value in the first run, value in the second run) as texts."""
+    """Return a mapping from the name of each entry of the output that differs between the runs,
+    such as `output[1]`, to (value in the first run, value in the second run), as texts."""
     found = {}
     for name in {**first.parts, **second.parts}:
         one, other = (run.parts.get(name, Missing) for run in (first, second))
@@ -222,8 +222,8 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
     root = _root(recorder, one)
-    # The sum of noise and a number may have been multiplied after the addition. Division by `unit`
-    # gives the numbers and the scales of the noise before the multiplication.
+    # The program may have multiplied the sum of noise and a number. Division by `unit` gives the
+    # number and the scale of the noise before the multiplication.
     unit = _unit(one, root)
     first_scales, second_scales = (
         np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
@@ -260,9 +260,9 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:
-    """Return the addition of noise that precedes a comparison of the sum with a threshold. Its
-    operand (the number to which the noise is added) does not include the threshold. Return `use`
-    itself if it is an addition, or if no addition precedes it.
+    """Return the addition of noise whose sum a use compares with a threshold. The threshold is part
+    of the operand of the comparison, and not of the addition's operand (the number to which the
+    noise is added). Return `use` itself if it is an addition, or if no addition precedes it.
 
     recorder: The records of the run.
     """
@@ -277,8 +277,8 @@ def _root(recorder: Recorder, use: Use) -> Use:
 
 
 def _unit(one: Use, root: Use) -> Any:
-    """Return the factors by which sums of noise and a number were multiplied after the addition, as
-    an array with one factor for each entry of the sum.
+    """Return the factors by which sums of noise and a number were multiplied after the noise was
+    added: an array with one factor for each sum.
 
     one: The latest addition or comparison of the noise.
     root: The first addition of the same noise.
@@ -302,15 +302,15 @@ def _ravelled(operand: Any) -> Any:
     return np.ravel(np.asarray(operand, dtype=float))
 
 
-# The output contains a noisy value if one of its numbers differs from this value by at most this
-# share of the scale of the noise: the program may round its output.
+# A number in the output counts as a noisy value if the two differ by at most this share of the
+# scale of the noise: the program may round its output.
 _ROUNDED = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
     """Return a Boolean array with one entry for each noisy value of a use (an addition or
-    comparison of noise): whether the output contains this value, or an earlier value with the same
-    noise. The output may round the values slightly."""
+    comparison of noise): whether the output contains this value, or the result of an earlier use of
+    the same noise. The output may round the values slightly."""
     recorder, numbers = run.recorder, _numbers(run)
     found = np.zeros(np.size(use.value), dtype=bool)
     at: Use | None = use
@@ -324,9 +324,9 @@ def are_released(run: Run, use: Use) -> Any:
 
 
 def significant(run: Run) -> set[int]:
-    """Return the `id` of each addition or comparison of noise in a run that is to be compared with
-    another run: the last operation on each noisy value, and each earlier one whose result the
-    output contains."""
+    """Return the `id` of each addition or comparison of noise that must be compared with another
+    run: the last operation of each chain of operations on a noisy value, and each earlier one whose
+    result the output contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {one.previous for one in uses if one.previous is not None}
     among = {
@@ -337,9 +337,9 @@ def significant(run: Run) -> set[int]:
     found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
     if not any(each.any() for each in among.values()):
         return found
-    # Maps the id of each drawn number to the noisy values of later operations with it. An earlier
-    # operation counts only if the output contains a result that no later operation has: adding 0 to
-    # a noisy value releases nothing more.
+    # Maps the id of each drawn number to the noisy values of its later operations. An earlier
+    # operation counts only if the output contains its result and no later operation has the same
+    # result: an operation that only adds 0 to a noisy value releases nothing more.
     later: dict[int, set[float]] = {}
     for place, one in reversed(list(enumerate(uses))):
         pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
@@ -360,8 +360,8 @@ def _numbers(run: Run) -> Any:
 
 
 def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
-    """Return a Boolean array: whether each value differs from some entry of `numbers` by at most
-    the tolerance.
+    """Return a Boolean array: for each value, whether some entry of `numbers` differs from it by at
+    most the tolerance.
 
     numbers: A sorted array.
     """
@@ -376,15 +376,16 @@ def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
         return np.asarray(distance <= tolerance)
 
 
-# Two changes of a number from the first run to the second are equal, up to rounding, if their
-# relative difference is at most this number.
+# Two changes of numbers from the first run to the second count as equal if their relative
+# difference is at most this number, which allows for rounding errors.
 _CLOSE = 1e-9
 
 
 def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
-    """Find noise that is added to, or compared with, two numbers, one of which changes more than
-    the other from the first run to the second: the difference of the two noisy values then shows
-    data without noise. Return a list of (line of the draw, line of one use, line of the other use).
+    """Find noise that hides two numbers which change by different amounts from the first run to the
+    second. The noise cancels out in the difference of the two noisy values, which then shows data
+    without noise. Return a list of (line of the draw, line of one use, line of the other use),
+    where a use adds the noise to a number or compares it with a number.
 
     run: The first run.
     pairs: The additions and comparisons of noise in the first run, each with its counterpart in the
@@ -410,9 +411,9 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
             is_shared = before is one and id(one) not in compared
             is_uniform = first.pieces.laws[number] == "uniform"
             if (is_shared or is_uniform) and not _shows_both(run, before, one):
-                # If entries with the same noise are only summed, the output contains no difference
-                # of two entries. If one uniform number is compared with several sums, the program
-                # samples by cumulative probabilities. Neither is an error.
+                # Neither case is an error. If entries with the same noise are only summed, the
+                # output contains no difference of two entries. If one uniform number is compared
+                # with several sums, the program samples by cumulative probabilities.
                 continue
             drawn = first.place(first.pieces.draw_of(number).moment)
             added = first.place(before.moment), first.place(one.moment)
@@ -433,9 +434,9 @@ def _shows_both(run: Run, before: Use, one: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield the instructions at which a noisy value is combined with data a second time. They are
-    found by the operand, the number to which the noise was added: at these instructions, the
-    distance between the operands of the two runs changes.
+    """Yield the instructions at which the program combines a noisy value with data a second time.
+    At such an instruction, the distance between the operands of the two runs differs from before.
+    (The operand is the number to which the noise is added.)
 
     first, second: The records of both runs.
     pairs: The additions and comparisons of noise in the first run, each with its counterpart in the
@@ -446,8 +447,7 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
             continue
         before = first.uses[one.previous], second.uses[other.previous]
         if not any(np.any(each.operand) for each in before):
-            # the number to which the noise was added is 0: the noise is combined with data for the
-            # first time
+            # the operand was 0 before, so this is the first combination of the noise with data
             continue
         steps = [_steps(one, other), _steps(*before)]
         if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):
@@ -460,10 +460,10 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 
 def _steps(one: Use, other: Use) -> Any:
-    """Return by how much the noise of the second run must differ from the noise of the first run,
-    so that both runs have the same sum of noise and operand: (operand of `one` - operand of
-    `other`) / factor of the noise. The operand is the number to which the noise is added. The
-    result is 0 where this is not finite. Return None if the operands have different shapes."""
+    """Return the shift of the noise from the first run to the second with which both runs have the
+    same sum of noise and operand: (operand of `one` - operand of `other`) / factor of the noise.
+    The operand is the number to which the noise is added. The result is 0 where this is not finite.
+    Return None if the operands have different shapes."""
     if np.shape(one.operand) != np.shape(other.operand):
         return None
     with np.errstate(all="ignore"):
@@ -474,8 +474,8 @@ def _steps(one: Use, other: Use) -> Any:
 
 def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
     """Return the point at which two runs take different paths through the code; None if they
-    execute the same lines. If some lines are executed by only one run, the last such difference
-    counts. Otherwise the first difference in the order of lines counts."""
+    execute the same lines. If only one run executes some lines, return the point before the last
+    such lines. Otherwise return the first point at which the order of the lines differs."""
     if first.lines == second.lines:
         return None
     one, other = _without_repeats(first.lines), _without_repeats(second.lines)
@@ -493,8 +493,8 @@ def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
 
 
 def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> ControlFlow | None:
-    """Return the point at which the paths of two runs separate before the last lines that only one
-    run executes. Return None if no line that both runs execute comes before these lines.
+    """Find the last lines that only one run executes. Return the point before them, at which the
+    paths of the two runs separate; None if both runs execute no line before that.
 
     one, other: The executed lines of both runs.
     only: The lines that only one run executes.

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from .places import Spot
 
 
-# Largest number of times that a pair of runs is repeated with noisy values replaced by plain
-# numbers. Each repetition may uncover another instruction that combines a noisy value with the
-# data; the next repetition replaces the noisy values there, too.
+# Largest number of times that a pair of runs is repeated with plain numbers in place of noisy
+# values. After each repetition, further instructions may be found that combine a noisy value with
+# the data. The next repetition replaces the noisy values there, too.
 _SEVERED = 3
-# Number of pairs of runs, each with other noise, that confirm that the outputs are equal if some
-# noisy values are replaced by plain numbers.
+# If the outputs of a pair of runs are equal after some noisy values were replaced by plain numbers,
+# this number of further pairs with other noise must confirm it.
 _CONFIRMING = 24
-# Seed of the first pair of runs that confirms equal outputs after noisy values were replaced by
-# plain numbers.
+# Seed of the first pair of runs that confirms equal outputs (`_CONFIRMING`). Each further pair has
+# the next seed.
 _CONFIRMING_SEED = 2_000
-# Values that occur only after one outcome of a random choice are counted like all other values
-# (`Runs.selected`) if the outcome has at least this probability. For less likely outcomes they are
-# listed in `Runs.rare`.
+# A value may occur only after one outcome of a random choice. If the outcome has at least this
+# probability, the value is counted like all other values (`Runs.selected`); otherwise it is listed
+# in `Runs.rare`.
 _OFTEN = 0.1
 
 
@@ -136,9 +136,8 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
 
 
 def beginning(subject: Subject, dataset: Any, seed: int) -> Run:
-    """Return the first run on a dataset. If the run imports modules, run again and return the
-    second run: only then are the functions of these modules that draw noise replaced, so that they
-    are recorded."""
+    """Return the first run on a dataset. If the run imports modules, make a second run and return
+    that one: the random functions of these modules are recorded only from the second run on."""
     modules = len(sys.modules)
     first = run(subject, dataset, seed)
     return first if len(sys.modules) == modules else run(subject, dataset, seed)
@@ -147,9 +146,9 @@ def beginning(subject: Subject, dataset: Any, seed: int) -> Run:
 class _Pairs:
     """Makes pairs of runs of a mechanism on two inputs with the same noise.
 
-    If the program combines a noisy value with the data a second time, such as in a sum of squares
-    around a noisy mean, the same noise seems to hide these data, too. Such a pair is run again with
-    the noisy value replaced by a plain number: the value is *severed* from its noise. If the
+    A program may combine a noisy value with the data a second time, such as in a sum of squares
+    around a noisy mean. The same noise then seems to hide these data, too. Such a pair is run again
+    with a plain number in place of the noisy value: the value is *severed* from its noise. If the
     outputs of this *adaptive* pair are equal, other noise hides the data, and the adaptive pairs
     replace the first pairs. Otherwise the adaptive pairs are dropped.
     """
@@ -166,8 +165,7 @@ class _Pairs:
         self._is_refuted = False
 
     def turned(self, forward: bool) -> Coupler:
-        """Return the `Coupler`, which runs the mechanism on two inputs, with d1 as the first input
-        if `forward`, and with d2 as the first input otherwise."""
+        """Return the `Coupler` that runs d1 first if `forward`, and d2 first otherwise."""
         return self.coupler if forward else self.coupler._replace(inputs=self.coupler.inputs[::-1])
 
     def couple(self, coupler: Coupler, first: Run, forward: bool) -> Coupled:
@@ -206,14 +204,14 @@ class _Pairs:
 
     @property
     def adaptive(self) -> list[Coupled] | None:
-        """The pairs of runs in which noisy values were replaced by plain numbers. None if no noisy
-        value was replaced, or if the outputs of such a pair differ."""
+        """The pairs of runs in which plain numbers replaced noisy values. None if no noisy value
+        was replaced, or if the outputs of some such pair differ."""
         return self._adaptive if self._severed and not self._is_refuted else None
 
     def add_adaptive(self, coupler: Coupler, pair: Coupled) -> None:
-        """Add a pair of runs to the list of adaptive pairs. If the same noise hides two values in
-        the pair, or if the scale of some noise depends on the data, run the pair again with noisy
-        values replaced by plain numbers, and add that pair instead."""
+        """Add a pair of runs to the list of adaptive pairs. First run the pair again with plain
+        numbers in place of noisy values, if the same noise hides two values in it, or if the scale
+        of some noise depends on the data."""
         if self._is_refuted:
             return
         comparison = pair.comparison
@@ -228,8 +226,8 @@ class _Pairs:
         self._adaptive.append(pair)
 
     def confirm_adaptive(self) -> None:
-        """Make 24 more pairs of runs in which noisy values are replaced by plain numbers, with
-        other noise: the outputs of a few pairs may be equal by chance."""
+        """Make 24 more pairs of runs with plain numbers in place of noisy values, and with other
+        noise: the outputs of a few pairs may be equal by chance."""
         for seed in range(_CONFIRMING if self._severed else 0):
             if self._is_refuted:
                 return
@@ -244,10 +242,9 @@ class _Pairs:
 
 
 def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> Comparison:
-    """Return the comparison of two runs with `hidden` added: uniform numbers that the program turns
-    into noise with an inverse distribution function. Such a function may compare the uniform number
-    with a threshold, such as 1/2. This comparison then no longer counts as a random choice of
-    records.
+    """Add `hidden` to the comparison of two runs: uniform numbers that the program turns into noise
+    with an inverse distribution function. Such a function may compare the uniform number with a
+    threshold, such as 1/2. The returned comparison does not count this as a random choice.
 
     first: The first run.
     """
@@ -262,8 +259,8 @@ def _on_branches(
     pairs: _Pairs, coupled: list[Coupled], every: list[Run]
 ) -> tuple[list[Coupled], list[OnRareBranch]]:
     """Find values that only one input gives, and only after one outcome of a random choice. Return
-    two lists: pairs of runs that show such values after frequent outcomes, and the values after
-    rare outcomes. Both lists are empty if the outputs of an earlier pair differ already.
+    (pairs of runs that show such values after frequent outcomes, such values after rare outcomes).
+    Both lists are empty if the outputs of a pair in `coupled` differ already.
 
     coupled: The pairs of runs so far.
     every: The first run of each pair.
@@ -311,15 +308,16 @@ def _keeps_state(coupler: Coupler, first: Run) -> bool:
     )
 
 
-# Distributions that choose records more often than they hide values.
+# Distributions that mostly choose records and rarely hide values. They do not count as noise in the
+# search for constant seeds.
 _CHOICES = ("uniform", "integers", "binomial", OPAQUE)
 
 
 def _constant(firsts: list[Run], coupled: list[Coupled]) -> list[tuple[Place, str, str]]:
     """Return (line, function, seed) for each seed that a random generator gets in all runs on d1,
-    although each run should have other noise. A function that draws noise may itself take the seed,
-    such as the key of JAX. It is then returned only if its noise hides a change, and no other noise
-    is drawn: a model may begin with the same random weights in each run.
+    although each run should have other noise. A function that takes its seed as an argument, such
+    as the key of JAX, is returned only if its noise hides a change and no other noise is drawn: a
+    model may begin with the same random weights in each run.
 
     firsts: The runs on d1.
     coupled: The pairs of runs with the same noise.
@@ -359,8 +357,8 @@ _KINDS: dict[str, Any] = {
         *(ThresholdLeak, Selected, OnRareBranch),
     )
 }
-# Limits of the parameters of a draw, which are only shown to the user: entries of an array
-# (`_MOST`), and characters of the text of any other object (`_LONGEST`).
+# Limits of the arguments of a draw that are kept to be shown to the user: number of entries of an
+# array (`_MOST`), and number of characters of any other object's text (`_LONGEST`).
 _MOST, _LONGEST = 64, 200
 
 

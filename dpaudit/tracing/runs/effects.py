@@ -1,8 +1,8 @@
 """Find noise that the output shows only indirectly: a uniform number that the program turns into
 noise with an inverse distribution function. Run the mechanism on the second input with other
-uniform numbers, until one of them gives the output of the first input. Other functions set noise to
-chosen values, to find out whether the output contains a uniform number, and whether noise decides a
-value."""
+uniform numbers, until one of them gives the output of the first input. Other functions of this
+module set noise to chosen values, to see whether the output contains a uniform number, and whether
+noise decides a value."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# To find the drawn number that hides the difference of two outputs, each drawn number of a run is
-# changed in a further run. If a run draws more numbers than this, the search is not made.
+# To find the drawn number that hides the difference of two outputs, a further run is made for each
+# drawn number, with another value of it. If a run draws more numbers than this, the search is not
+# made.
 _PIECES = 32
 # To see whether the output depends on a uniform number, the number is increased by this share of
 # the width of its range (modulo the width). The share is no simple fraction, since the output of a
@@ -37,22 +38,25 @@ _ELSEWHERE = 0.382
 # If more entries of the output than this differ between two runs, no search is made for the uniform
 # numbers that hide the differences.
 _PARTS = 8
-# The uniform number that gives the wanted output is first located between two neighbouring points
-# of this grid, then by bisection. Methods with derivatives may fail: inverse distribution functions
-# are steep at the ends of the range, and may have a kink. The points have these distances to either
-# end of the range, as shares of its width: Laplace noise of 30 scales needs a distance of 1e-13.
+# To find the uniform number that gives the wanted output, points of a grid are tried. Bisection
+# follows between the two neighbouring points that enclose it. These are the distances of the points
+# to either end of the range, as shares of its width: Laplace noise of 30 scales needs a distance of
+# 1e-13. Methods with derivatives may fail: inverse distribution functions are steep at the ends of
+# the range, and may have a kink.
 _DISTANCES = (1e-300, 1e-30, 2e-16, 1e-10, 1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5)
-# Number of bisection steps that locate a uniform number, in logarithms of its distance to an end.
-# After 60 steps the largest interval, from 1e-300 to 1e-30, is smaller than 1e-15 of a distance.
+# Number of bisection steps for a uniform number. Each step halves the interval on a logarithmic
+# scale of the distance to an end of the range. After 60 steps, even the largest interval, from
+# 1e-300 to 1e-30, has a relative width below 1e-15.
 _HALVES = 60
-# Floats near an end of the range other than 0 are up to 1e-16 apart. If the distance to the end is
-# less than this number of spacings, no float may give the wanted output exactly. A float then
-# suffices whose output misses it by at most a share of the difference that the noise hides.
+# Near an end of the range other than 0, floats are up to 1e-16 apart. If a uniform number is nearer
+# to the end than this number of spacings, perhaps no float gives the wanted output exactly. Then an
+# output is close enough if it misses the wanted one by at most the share `_MISSED` of the
+# difference that the noise hides.
 _FEW_SPACINGS = 1e5
 _MISSED = 0.01
-# Step of the numerical derivative of the output with respect to a uniform number, as a share of the
-# number's distance to the nearer end of its range; at least this number of spacings of floats, and
-# at most the larger share.
+# Step of a uniform number for the numerical derivative of the output: the share `_NEAR` of the
+# number's distance to the nearer end of its range, but at least `_STEP_SPACINGS` spacings of
+# floats. If the step exceeds the share `_LARGEST_STEP` of the distance, no derivative is computed.
 _NEAR, _STEP_SPACINGS, _LARGEST_STEP = 1e-4, 16, 0.25
 # A numerical derivative of the output is used only if the output changes by at least this number of
 # spacings of floats: rounding errors are then negligible.
@@ -60,11 +64,10 @@ _PRECISE = 1e6
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
-    """Find, for each entry of the output that differs between two runs, the uniform number that
-    hides the difference: the entry depends on this drawn number alone, and with another value of it
-    the second input gives the entry of the first run. Return one `Hidden` for each such entry.
-    Return an empty list if an entry depends on several drawn numbers, or if there is no such
-    value."""
+    """Find the uniform number that hides the difference between two runs in an entry of the output.
+    The entry must depend on this drawn number alone. With another value of the number, the second
+    input must give the entry of the first run. Return one `Hidden` for each entry that differs; an
+    empty list if there is no such number for some entry."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
     pieces = list(islice(_pieces(second), _PIECES + 1))
@@ -180,8 +183,8 @@ def _pieces(second: Run) -> Iterator[_Piece]:
 
 
 class _Wanted(NamedTuple):
-    """A search for the uniform number with which the second input gives an entry of the first
-    run's output.
+    """A search for a value of a uniform number: with this value, the second input gives an entry of
+    the first run's output.
 
     at: A function from a value of the uniform number and the index of an input (0 or 1) to a run on
         this input, in which the uniform number has this value.
@@ -196,7 +199,8 @@ class _Wanted(NamedTuple):
     ends: tuple[float, float]
 
     def found(self) -> float | None:
-        """Return the uniform number; None if no interval of the grid `_DISTANCES` contains it."""
+        """Search for the value of the uniform number, and return it. Return None if it is not
+        between two neighbouring points of the grid `_DISTANCES`."""
         for end in (0, 1):
             before: tuple[float, bool] | None = None
             for distance in _DISTANCES:
@@ -211,10 +215,10 @@ class _Wanted(NamedTuple):
         return None
 
     def is_reached(self, number: float, run: Run | None = None) -> bool:
-        """Return whether a run on the second input with this number gives the entry of the first
-        run, as closely as floats permit.
+        """Return whether the second input gives the entry of the first run if the uniform number
+        has the value `number`, as closely as floats permit.
 
-        run: The run; None for a new one.
+        run: A run on the second input with this value; None to make one.
         """
         value = _part(run or self.at(number, 1), self.name)
         if value is None or same(value, self.values[0]):
@@ -223,8 +227,11 @@ class _Wanted(NamedTuple):
         return _spacings(number, self.ends) < _FEW_SPACINGS and missed <= _MISSED * hidden
 
     def slope(self, number: float, which: int) -> _Slope | None:
-        """Return the derivative of the entry at a uniform number on the first (0) or second (1)
-        input; None if it is 0 or not known."""
+        """Return the derivative of the entry of the output with respect to the uniform number, at
+        the value `number`. Return None if it is 0 or cannot be computed precisely.
+
+        which: The index of the input: 0 for the first, 1 for the second.
+        """
         spacings = _spacings(number, self.ends)
         share = max(_NEAR, _STEP_SPACINGS / max(spacings, 1.0))
         step = share * min(number - self.ends[0], self.ends[1] - number)
@@ -234,8 +241,8 @@ class _Wanted(NamedTuple):
             return None
         if abs(high - low) < _PRECISE * float(np.spacing(max(abs(low), abs(high)))):
             return None
-        # The error of a difference quotient is of second order in its step; the number itself is
-        # exact up to a spacing.
+        # The relative error of a difference quotient grows with the square of its step. The uniform
+        # number is accurate to one spacing of floats.
         return _Slope((high - low) / (above - below), share**2 + 1 / spacings)
 
     def _number(self, end: int, distance: float) -> float:
@@ -249,10 +256,12 @@ class _Wanted(NamedTuple):
     def _bisected(self, end: int, near: float, far: float, is_below: bool) -> float | None:
         """Return the uniform number between two distances to an end of the range.
 
-        is_below: Whether the entry at the smaller distance is less than the wanted one.
+        is_below: Whether the entry of the output at the distance `near` is less than the wanted
+            entry.
         """
-        # Make all steps, even after the output is equal up to rounding: where the output is steep,
-        # a small error of the number changes the slope, and so the cost.
+        # Make all steps, even after the output is equal up to rounding. The cost is computed from
+        # the slope of the output; where the output is steep, a small error of the number changes
+        # the slope.
         for _ in range(_HALVES):
             middle = math.sqrt(near * far)
             is_middle_below = self._is_below(end, middle)
@@ -281,17 +290,17 @@ def _part(one: Run, name: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
-# To test whether the output contains a uniform number, the number is set to values this close to
-# both ends of its range (as a share of the width of the range).
+# To see whether the output contains a uniform number, the number is set to a value near each end of
+# its range. Distance of these values to the end, as a share of the width of the range.
 _NEAR_END = 1e-6
 
 
 def by_range(coupler: Coupler, comparison: Comparison, first: Run) -> Comparison:
-    """Return the comparison of two runs with a corrected `released` for uniform noise: whether the
-    output contains the sum of noise and a number. The output may contain the sum in one run by
-    chance, such as the sum modulo another number. So each uniform number is set to a value near the
-    lower end of its range, then near the upper end, in runs on both inputs. `released` remains true
-    only if the output of all four runs contains the sum."""
+    """Return the comparison of two runs with `released` corrected for uniform noise: whether the
+    output contains the sum of noise and a number. In one run, the output may contain the sum by
+    chance, although the program computes, say, the sum modulo another number. So each uniform
+    number is set to a value near the lower end of its range, then near the upper end, in runs on
+    both inputs. `released` remains true only if the output of all four runs contains the sum."""
     hidden = [
         one._replace(released=[False] * len(one.released))
         if _may_be_released(one) and not _is_at_its_ends(coupler, one, first)
@@ -325,8 +334,8 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
 
 
 def _shown(one: Run, number: int) -> set[Spot]:
-    """Return the instructions of a run that add a drawn number to a number, or compare it with a
-    number, if the output contains the resulting noisy value.
+    """Return the instructions that add a drawn number to a number, or compare it with a number, and
+    whose noisy value is in the output of the run.
 
     number: The id of the drawn number in the records of the run.
     """
@@ -336,8 +345,8 @@ def _shown(one: Run, number: int) -> set[Spot]:
     }
 
 
-# Largest number of drawn numbers that are set to rare values, among the drawn numbers that the run
-# compares with other numbers.
+# Of the drawn numbers that a run compares with other numbers, the first ones, up to this number,
+# are set to rare values.
 _DECIDING_PIECES = 32
 # Maps each distribution to its quantiles for the probabilities 10⁻⁴ and 1 - 10⁻⁴, at scale 1.
 _RARE = {
@@ -354,13 +363,13 @@ _RARE = {
 def is_decided(
     coupler: Coupler, both: tuple[Sequence[Run], Sequence[Run]], valued: Callable[[Run], Any]
 ) -> bool:
-    """Return whether noise decides a value: whether each input, with some rare value of the noise,
-    gives a value that the other input gave in its runs. A value that is constant in a few runs may
+    """Return whether noise decides a value: whether each input gives, for some rare values of the
+    noise, a value that the other input gave in its runs. A value that is constant in a few runs may
     still depend on noise in a comparison. So each input is run again with the noise of its
     comparisons set to the quantiles for 10⁻⁴ and 1 - 10⁻⁴.
 
     both: The runs on d1 and the runs on d2. The first run of each has the coupler's seed.
-    valued: A function from a run to the value in question.
+    valued: A function from a run to its value.
     """
     for which in (0, 1):
         wanted = [valued(one) for one in both[1 - which]]
@@ -375,11 +384,11 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield settings of the noise for further runs, as mappings from drawn numbers to values. The
-    key of a drawn number is (moment of the draw, index in the draw); a moment is (kind,
-    instruction, number of earlier draws there). Only drawn numbers that the run compares with
-    another number are set to rare values: to their quantiles for the probability 10⁻⁴ or 1 - 10⁻⁴,
-    each one alone, then all of them together."""
+    """Yield settings of the noise for further runs: mappings from the key of a drawn number to its
+    value. Only drawn numbers that the run compares with another number are set. They get their
+    quantiles for the probability 10⁻⁴ or 1 - 10⁻⁴: each one alone, then all of them together. The
+    key is (moment of the draw, index in the draw); a moment is (kind, instruction, number of
+    earlier draws there)."""
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -389,9 +398,9 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
     """Yield (key, quantiles) for each drawn number that a run compares with another number. The key
-    identifies the drawn number: the moment of its draw (kind, instruction, number of earlier draws
-    there), and its index in the draw. The quantiles are those of its distribution for the
-    probabilities 10⁻⁴ and 1 - 10⁻⁴."""
+    is (moment of the draw, index in the draw), where a moment is (kind, instruction, number of
+    earlier draws there). The quantiles of the number's distribution are for the probabilities 10⁻⁴
+    and 1 - 10⁻⁴."""
     compared = {
         piece
         for use in recorder.uses

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     Free = tuple[list[Run], list[Run]]
 
 
-# Number of runs with independent noise on each input, before more are added to count how often
-# values occur.
+# Number of runs with independent noise that are made on each input at first. To count how often
+# values occur, more runs are added.
 _FREE = 24
 # Seed of the first run with independent noise.
 _FREE_SEED = 1_000
@@ -40,20 +40,20 @@ _FREE_SEED = 1_000
 _RUNS = 1_500
 # Time limit, in seconds, for all runs that count how often a value occurs.
 _SECONDS = 5.0
-# Counting how often a value occurs stops after 100 occurrences: their share is then accurate
-# enough.
+# After this number of occurrences of a value, counting stops: their share of the runs is then
+# accurate enough.
 _ENOUGH = 100
-# Number of runs on each input after which the counts of values are checked again.
+# The counts of values are checked each time this number of runs has been added on each input.
 _STEP = 50
-# Least number of runs on each input before counting stops, if some noise has an unknown
-# distribution: the counts are then the only evidence.
+# If some noise has an unknown distribution, counting does not stop before this number of runs on
+# each input: the counts are then the only evidence.
 _TELLING = 500
 # A value that occurs less than twice (`_AGAIN`) in the first 100 runs (`_FEW`) is probably a number
 # that contains noise. Its occurrences are not counted any further.
 _AGAIN, _FEW = 2, 100
 # Counting how often a value occurs also stops when confidence bounds on the counts refute the
-# claim. Error probability of each bound: a tenth of the level at which the finding is judged, since
-# the counts are checked up to 30 times.
+# claim. Error probability of each bound. It is a tenth of the level at which the finding is judged,
+# since the counts are checked up to 30 times.
 _LEVEL = 1e-6
 # Distributions of noise that hide the number to which the noise is added.
 _HIDING = (
@@ -107,8 +107,8 @@ class FreeRuns:
         return self._runs
 
     def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
-        """Yield (runs on d1, runs on d2), then add one run on each input and yield the lists again,
-        until 5 seconds have passed."""
+        """Yield (runs on d1, runs on d2) again and again, for 5 seconds. Each time, both lists have
+        grown by one run."""
         own = self._coupler.hastened(_SECONDS)
         with suppress(TooLong):
             both = self.both()
@@ -119,9 +119,9 @@ class FreeRuns:
                     runs.append(made)
 
     def is_bare(self, name: str) -> bool:
-        """Return whether an entry of the output contains no noise. This is so if its value is equal
-        in all runs on one input, no run on the other input gives this value, and rare values of the
-        noise do not change this.
+        """Return whether an entry of the output contains no noise. All runs on one input must give
+        the same value of the entry, and no run on the other input may give it. This must remain so
+        with rare values of the noise.
 
         name: The name of the entry, such as `output[1]`; "raises" for whether the run raises an
             exception.
@@ -138,7 +138,7 @@ class FreeRuns:
         return not is_decided(self._coupler, both_runs, valued)
 
     def is_never(self, which: int, name: str) -> bool:
-        """Return whether a name occurs in no run on an input: neither as an entry of the output,
+        """Return whether no run on an input has a certain name: neither as an entry of the output,
         such as `output['a']`, nor as a text in the output.
 
         which: The index of the input: 0 for d1, 1 for d2.
@@ -182,7 +182,8 @@ def _refutes(one: Selected, point: tuple[float, float]) -> bool:
     q + δ, where p is a lower confidence bound on the value's probability on the input that gave it,
     and q is an upper confidence bound on its probability on the other input."""
     (epsilon, delta), share = point, one.often / max(1, one.runs)
-    # Hoeffding's inequality and the multiplicative form of Chernoff's, which suits small shares.
+    # The lower bound is the better one of Hoeffding's inequality and the multiplicative form of
+    # Chernoff's, which suits small shares.
     error = -math.log(_LEVEL) / max(1, one.runs)
     least = share - min(math.sqrt(error / 2), math.sqrt(2 * share * error))
     most = -math.expm1(-error)
@@ -190,8 +191,8 @@ def _refutes(one: Selected, point: tuple[float, float]) -> bool:
 
 
 def _counted(one: Selected, free: Free, many: int) -> Selected | None:
-    """Return the value with `often` set to the number of times that it occurs in the first `many`
-    runs on its input. Return None if a run on the other input gives the value, too.
+    """Count how often a value occurs in the first `many` runs on its input. Return the value with
+    this number as `often`; None if a run on the other input gives the value, too.
 
     free: The runs on d1 and the runs on d2, with independent noise.
     """
@@ -203,7 +204,8 @@ def _counted(one: Selected, free: Free, many: int) -> Selected | None:
 
 def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
     """Yield the values of the output that one input gives in a pair of runs, and that the other
-    input gives in none of its runs with independent noise. Their occurrences are not counted yet.
+    input gives in none of its runs with independent noise. How often the values occur is not
+    counted yet.
 
     pairs: Pairs of runs on d1 and d2 with the same noise.
     free: The runs on d1 and the runs on d2, with independent noise.
@@ -263,12 +265,12 @@ def _is_known(pair: Coupled) -> bool:
     return bool(one.hidden) and is_hiding and is_even and not (one.picks or one.chosen)
 
 
-# Discrete distributions whose outcomes are numbers for the user. An outcome of any other discrete
-# distribution is an index in a list of options.
+# Discrete distributions whose outcomes mean something to the user as numbers. An outcome of any
+# other discrete distribution is an index in a list of options.
 _NUMBERS = ("integers", "binomial")
 _HOLDS = {True: "holds", False: "does not hold"}
-# Largest number of unlikely outcomes of random choices that are forced, one at a time, the least
-# likely ones first.
+# To find rare branches, one unlikely outcome of a random choice is forced at a time, the least
+# likely outcome first. Largest number of such outcomes.
 _BRANCHES = 24
 # Time limit, in seconds, for all runs with a forced outcome of a random choice.
 _SECONDS_FOR_BRANCHES = 1.0
@@ -326,12 +328,13 @@ def on_rare_branches(
     couple: Callable[[Run, bool], Coupled],
     runs: FreeRuns,
 ) -> Iterator[tuple[OnRareBranch, Coupled]]:
-    """Yield (value, pair of runs that shows it) for values that only one input gives on a rare
-    branch (the code that runs after an unlikely outcome of a random choice). Stop after one second.
+    """Find values that only one input gives, and only on a rare branch (the code that runs after an
+    unlikely outcome of a random choice). Yield (value, pair of runs that shows it). Stop after one
+    second.
 
     firsts: A run on d1 and a run on d2, with the coupler's seed.
-    couple: A function from a run, and whether it is a run on d1, to the pair of this run and a run
-        on the other input with the same noise.
+    couple: A function that takes a run, and whether it is a run on d1. It returns the pair of this
+        run and a run on the other input with the same noise.
     runs: Runs with independent noise. A value is left out if the other input gives it there.
     """
     own = coupler.hastened(_SECONDS_FOR_BRANCHES)
@@ -350,8 +353,9 @@ def on_rare_branches(
                     continue
                 pair = couple(turned, forward)
                 if pair.absorbed is not None:
-                    # Other outcomes of the random choices give the other input the same output.
-                    # Later, the loop forces the outcomes that the other input's run did not have.
+                    # With other outcomes of the random choices, the other input gives the same
+                    # output, so this pair shows no leak. Later, the loop forces the outcomes that
+                    # did not occur in the run on the other input.
                     continue
                 seen.add((branch.moment[1], branch.value))
                 laws = [one.probabilities for one in pair.comparison.chosen]
@@ -381,8 +385,8 @@ def _on_rare_branch(branch: _Branch, found: tuple[str, int, str], pair: Coupled)
 def _branches(recorder: Recorder) -> Iterator[_Branch]:
     """Yield the outcomes of random choices that are possible but did not occur in a run. If a line
     is executed several times, each of its outcomes is yielded once. Comparisons of arrays are left
-    out. So are comparisons whose uniform number the run also uses elsewhere, since a forced outcome
-    might contradict the other use."""
+    out. Comparisons whose uniform number is used elsewhere in the run are also left out, since a
+    forced outcome might contradict the other use."""
     left: dict[tuple[Spot, Any], float] = {}
     found: dict[tuple[Spot, Any], _Branch] = {}
 
@@ -411,9 +415,9 @@ def _branches(recorder: Recorder) -> Iterator[_Branch]:
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
-    """Return a function from a coin (a comparison of uniform numbers with thresholds) to whether
-    its outcome can be forced. This is so if the coin is a single comparison, and if the run uses
-    its uniform number nowhere else.
+    """Return a function that takes a coin (a comparison of uniform numbers with thresholds) and
+    returns whether its outcome can be forced. The coin must be a single comparison, not an array,
+    and the run must use its uniform number nowhere else.
 
     recorder: The records of the run.
     """
@@ -439,13 +443,14 @@ def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
 def _of_one_alone(
     coupler: Coupler, pair: Coupled, overrides: dict[Entry, Any], runs: FreeRuns
 ) -> tuple[str, int, str] | None:
-    """Look for an entry of the output with a value that, after a forced outcome, one input gives in
-    every run, and the other input never gives. Return (name of the entry, index of the input, value
-    as text); None if there is no such entry.
+    """Force an outcome of a random choice. Look for an entry of the output that then has the same
+    value in every run on one input, and never has this value on the other input. Return (name of
+    the entry, index of the input that gives the value, value as text); None if there is no such
+    entry.
 
     pair: The pair of runs whose differing entries are examined.
     overrides: The forced outcome of a random choice.
-    runs: Runs with independent noise, none of which may give the value on the other input.
+    runs: Runs with independent noise. The other input must not give the value in these runs either.
     """
     seeds = range(_SEED, _SEED + _RUNS_OF_A_BRANCH)
     both = [[coupler.run(which, overrides, seed=seed) for seed in seeds] for which in (0, 1)]
@@ -460,16 +465,16 @@ def _of_one_alone(
     return None
 
 
-# Runs with more comparisons of noisy values than this are not searched for leaks through
+# A run with more comparisons of noisy values than this is not searched for leaks through
 # thresholds.
 _MOST = 16
 # To force the result of a comparison, its noise is set to plus or minus this number of scales.
 _FAR = 1e6
-# Forcing the result of a comparison may lead to code with further comparisons, which are then
-# forced in another run. Largest number of such runs.
+# If the result of a comparison is forced, the program may come to further comparisons, which are
+# then forced in another run. Largest number of such runs.
 _ROUNDS = 8
-# A leak through a threshold is confirmed by this number of runs with other noise. The output of
-# each run must contain the leaked entry.
+# Number of runs with other noise that confirm a leak through a threshold. The output of each run
+# must contain the leaked entry.
 _OTHER_RUNS = 12
 # Seed of the first run that confirms a leak through a threshold.
 _OTHERS = 5_000
@@ -505,8 +510,8 @@ class _Compared(NamedTuple):
 def threshold_leaks(
     coupler: Coupler, runs: tuple[Run, Run], is_never: Callable[[str], bool]
 ) -> list[ThresholdLeak]:
-    """Return the entries of the output that occur only on the second input, and only if noise
-    passes a threshold.
+    """Return the entries of the output that only the second input gives, and only if noise passes a
+    threshold.
 
     runs: The run on the first input and the run on the second input, with the same noise.
     is_never: A function from the name of an entry to whether it occurs in no run of the first input
@@ -540,10 +545,10 @@ def threshold_leaks(
             if not (alone and same_output(first, hidden)):
                 continue
             beyond = {one.entry: sign * one.side * _FAR * one.scale}
-            # Only the noise of this comparison is forced. The entry must also occur in runs that
-            # draw all other noise from new seeds. If it does not, as for the winner of several
-            # noisy counts, more than this comparison decides whether it occurs, so that the
-            # probability of this comparison's result would overestimate that of the entry.
+            # Force only the noise of this comparison, and draw all other noise from new seeds. The
+            # entry must occur in each of these runs. If it does not, as for the winner of several
+            # noisy counts, other comparisons also decide whether the entry occurs. Then the entry
+            # is less likely than the result of this comparison, and its probability is unknown.
             seeds = range(_OTHERS, _OTHERS + _OTHER_RUNS)
             if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
                 found.append(_leak(one, alone[0], sign))
@@ -555,9 +560,9 @@ def _far_out(
     ours: Sequence[_Compared],
     sign: int,
 ) -> dict[str, None]:
-    """Return the entries of the output on the first input (as keys) when all its comparisons of
-    noisy values have the same forced result. If this leads to further comparisons, they are forced,
-    too.
+    """Force the same result of all comparisons of noisy values in a run on the first input. If this
+    leads to further comparisons, force these, too. Return the entries of the output, as the keys of
+    a mapping.
 
     pushed: A function that takes the index of an input and (comparison, sign) pairs. It returns a
         run in which the noise of these comparisons is far above (sign 1) or far below (sign -1) the

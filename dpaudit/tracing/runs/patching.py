@@ -151,9 +151,9 @@ _kept = threading.local()
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Restore the states of the global random generators at the end of the context. Of nested
-    contexts in a thread, only the outermost one does so: to restore them after each run would take
-    a quarter of the time of a trace."""
+    """Restore the states of the global random generators at the end of the context. If contexts are
+    nested in a thread, only the outermost one restores them: to do so after each run would take a
+    quarter of the time of a trace."""
     if getattr(_kept, "is_so", False):
         yield
         return
@@ -285,8 +285,8 @@ def _replace(
 
 
 def _last_module() -> tuple[int, Any]:
-    """Return (number of loaded modules, module that was loaded last). If the result has changed, a
-    module was imported."""
+    """Return (number of loaded modules, module that was loaded last). The result changes if a
+    module is imported."""
     return len(sys.modules), next(reversed(sys.modules.values()))
 
 
@@ -348,8 +348,8 @@ class _References:
         self._wrapped: dict[int, Any] = {}
 
     def look_into(self, scope: dict[str, Any]) -> None:
-        """Replace functions that draw noise, and random generators of NumPy, that have a name in a
-        module, or to which the objects in the module refer.
+        """Replace functions that draw noise, and random generators of NumPy, in a module: those
+        that have a name in the module, and those to which objects in the module refer.
 
         scope: The namespace of the module.
         """

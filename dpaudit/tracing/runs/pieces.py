@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from .replaying import Draw
 
 
-# Maps the distributions of two independent drawn numbers of equal scale to the distribution of
-# their difference.
+# Maps the distributions of two independent drawn numbers to the distribution of their difference,
+# if both have the same scale.
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
 # Largest number of drawn numbers and sums of them in a run, to limit time and memory. A run with
 # more is stopped.
 _MOST_PIECES = 200_000
-# Only the distributions of the first 1,000 entries of an array are compared, to save time.
+# To find the distributions in an array, only this number of its entries is examined, to save time.
 _VARIOUS = 1_000
 
 
@@ -161,8 +161,9 @@ def shifted(noise: Noise, more: Any) -> Noise:
 
 
 def multiplied(noise: Noise, factor: Any) -> Noise:
-    """Return the noise of a number after it was multiplied by a plain number `factor`: the factor
-    of the noise is multiplied, and so is the operand (the number to which the noise was added)."""
+    """Return the noise of a number after the number was multiplied by `factor`, which has no noise.
+    Both the factor of the noise and the operand (the number to which the noise was added) are
+    multiplied."""
     operand = None if noise.operand is None else noise.operand * factor
     return noise._replace(factor=noise.factor * factor, operand=operand)
 
@@ -172,8 +173,8 @@ MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
-    """Return whether a comparison is of the most frequent kind, for which a fast path exists: a
-    single uniform number from [0, 1), drawn last, is compared with a plain number."""
+    """Return whether a comparison is of the most frequent kind, for which a fast path exists: the
+    run compares a plain number with the single uniform number from [0, 1) that it drew last."""
     return (
         last.first == noise.ids
         and last.law == "uniform"
@@ -188,8 +189,8 @@ def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
 
 
 def are_uniform(pieces: Pieces, noise: Noise) -> bool:
-    """Return whether noise is uniform: either uniform floats times a factor, or uniform integers
-    without a factor whose bounds are single numbers.
+    """Return whether noise is uniform: uniform floats, which may have been multiplied by a factor,
+    or uniform integers that were not multiplied. The bounds of the integers must be single numbers.
 
     pieces: The noise of the run.
     """

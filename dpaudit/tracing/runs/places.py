@@ -25,7 +25,7 @@ _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 
-# Stands for a whole function, in place of the offset of one of its instructions, in a `Spot`.
+# Takes the place of an instruction's offset in a `Spot` that stands for a whole function.
 _WHOLE = -1
 # For each draw, addition and comparison of noise, at most this number of calling lines is recorded,
 # innermost first.
@@ -63,8 +63,8 @@ class Followed:
 
     files: The paths of files that count as the user's although they may be installed.
     packages: The names or paths of packages, folders and files that also count as the user's.
-    home: The code that reports name if no line of the user's code draws the noise, such as the
-        factory of a library's mechanism.
+    home: Code, such as the factory of a library's mechanism. Reports show it in place of a line if
+        the noise is drawn by no line of the user's code.
     """
 
     def __init__(self, files: Sequence[str], packages: Sequence[str], home: CodeType) -> None:
@@ -223,15 +223,16 @@ def _line(code: CodeType, instruction: int) -> int:
     return found
 
 
-# Limits of the search for modules to which the user's objects refer: items of a list or mapping
-# that are examined (`_MOST_ITEMS`), and depth of nested lists, closures and wrapped functions.
+# Limits of the search for modules to which the user's objects refer: number of items of a list or
+# mapping that are examined (`_MOST_ITEMS`), and depth of nested lists, closures and wrapped
+# functions (`_DEEPEST_HOLDER`).
 _MOST_ITEMS, _DEEPEST_HOLDER = 100, 2
 
 
 def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
     """Return the user's modules in which the objects are defined, and the user's modules to which
-    these modules refer, directly or indirectly. Random functions are replaced in these modules
-    only, since a program may have very many modules.
+    these modules refer, directly or indirectly. Random functions are replaced only in the returned
+    modules: a replacement in all loaded modules would take too long.
 
     owns: A function from the path of a file to whether the file is the user's.
     """

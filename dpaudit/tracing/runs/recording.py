@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class Moments:
-    """Identifies the events of a run: draws of noise, additions and comparisons of noise, and
-    random choices. An event can thus be found again in a second run. The identifier, called a
-    moment, is (kind, instruction, count): the kind of event, the instruction of the user's code,
-    and the number of earlier events of this kind there.
+    """Gives each event of a run (a draw, addition or comparison of noise, or a random choice) an
+    identifier by which it can be found in a second run. The identifier, called a moment, is (kind,
+    instruction, count): the kind of event, the instruction of the user's code, and the number of
+    earlier events of this kind there.
 
     followed: Decides which files are the user's code.
     check: A function that is called at each event, and raises TooLong to end the run.
@@ -49,9 +49,10 @@ class Moments:
         self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
 
     def spot(self) -> Spot:
-        """Return the instruction of the user's code that is now drawing, adding or comparing noise;
-        the first line of the mechanism if no code of the user is running. Only methods of the
-        recorder may call this method, since it skips two frames of the call stack."""
+        """Return the instruction of the user's code that now draws, adds or compares noise. If no
+        code of the user is running, return the code that reports name instead (`Followed.home`).
+        Only methods of the recorder may call this method, since it skips two frames of the call
+        stack."""
         self._check()
         frame = own_frame(sys._getframe(2), self._followed)
         self._frame = frame
@@ -98,13 +99,13 @@ class Recorder:
         self.pieces = Pieces(self.draws)
         self.uses: list[Use] = []
         self.choices: list[Choice] = []
-        # Indexes (in `uses`) of the additions of noise whose results were compared with another
-        # noisy value. None stands for drawn numbers that were compared before they were added to a
-        # number.
+        # Some results of additions of noise are later compared with another noisy value. Indexes of
+        # these additions in `uses`; None stands for drawn numbers that were compared before any
+        # addition.
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
-        # Maps the name of each function that the user declared as one that adds noise to the number
+        # The user may declare functions that add noise. Maps the name of each of them to the number
         # of its calls.
         self.calls: dict[str, int] = {}
         self.by_moment: dict[Moment, Any] = {}
@@ -116,8 +117,7 @@ class Recorder:
     @property
     def itself(self) -> Recorder:
         """The recorder itself. Functions that are shared by all runs have only a proxy for the
-        recorder of the current run. If they read this attribute of the proxy, they get the
-        recorder."""
+        recorder of the current run. This attribute of the proxy gives them the recorder."""
         return self
 
     @property
@@ -256,8 +256,8 @@ class Recorder:
     def opaque(self, primitive: str, value: Any, *, is_whole: bool = False) -> Any:
         """Record and return the output of a library function whose draws of noise cannot be
         recorded, such as a function in compiled code. In a second run, return the output of the
-        first run if it is a plain value, such as a number or a list of texts; with `is_whole`,
-        return it whatever its type."""
+        first run if it is a plain value, such as a number or a list of texts. With `is_whole`,
+        return it for values of any type."""
         spot = self._moments.spot()
         moment = self._moments.next("draw", spot)
         if self._repetition is not None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # Name that stands for an unknown distribution of noise.
 UNKNOWN = "unknown"
-# Name that stands for the distribution of noise that a library draws and adds in compiled code,
-# where neither can be recorded.
+# Name that stands for a distribution of noise that cannot be recorded, since a library draws and
+# adds the noise in compiled code.
 OPAQUE = "opaque"
 
 
@@ -142,11 +142,11 @@ class Repetition:
     ) -> None:
         self._before, self._overrides = before, overrides or {}
         self._alignment = alignment or {}
-        # Ids of the drawn numbers of this run for which the caller forces a value. Sums that
-        # contain such a drawn number are not repeated from the earlier run.
+        # Ids of the drawn numbers of this run to which the caller gives a forced value. Sums that
+        # contain such a number do not get their value from the earlier run.
         self._freed: set[int] = set()
-        # Ids, in the records of the earlier run, of the drawn numbers for which the caller forces a
-        # value.
+        # Ids of the drawn numbers to which the caller gives a forced value, in the records of the
+        # earlier run.
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
@@ -181,8 +181,9 @@ class Repetition:
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
-        """Return the sum of noise and a number that the earlier run has at a moment. Return the sum
-        of this run if the earlier run has none, or if the caller forces another value of the noise.
+        """Return the sum of noise and a number that the earlier run had at the same moment. Return
+        the sum of this run if the earlier run had none, or if the caller forces another value of
+        the noise.
 
         moment: Identifies the addition or comparison.
         noise: The noise in this run.
@@ -198,8 +199,8 @@ class Repetition:
         before = self._before.get(moment)
         if not isinstance(before, Use):
             return natural
-        # If no alignment of the two runs is known for this instruction, its n-th execution in one
-        # run corresponds to its n-th execution in the other.
+        # Without an alignment of the two runs for this instruction, its n-th execution in one run
+        # is the counterpart of its n-th execution in the other run.
         is_aligned = (kind, spot) in self._alignment
         if self._is_free(None if is_aligned else before, noise.ids):
             return natural
@@ -228,10 +229,10 @@ class Repetition:
         return is_other or not self._replaced.isdisjoint(known)
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
-        """Return the output of a library function whose draws of noise cannot be recorded, for this
-        run. It is the output in the earlier run if both outputs are plain values, such as numbers
-        or lists of texts; with `is_whole`, whatever its type. Otherwise it is `value`, the output
-        in this run."""
+        """Return the output, for this run, of a library function whose draws of noise cannot be
+        recorded: the output of the earlier run, if both outputs are plain values, such as numbers
+        or lists of texts. With `is_whole`, the type of the outputs does not matter. Otherwise
+        return `value`, the output in this run."""
         before = self._before.get(moment)
         if isinstance(before, Draw) and before.law == OPAQUE:
             if is_whole:
@@ -242,8 +243,8 @@ class Repetition:
 
     def _again(self, moment: Moment, values: Any) -> Any:
         """Return the values that the earlier run has at a moment (an identifier of a draw or random
-        choice). If it has fewer values than this run, the last values of this run are appended. If
-        it has none, return `values`, the values of this run."""
+        choice). If they are fewer than the values of this run, append the last values of this run.
+        If there are none, return `values`, the values of this run."""
         before = self._before.get(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values
@@ -300,9 +301,9 @@ def _is_plain(value: Any) -> bool:
 
 def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[int | None]:
     """Match the entries of two lists. Return a list with one item for each entry of the second
-    list: the index of its counterpart in the first list, or None without a counterpart. Equal
-    entries are matched first, in order, then the remaining entries between two matches. For
-    example, `aligned("abd", "abcd")` is [0, 1, None, 2]."""
+    list: the index of its counterpart in the first list; None if it has no counterpart. Equal
+    entries are matched first, in order. Then the remaining entries between two matches are matched.
+    For example, `aligned("abd", "abcd")` is [0, 1, None, 2]."""
     import difflib
 
     found: list[int | None] = [None] * len(second)

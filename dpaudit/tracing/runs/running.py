@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 # The reason that a trace reports if its time limit ended it before all runs were made.
 OVER = "the time was over"
-# During a run, Python's garbage collection starts only after this number of new objects. Most
-# objects of a run are kept, so that frequent collections would only take time.
+# Garbage collection starts after this number of new objects. A run keeps most of its objects, so
+# more frequent collections would only take time.
 _OBJECTS = 50_000
 # Exceptions of the user's code that count as the output of a run.
 _FAILURES = (Exception, SystemExit)
@@ -127,8 +127,8 @@ class Coupler(NamedTuple):
         )
 
     def hastened(self, seconds: float) -> Coupler:
-        """Return a copy of this coupler whose runs must end within the given number of seconds, or
-        within half of the time until the present deadline if that is shorter."""
+        """Return a copy of this coupler with a shorter deadline: its runs must end within the given
+        number of seconds, or within half of the time until the present deadline if that is less."""
         now = time.monotonic()
         deadline = now + min(seconds, (self.subject.deadline - now) / 2)
         return self._replace(subject=self.subject._replace(deadline=deadline))
@@ -200,9 +200,8 @@ def run(
     reference: A run whose noisy values this run repeats; None for new noise.
     overrides: Values that are forced, for single draws or random comparisons, as in `Coupler.run`;
         None for no forced values.
-    alignment: The additions of noise in both runs that are counterparts, as in `Coupler`; None if
-        each n-th execution of an instruction is the counterpart of the n-th execution in the other
-        run.
+    alignment: Maps additions and comparisons of noise in this run to their counterparts in the
+        reference, as in `Coupler`. None if the n-th executions of an instruction are counterparts.
     has_lines: Whether to record the executed lines.
     """
     repetition = None
@@ -283,8 +282,8 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
 
 
 def end_run(frame: FrameType | None) -> None:
-    """Raise TooLong if a run is in progress: if `frame`, or a frame that called it, is the call of
-    the mechanism.
+    """End the present run of a mechanism by raising TooLong. Do nothing if no run is in progress:
+    if neither `frame` nor a frame that called it is the call of the mechanism.
 
     frame: A frame (a running function); None does nothing.
     """
@@ -315,15 +314,15 @@ _MOST = 200_000
 # Two floats are equal up to rounding if their relative difference is at most this number.
 _CLOSE = 1e-9
 _DEPTH = 12
-# Limits of a value in a message to the user: entries of an array (`_FEW`), and characters of any
-# other value (`_LONGEST`).
+# Limits of the text of a value in a message to the user: number of entries of an array (`_FEW`),
+# and number of characters of any other value (`_LONGEST`).
 _FEW, _LONGEST = 8, 60
 _NUMBERS = frozenset((int, float, bool))
 
 
 class Missing:
-    """Stands for the value of an entry of the output that a run does not have, such as a key that
-    only the other run has."""
+    """Stands for the value of an entry that a run's output lacks, such as a key that only the other
+    run's output has."""
 
 
 def flatten(output: Any) -> dict[str, Any]:
@@ -373,7 +372,7 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield from _parts(name, value.to_numpy(), depth + 1)
     elif hasattr(value, "__array__") and hasattr(value, "dtype"):  # an array of JAX
         array = np.asarray(value)
-        # NumPy shows a type that it does not know, such as bfloat16, as kind V
+        # NumPy gives the kind V to types that it does not know, such as bfloat16
         array = array.astype(float) if array.dtype.kind == "V" else array
         yield from _of_array(name, array, depth)
     elif isinstance(getattr(value, "__dict__", None), dict):

@@ -46,7 +46,7 @@ class Noise(NamedTuple):
 
 def carried(value: Any) -> Carried | None:
     """Return (recorder of the run, noise) for a number or array that remembers its noise; None for
-    an ordinary number."""
+    any other value."""
     return value._carried if isinstance(value, _TRACED) else None
 
 
@@ -75,8 +75,8 @@ def _python_number(value: Any) -> Any:
 
 
 def traced(value: Any, recorder: Any, noise: Noise) -> Any:
-    """Return a copy of a number or array that remembers the given noise. Return a Boolean, or an
-    integer that needs more than 64 bits, unchanged."""
+    """Return a copy of a number or array, made so that it remembers the given noise. A Boolean, or
+    an integer that needs more than 64 bits, is returned unchanged."""
     if type(value) is float:
         number = TracedFloat(value)
         number._carried = (recorder, noise)
@@ -187,8 +187,9 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
 
 
 class _Scalar:
-    """Methods of the floats and integers that remember their noise. They are copied into these
-    classes, not inherited, since NumPy derives the type of a number from its first base class."""
+    """Methods of the floats and integers that remember their noise. The methods are copied into the
+    classes of these numbers. Inheritance would not work: NumPy derives the type of a number from
+    the first base class."""
 
     _carried: Carried | None = None
 
@@ -293,8 +294,8 @@ class TracedArray(np.ndarray):
         return _applied(ufunc, method, inputs, options)
 
     def _of(self, change: Callable[[Any], Any]) -> Any:
-        """Apply a function that indexes or reshapes an array: once to the numbers, and once to the
-        record of their noise. Return the resulting array, whose entries remember their noise."""
+        """Apply a function that indexes or reshapes an array to the numbers, and to the record of
+        their noise. Return the resulting array, whose entries remember their noise."""
         value = change(np.asarray(self))
         if self._carried is None:
             return value

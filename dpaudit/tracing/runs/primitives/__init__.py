@@ -40,8 +40,8 @@ class Replacements(NamedTuple):
 
 
 def grouped(every: Iterable[Replacement]) -> list[Replacements]:
-    """Return the new values of attributes, grouped by module or class. If an attribute of a module
-    or class occurs twice, its second value is in another, later group."""
+    """Return the new values of attributes, grouped by module or class. If an attribute occurs
+    twice, its second value is in a later group, so that it is set later."""
     found: list[Replacements] = []
     latest: dict[int, Replacements] = {}
     for owner, name, value in every:
@@ -55,8 +55,8 @@ def grouped(every: Iterable[Replacement]) -> list[Replacements]:
 
 def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
     """Return a method that replaces the method `real`, which draws noise. The new method calls
-    `real` with ordinary numbers as arguments, and does not record the draws inside. It then returns
-    `record(result, *arguments)`."""
+    `real` with ordinary numbers as arguments, without recording the draws inside of `real`. It then
+    returns `record(result, *arguments)`."""
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
         args, named = bare(args), {key: bare(one) for key, one in named.items()}

@@ -35,8 +35,8 @@ def _is_number(value: Any) -> bool:
 def _of_module(
     home: str, name: str, methods: tuple[str, ...]
 ) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """Yield (class, method name, method) for each of the given methods that a class of a library
-    has. Yield nothing if the module is not loaded.
+    """Look up some methods of a class in a library. Yield (class, method name, method) for each
+    method that the class has; nothing if the module is not loaded.
 
     home: The name of the module.
     name: The name of the class.
@@ -91,10 +91,10 @@ def _randomise(recorder: Recorder, real: Any) -> Any:
 
 
 def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
-    """Return (distribution, scale) of the noise that a mechanism of diffprivlib adds. A mechanism
-    that truncates or folds the noisy value afterwards has the distribution of its noise. Return
-    ("unknown", None) if the distribution depends on the argument, as for a mechanism that draws
-    again until the output is within bounds.
+    """Return (distribution, scale) of the noise that a mechanism of diffprivlib adds. If the
+    mechanism then truncates or folds the noisy value, the result describes the noise before that.
+    Return ("unknown", None) if the distribution depends on the argument, as for a mechanism that
+    draws again until the output is within bounds.
 
     name: The name of the mechanism's class, such as `Laplace`.
     """
@@ -143,7 +143,7 @@ def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[floa
 
 # Constructors of measurements that add noise to numbers.
 _NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_noise")
-# Constructors that only convert the privacy guarantee of another measurement, and draw the same
+# Constructors that convert the privacy guarantee of another measurement, and do not change its
 # noise.
 _SAME = (
     "make_approximate",
@@ -255,8 +255,8 @@ def _response(
 
 
 def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
-    """Return whether an OpenDP measurement adds noise to its argument: its constructor is in
-    `_NOISE`, and argument and result are two numbers, or two lists of numbers of equal length.
+    """Return whether an OpenDP measurement adds noise to its argument. Its constructor must be in
+    `_NOISE`. Argument and result must be two numbers, or two lists of numbers of equal length.
 
     name: The name of the constructor; None if it is unknown.
     arg: The argument of the measurement.

@@ -196,8 +196,8 @@ def _parameters(law: str, given: Any) -> tuple[dict[str, Any], list[tuple[Any, f
 
 def _bound(table: _Table, name: str, real: Any) -> Any:
     """Return a function that replaces the method `bind` of an operation of `jax.lax`, such as an
-    addition. `bind` applies the operation; the replacement also keeps the noise of the arguments in
-    the result.
+    addition. `bind` applies the operation to its arguments. The replacement also computes the noise
+    of the result from the noise of the arguments.
 
     name: The name of the operation, such as `add_p`.
     real: The original method.

@@ -289,8 +289,8 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
         return seed(*args, **named)
 
     class Kind(type):
-        """Metaclass that keeps `isinstance(value, np.random.RandomState)` true, during a run, for
-        generators that were made before the run. Libraries make this check."""
+        """Metaclass of a class that replaces `np.random.RandomState` during a run. `isinstance`,
+        which libraries call, stays true for generators that were made before the run."""
 
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, np.random.mtrand.RandomState)

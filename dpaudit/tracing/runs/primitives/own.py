@@ -39,15 +39,17 @@ _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def named(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a function that adds noise, which the user named by `--primitive`.
-    Its calls are counted, so that a report can say that it was never called."""
+    """Yield the replacements of a function that adds noise and that the user named by
+    `--primitive`. Its calls are counted, so that a report can say that the function was never
+    called."""
     recorder.calls.setdefault(_label(function), 0)
     yield from replacements(function, recorder)
 
 
 def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a function or method that adds noise: for a function, one for each
-    name by which a loaded module refers to it; for a method, one in its class."""
+    """Yield the replacements of a function or method that adds noise. A function has one
+    replacement for each name by which a loaded module refers to it. A method has one in its
+    class."""
     if isinstance(function, MethodType):
         bound = function.__self__
         owner: Any = bound if isinstance(bound, type) else type(bound)
@@ -73,8 +75,8 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
 
 
 def announced(recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of the functions that loaded libraries declare, by entry points of the
-    group `dpaudit.primitives`, as functions that add noise. An entry point that cannot be loaded is
+    """Yield the replacements of functions that add noise and that a loaded library declares by an
+    entry point of the group `dpaudit.primitives`. An entry point that cannot be loaded is
     ignored."""
     for entry in _entry_points():
         if entry.value.partition(":")[0].strip() in sys.modules:

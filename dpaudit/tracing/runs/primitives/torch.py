@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 # Maps the name of a function of PyTorch to (distribution, names of the first parameters, scale).
-# The scale is the name of the parameter that gives it, a number, or None if the arguments give it
-# in another form.
+# The scale is a number, or the name of the parameter that is the scale; None if it must be computed
+# from the arguments.
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], Any]] = {
     "randn": ("normal", (), 1.0),
     "randn_like": ("normal", ("input",), 1.0),
@@ -49,8 +49,8 @@ _DEFAULTS = {
     **dict.fromkeys(("std", "to", "lambd", "sigma"), 1.0),
 }
 _LOCATIONS = ("mean", "median")
-# Maps a class of torch.distributions to (distribution, attribute with the location, attribute with
-# the scale). None stands for a class without such an attribute.
+# Maps a class of torch.distributions to (distribution, name of the attribute that is the location,
+# name of the attribute that is the scale). None stands for no such attribute.
 _DISTRIBUTIONS = {
     "Laplace": ("laplace", "loc", "scale"),
     "Normal": ("normal", "loc", "scale"),
@@ -149,8 +149,8 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
         drawn = _drawn(recorder, f"Tensor.{name}", own, name, spec, args, named)
         if not isinstance(drawn, _tensor_type()):
             return self
-        # In a second run, `drawn` has the noise of the first run. So the tensor that the user's
-        # code fills must get the numbers of `drawn`.
+        # In a second run, `drawn` has the noise of the first run. So its numbers are copied into
+        # the tensor that the user's code fills.
         with sys.modules["torch"].no_grad():
             own.copy_(drawn.as_subclass(sys.modules["torch"].Tensor))
         if type(self) in (sys.modules["torch"].Tensor, _tensor_type()):
@@ -404,8 +404,8 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
 
 
 def _natural(name: str, args: Any, named: Any) -> Any:
-    """Return the result of an operation of PyTorch on ordinary tensors, without their noise. It
-    shows the type and the shape that the result with noise must have."""
+    """Return the result of an operation of PyTorch on ordinary tensors, without their noise. The
+    caller takes the type and the shape of the result from it."""
     return getattr(sys.modules["torch"].Tensor, name)(*_bare(args), **_bare(named))
 
 
