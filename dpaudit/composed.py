@@ -1,9 +1,9 @@
 """Compose a dataclass (a record) of smaller dataclasses, and access their fields as if they were
 its own.
 
-A record's field with the metadata `part(kind)` holds a part: a dataclass of the class `kind`. All
-parts of a record have different field names, so that files, options and tests can name a field
-without its part.
+A field of a record holds a part, an object of the dataclass `kind`, if the metadata of the field is
+`part(kind)`. All parts of a record have different field names, so that files, options and tests can
+name a field without its part.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 
 class Name(str):
-    """The name of an option in a message: Python's keyword argument. The command line shows its
-    flag."""
+    """The name of an option in a message, spelt as the keyword argument in Python. The command line
+    shows the flag instead."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ class Name(str):
 class Given(Name):
     """An option with its value in a message, as written in Python, such as `samples=7`.
 
-    typed: the same as written on a command line and in a YAML file.
+    typed: the value as written on a command line or in a YAML file.
     """
 
     __slots__ = ("typed",)

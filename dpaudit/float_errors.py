@@ -53,17 +53,16 @@ def auditor_errstate() -> Iterator[None]:
 
 @contextmanager
 def user_errstate() -> Iterator[None]:
-    """Within the `with` block, use the settings that the user's code had last. Do nothing outside
-    `auditor_errstate`. If the user's code changes the settings, they are kept for the next call of
-    the user's code."""
+    """Within the `with` block, use the settings that the user's code had last. If this code changes
+    the settings, its next call gets the changed settings. Do nothing outside `auditor_errstate`."""
     if _user.setting is None or _user.is_in_force:
         yield
         return
     import numpy as np
 
     _user.is_in_force = True
-    # If the settings differ from the defaults, the import of a user's module has changed them. They
-    # are then the user's settings, and nothing has to be changed.
+    # If the settings are not NumPy's defaults, a module of the user has changed them when it was
+    # imported. They are then the user's settings already, and stay.
     if np.geterr() == _DEFAULTS:
         np.seterr(**_user.setting)
     try:

@@ -27,8 +27,8 @@ from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file, on_one
 
 # Largest number of names that a message lists.
 LISTED = 10
-# Pairs of a function that tests `st_mode`, and words for the kind of file that it recognises. All
-# kinds except regular files are listed.
+# Pairs (function that recognises a kind of file by its `st_mode`, words for this kind). Regular
+# files are the only kind without a pair.
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -126,7 +126,8 @@ def located(path: str, base: Path | None) -> str:
 def public_callables(owner: Any) -> list[str]:
     """Return the names of the public callables of an object.
 
-    For a module, leave out callables that it imports, unless it defines none itself.
+    For a module, return only the callables that the module itself defines. If it defines none,
+    return the imported ones.
     """
     names = [name for name in vars_of(owner) if not name.startswith("_")]
     callables = [name for name in names if callable(getattr(owner, name, None))]
@@ -138,8 +139,8 @@ def public_callables(owner: Any) -> list[str]:
 
 
 def vars_of(owner: Any) -> list[str]:
-    """Return the names of an object's attributes. Those of a module are in the order of its source,
-    all others sorted."""
+    """Return the names of an object's attributes: in the order of the source for a module, else
+    sorted."""
     return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
 
 
@@ -201,7 +202,8 @@ def _is_module(name: str) -> bool:
 
 
 def _inside(module: ModuleType) -> str:
-    """Return the end of a message that shows how to name an object of a module or package."""
+    """Return the end of an error message, which shows how to name an object of the given module or
+    package."""
     name, callables = module.__name__, public_callables(module)
     modules = _siblings(name)
     if modules and not callables:
@@ -371,7 +373,7 @@ def package_of(module: str) -> str:
 def _place(error: BaseException) -> str:
     """Return the file and line that raised an error during an import, such as ` (a.py, line 3)`.
 
-    If dpaudit raised the error, it is the line that called dpaudit.
+    For an error that dpaudit raised, return the line that called dpaudit.
     """
     # "<" begins the file name of generated code, such as the initialiser of a dataclass.
     own = (str(Path(__file__).parent), "<") if isinstance(error, DpauditError) else __file__

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# In the state of torch's CPU generator: index of the first byte of the Mersenne Twister's words.
+# Index of the first byte of the Mersenne Twister's words in the state of torch's CPU generator.
 _FIRST = 24
-# Number of these words; each takes 8 bytes.
+# Number of the Mersenne Twister's words in this state. Each word takes 8 bytes.
 _WORDS = 624
 # The first and second word of the state after `manual_seed(5489)` are _SEED and _SECOND. `seed`
 # checks both, since another version of torch may arrange the state differently.

@@ -19,8 +19,8 @@ from contextlib import AbstractContextManager, contextmanager
 PATIENCE = 10.0
 # Seconds between two checks of the background thread.
 LOOK = 1.0
-# A call for many draws may take this many times as long for each draw as the slowest earlier call
-# before a warning is logged.
+# Largest ratio of a call's time for each draw to the largest such time of earlier calls. Only
+# slower calls for many draws give a warning.
 _SLOWER = 10.0
 _UNTIMED = (
     "if it never returns, press Ctrl-C and add {}: such a call then counts as the outcome timeout"
@@ -38,10 +38,10 @@ class Watch:
     """
 
     # Function that returns whether this process may log a warning. It is called before each
-    # warning. In workers it is replaced, so that only one of them logs it.
+    # warning. Workers replace it, so that only one of them logs a warning.
     may_warn: Callable[[], bool] = staticmethod(lambda: True)
-    # Whether to warn of slow steps before the calls. False in workers, which repeat the steps of
-    # the main process.
+    # Whether to warn of slow steps, such as imports, before the calls. False in workers, since the
+    # main process has warned of the same steps.
     warns_of_steps: bool = True
 
     def __init__(self, advice: str = _IN_PROCESS) -> None:
@@ -105,8 +105,8 @@ class Watch:
         return Waiting(self, name, lambda: counter[0], self._extra(size))
 
     def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
-        """Log a warning if a call takes too long. Return whether this warning is due now or was
-        logged before.
+        """If a call takes too long, log a warning, unless it was logged before. Return whether the
+        warning was due now or earlier.
 
         name: name of the mechanism.
         seconds: time since the last output.
@@ -147,7 +147,8 @@ class _Clock:
 
 
 class Waiting(_Clock):
-    """Measures how long no output has arrived, and warns if it is too long; there is no time limit.
+    """Measures the time since the last output, and warns if it is too long. The call has no time
+    limit.
 
     count: function that returns the number of outputs so far.
     """
@@ -202,7 +203,7 @@ def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]
 
 
 class _Runs(_Clock):
-    """Measures how long no output has arrived, if each output takes several calls.
+    """Measures the time since the last output of a mechanism whose outputs take several calls each.
 
     times: number of calls for each output.
     extra: seconds for each output that are allowed, in addition to `PATIENCE`.
@@ -213,9 +214,8 @@ class _Runs(_Clock):
         self._times, self._before, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Add the calls counted since the last `begin`, plus one, to the total, and count from 0
-        again. A new `Waiting` calls this method when it begins; by then, one more call has
-        returned."""
+        """Add the calls counted since the last `begin` to the total, and count from 0 again. Add
+        one more, since a new `Waiting` calls this method after the previous call has returned."""
         self._before, self._calls = self._before + self._calls + 1, 0
 
     def see(self, calls: int) -> None:

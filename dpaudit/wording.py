@@ -97,9 +97,9 @@ def shown(value: object, width: int = 60) -> str:
 # Smallest similarity (0 to 1, by difflib) between a wrong name and the name that a message
 # suggests. Names that share only their length or their ending are less similar.
 _SIMILAR = 0.66
-# A wrong name with fewer letters gets no suggestion by similarity.
+# Smallest number of letters of a wrong name for which a message suggests a similar name.
 _LETTERS = 3
-# If more names are known, a message with a suggestion does not list them.
+# Largest number of known names that a message lists in addition to a suggestion.
 _FEW_NAMES = 12
 
 
@@ -122,8 +122,8 @@ def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
 def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
     """Return `" Did you mean 'x'?"`, where x is the file name most similar to a wrong one, or `""`.
 
-    names: names of existing files. Names are also compared without their endings, and endings
-    alone.
+    names: names of existing files. If none of them is similar as a whole, names without endings are
+    compared, among files with a similar ending.
     """
     known = list(names)
     near = _alike(wrong, known)

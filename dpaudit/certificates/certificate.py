@@ -82,14 +82,14 @@ class Betting:
     alpha_betting : float
         Error probability of betting, a part of `Certificate.alpha`.
     wealth : float
-        Betting refutes the claim if this number is at least 1 / alpha_betting. For the claimed ε
-        and for each smaller ε of a grid, take the largest wealth at the end of a block of draws;
-        this is the smallest of these numbers.
+        Betting refutes the claim if this number is at least 1 / alpha_betting. It is a minimum over
+        the claimed ε and the smaller ε of a grid: for each of them, the largest wealth at the end
+        of any block of draws is taken.
     epsilon_betting : float
         Lower bound for ε from the bets. With probability at least 1 - alpha_betting, the bounds at
         all times of the run are valid.
     rounds : tuple of Round
-        Beliefs of the bettors. Each time that they learned from draws adds one entry.
+        Beliefs of the bettors, one entry for each time that the bettors learned from draws.
     bet_against : ProfilePoint or None
         The point (ε, δ) of the claim that the bets were made against; None if it is
         `Certificate.point`.
@@ -109,7 +109,7 @@ class Betting:
 
 @dataclass(frozen=True, slots=True)
 class ExactTests:
-    """The exact tests of one pair, all on the same draws, and how their rules were chosen.
+    """The exact tests of one pair, all on the same draws, and the attacks behind their rules.
 
     Attributes
     ----------
@@ -133,11 +133,11 @@ class ExactTests:
         before its planned end, for outputs of more than 256 columns, and in files of older
         versions.
     detectable_rare : float or None
-        If only one input gave a certain output with at least this probability, this run would have
-        refuted the claim with probability 0.9 (docs/method.md §8); inf if no probability is large
-        enough. The output may be a value, a label, a key, a length or an exception that repeats.
-        None after a confirmation, for the methods `probabilistic` and `clopper-pearson`, and in
-        files of older versions.
+        Smallest probability p with this property: if one input gave some output with probability p,
+        and the other input never gave it, this run would have refuted the claim with probability
+        0.9 (docs/method.md §8). inf if no p is large enough. The output may be a value, a label, a
+        key, a length or an exception that repeats. None after a confirmation, for the methods
+        `probabilistic` and `clopper-pearson`, and in files of older versions.
     """
 
     fixed: FixedTest
@@ -180,14 +180,16 @@ class Remarks:
     notes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     adjacency: str | None = None
-    # Left out when certificates are compared: the number of new processes depends on the time that
-    # was left.
+    # Comparisons of certificates ignore this field: the number of new processes depends on the time
+    # that the audit had left, so it differs between equal runs.
     redrawn: Redrawn | None = field(default=None, compare=False)
 
 
 class _Of(Generic[Value]):
-    """Descriptor for an attribute of a certificate that returns a field of one of its parts:
-    `certificate.draws` returns `certificate.drawn.draws`."""
+    """Descriptor by which a certificate returns a field of one of its parts.
+
+    For example, `certificate.draws` returns `certificate.drawn.draws`.
+    """
 
     def __init__(self, read: Callable[[Certificate], Value]) -> None:
         self._read = read

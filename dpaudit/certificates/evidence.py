@@ -41,13 +41,13 @@ from dpaudit.stats.binomial import TOSSED_AGAIN, clopper_pearson_upper
 from dpaudit.stats.power import POWER, detectable_rare
 from dpaudit.stats.witness import Witness, divergence_lower, log_wealth, p_value
 
-# Shares of a pair's error probability. They add up to 1. After an early stop, the exact test on a
-# confirmation block replaces the one at the planned end, so a union bound holds in both cases.
-# Share of betting.
+# Share of a pair's error probability that betting has. `BETTING_SHARE`, `CERTIFICATION_SHARE` and
+# `CONFIRMATION_SHARE` add up to 1, so a union bound holds, with or without an early stop.
 BETTING_SHARE = 0.2
-# Share of the exact test at the planned end of the run.
+# Share of a pair's error probability for the exact test at the planned end of the run.
 CERTIFICATION_SHARE = 0.75
-# Share of the exact test on a confirmation block after an early stop.
+# Share of a pair's error probability for the exact test on a confirmation block. This test replaces
+# the one at the planned end if the run stops early.
 CONFIRMATION_SHARE = 0.05
 # Share of a pair's error probability for betting, in a run that ends as soon as bets refute the
 # claim. The exact test at the planned end has the rest.
@@ -72,21 +72,23 @@ class Evidence:
         up to 1.
     rounds: beliefs of the bettors; empty if nothing is bet.
     accused: single outputs with their counts, for the probabilistic definition.
-    thinned: whether the draws of the exact test are a random part of fixed numbers of draws.
+    thinned: whether the exact test uses a random part of recorded outputs whose numbers for d1 and
+    d2 were fixed beforehand.
     limited: (witness of a Rényi divergence, largest divergence that the claim allows), or None if
         no divergence is tested. If it is tested, it gets half of the exact test's error
         probability.
     unseen: number of draws of d1 and of d2 in the exact test whose outputs are new (see `Unseen`);
         None if they were not counted.
-    ranges: as in `Unseen`.
+    ranges: whether the outputs have a column of numbers that almost never repeat, as in `Unseen`.
     points: all points of the claim, if it has several.
     by_bets: whether a refutation by bets ends the run.
-    divergence_bets: bets of all witnesses against a divergence, which have half of the error
-        probability of betting; None if there are no such bets.
+    divergence_bets: bets of all witnesses against a divergence, with half of the error probability
+        of betting; None if there are no such bets.
     limits: maps the order of a Rényi divergence to the largest divergence that the claim allows, in
         nats.
-    illustration: counts of an event that was chosen before these draws, if bets ended the run; else
-        None. Its three levels are: guess d1, guess d2, no guess. These draws are not in `blocks`.
+    illustration: if bets ended the run, counts of an event on draws made after the event was
+        chosen; else None. The counts have three levels: guess d1, guess d2, no guess. These draws
+        are not in `blocks`.
     """
 
     point: ProfilePoint
@@ -238,9 +240,9 @@ def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
 
 
 def _detectable_rare(evidence: Evidence) -> float | None:
-    """Return `ExactTests.detectable_rare`: the smallest probability of an output that only one
-    input can give at which the audit would have refuted the claim with probability 0.9. Return None
-    if the exact test that was made could not have found such an output."""
+    """Return `ExactTests.detectable_rare` for outputs that only one input can give: the smallest
+    probability of such an output at which the audit would have refuted the claim with probability
+    0.9. Return None if the exact test could not have found such an output."""
     if evidence.stage in ("confirmation", "betting") or evidence.method != "game":
         return None
     learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
@@ -258,10 +260,10 @@ def detectable_rare_of_any(
     *,
     power: float = POWER,
 ) -> float:
-    """Return the smallest probability at which an output that only one input can give would lead to
-    a refutation with probability `power`.
+    """For outputs that only one input can give, return the smallest probability of such an output
+    at which the claim is refuted with probability `power`.
 
-    points: points (ε, δ) of the claim. The one that needs the fewest such outputs is used.
+    points: points (ε, δ) of the claim. The point that the fewest such outputs refute is used.
     learned: number of draws to learn from.
     certified: number of draws of the exact test.
     alpha: error probability of the rule for such outputs.
@@ -272,8 +274,10 @@ def detectable_rare_of_any(
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
-    """Return the approximate number of draws of an output, given by one input only, that refutes
-    the claim at a point (ε, δ). It is only used to find the point with the smallest number.
+    """Return how often, approximately, an output of one input only must be drawn to refute the
+    claim at a point (ε, δ).
+
+    Callers use the number only to find the point that such an output refutes most easily.
 
     draws: number of draws of both inputs in the exact test.
     alpha: error probability.
@@ -304,8 +308,8 @@ def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> f
 def _divergence_test(evidence: Evidence, witness: Witness, allowed: float) -> DivergenceTest:
     counts, alpha = _counted(evidence).counts, evidence.fixed_share * evidence.alpha
     lower, p = divergence_lower(witness, counts, alpha), p_value(witness, counts, allowed)
-    # Lower bound and p-value are rounded separately, so that only one of them may refute the claim.
-    # The other is then moved so that both agree.
+    # The lower bound and the p-value are rounded separately, so one of them may refute the claim
+    # when the other does not. Then change the other, so that both refute it.
     if lower > allowed:
         p = min(p, alpha)
     elif p <= alpha:
@@ -322,12 +326,13 @@ def _divergence_bets(evidence: Evidence, bets: tuple[DivergenceBet, ...]) -> Div
 def mixed_log_wealth(bets: Sequence[DivergenceBet], limits: Mapping[float, float]) -> float:
     """Return the log of the wealth of all witnesses together, rounded down.
 
-    The wealth of a witness is the infimum over all means that the claim allows. Infima are taken
-    before the witnesses are mixed: each is at most a wealth of expectation 1, for any witness that
-    earlier draws chose, and so is their mean (docs/method.md §6).
+    First, the wealth of each witness is minimised over all means that the claim allows; then the
+    minima are averaged with the shares as weights. If the claim is true, each minimum has
+    expectation at most 1, for any witness that earlier draws chose, and so has their average
+    (docs/method.md §6).
 
     bets: the bets of each witness.
-    limits: allowed divergence by order.
+    limits: maps the order of a Rényi divergence to the largest divergence that the claim allows.
 
     Raises ValueError for shares that add up to more than 1.
     """

@@ -1,9 +1,9 @@
 """Make the exact test of a rule: compute bounds and a p-value from the counts of the draws reserved
 for it.
 
-A rule guesses, from the output of a draw, which input it had. `game_test` and `pair_test` count
-right and wrong guesses, and `atoms_test` counts single outputs (docs/method.md §2 and §7). These
-draws were not used to choose the rule.
+A rule guesses the input of a draw from its output. `game_test` and `pair_test` count right and
+wrong guesses, and `atoms_test` counts single outputs (docs/method.md §2 and §7). The draws of the
+test were not used to choose the rule.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from dpaudit.stats.binomial import (
     pair_p_value,
 )
 
-# (description of an output, input that is expected to give it more often, its count for d1, its
-# count for d2).
+# (description of an output, input that is expected to give it more often, number of draws of d1
+# with this output, number of draws of d2 with it).
 AccusedAtom = tuple[str, Guess, int, int]
 Accused = tuple[AccusedAtom, ...]
 Words = Sequence[str | None]
@@ -59,8 +59,8 @@ class FrozenRule:
     share: the rule's share of the exact test's error probability, in (0, 1].
     attack: name of the attack that found the rule.
     guesses: guess at each level (bin of outputs): d1 (1), d2 (-1) or none (0).
-    words: descriptions of two events, that the rule guesses d1 and that it guesses d2. None for an
-        event that is not shown.
+    words: (description of the event that the rule guesses d1, description of the event that it
+        guesses d2). None stands for an event that is not shown.
     point: point (ε, δ) of the claim that the rule tests; None for the point of the bets.
     """
 
@@ -178,16 +178,16 @@ def atoms_test(
     Each of the two comparisons gets half of alpha.
 
     accused: the single outputs to test, with their counts.
-    arms: number of draws of d1 and of d2.
+    arms: number of all draws of d1 and of d2.
     rule: rule by which the draws were counted; its guesses do not affect the test.
     """
     from dpaudit.stats import probabilistic  # other definitions do not need it
 
     alpha, point = setting.alpha / 2, setting.point
     atoms = [[atom for atom in accused if atom[1] == guess] for guess in _GUESSES]
-    # Counts of the outputs in each list of `atoms`, (outputs, 2). Each entry of `sides` has counts
-    # for the input expected more often, counts for the other input, and all draws of the first
-    # input.
+    # One table for each list of `atoms`, (outputs, 2): counts of each output for d1 and d2. An
+    # entry of `sides` is (counts for the input expected to give the outputs more often, counts for
+    # the other input, number of all draws of the first of the two).
     tables = [np.array([one[2:] for one in of], dtype=np.int64).reshape(-1, 2) for of in atoms]
     sides = [(table[:, own], table[:, 1 - own], arms[own]) for own, table in enumerate(tables)]
     masses = [probabilistic.violating_mass(*side, point.epsilon, alpha) for side in sides]
@@ -286,12 +286,12 @@ STOPPED = (
 class FiniteRange:
     """The possible outputs, as declared by the user.
 
-    A declared text may mean an output or the name of an exception. It therefore has two keys (codes
-    of outputs), and at most one of them may occur in the draws.
+    A declared text, such as `ValueError`, may mean an output or an exception. It therefore has two
+    keys (64-bit hashes), and at most one of the two may occur in the draws.
 
     keys: keys of the declared outputs, in ascending order.
-    words: description of the output with each key.
-    entry: position of the output with each key in the user's list.
+    words: for each key, the description of its output.
+    entry: for each key, the position of its output in the user's list.
     """
 
     keys: KeyArray

@@ -24,12 +24,12 @@ class Rate:
     false_positives : float
         The false-positive rate, in (0, 1).
     above : int
-        Number of included canaries whose score is above the threshold. The share `false_positives`
-        of the other canaries is also above it.
+        Number of included canaries whose score is above the threshold that the share
+        `false_positives` of the other canaries exceeds.
     fewest, most : int
-        Numbers of included canaries above an upper and above a lower threshold. The threshold whose
-        true false-positive rate is `false_positives` lies between the two with probability at least
-        1 - alpha / 2, where alpha is 1 minus the confidence of the audit.
+        Number of included canaries above an upper threshold, and number above a lower threshold.
+        With probability at least 1 - alpha / 2, the threshold with a true false-positive rate of
+        `false_positives` lies between these two; alpha is 1 minus the confidence of the audit.
     lower, upper : float
         Confidence interval for the true-positive rate, at the confidence of the audit. It is valid
         only if the scores of the canaries are independent. The ends are Clopper-Pearson bounds,
@@ -58,11 +58,11 @@ class CanaryScores:
         'both': half of the guesses say that a canary was included, and half that it was not. 'in':
         all guesses say that a canary was included.
     chosen_on : int
-        Number of canaries whose scores were used to choose the number of guesses. The certificate
-        is about the other canaries only. 0 if the user gave the number of guesses.
+        Number of canaries whose scores were used to choose the number of guesses; 0 if the user
+        gave that number. The certificate is about the other canaries only.
     auroc : float
-        Area under the ROC curve: of all pairs of an included and another canary, the share in which
-        the included one has the larger score. A pair with equal scores counts half.
+        Area under the ROC curve: the share of all pairs (included canary, other canary) in which
+        the included canary has the larger score. A pair with equal scores counts half.
     rates : tuple of Rate
         True-positive rates at false-positive rates of 0.1, 1 and 10 %.
     roc : tuple of pairs of float

@@ -33,7 +33,7 @@ class EventCount:
     guess : {'d1', 'd2'}
         The input that is expected to give the event more often.
     count_d1, count_d2 : int
-        Number of draws of d1, and of d2, that are in the event.
+        Number of draws of d1, and of d2, whose output is in the event.
     draws_d1, draws_d2 : int
         Number of all draws of d1, and of d2.
     interval_d1, interval_d2 : tuple of float
@@ -76,7 +76,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The bettors' beliefs, from one time that they learn from draws to the next.
+    """The bettors' beliefs, which hold until the bettors learn from draws again.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ class Round:
     rules : tuple of tuples of int
         For each rule and each level, the guess: d1 (1), d2 (-1) or none (0).
     early : bool
-        Whether the run bets from its first draws on. The initial wealth is then divided differently
-        among the bettors (docs/method.md §4).
+        Whether the run bets from its first draws on. If so, the initial wealth is divided
+        differently among the bettors (docs/method.md §4).
     """
 
     posteriors: tuple[tuple[float, ...], ...]
@@ -102,8 +102,8 @@ class Schedule:
     Attributes
     ----------
     learned, block : int
-        Largest number of draws that are kept to learn from, and number of draws that a worker
-        process makes before it counts them.
+        Largest number of draws that are kept to learn from; number of draws that a worker process
+        makes before it counts them.
     by_clock : bool
         Whether a time limit determined the budget, from the speed of the draws to learn from.
     full : bool
@@ -112,8 +112,8 @@ class Schedule:
         Number of draws from which the audit learned only by counting them, in addition to the draws
         that are kept; 0 in files of older versions.
     confirming : int
-        Smallest number of draws of a confirmation, unless the budget has fewer left; 1,000 in files
-        without this field.
+        Number of draws that a confirmation makes at least, unless fewer are left in the budget;
+        1,000 in files without this field.
     bets : bool
         Whether a refutation by bets ends the run without a confirmation (docs/method.md §4).
     """
@@ -219,8 +219,8 @@ class DivergenceTest:
     Attributes
     ----------
     witness : Witness
-        A function that gives each level (bin of outputs) a number. The bound is computed from its
-        means under d1 and d2. It was fixed before these draws.
+        A function that assigns a number to each level (bin of outputs). It was fixed before these
+        draws. The bound is computed from its means under d1 and under d2.
     alpha : float
         Error probability of this test.
     allowed : float
@@ -249,8 +249,8 @@ class DivergenceBet:
     Attributes
     ----------
     witness : Witness
-        A function that gives each level (bin of outputs) a number, and the stakes of its bets. Both
-        were fixed before the draws that it bets on.
+        A function that assigns a number to each level (bin of outputs), and the stakes of its bets.
+        Both were fixed before the draws that it bets on.
     share : float
         Share of the initial wealth that this witness bets. The shares of all witnesses add up to at
         most 1.
@@ -285,7 +285,7 @@ class DivergenceBets:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Counts of draws of the exact test whose outputs are new: no rule could learn about them.
+    """Counts of draws of the exact test whose outputs are new, so that no rule has learned them.
 
     An output is new if it has a value or a label that no draw to learn from had, or an entry at a
     place (such as an index of a list) where no draw to learn from had one. In a column of numbers

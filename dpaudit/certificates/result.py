@@ -131,7 +131,8 @@ class Leader:
     draws : int
         Number of draws of both inputs from which the estimate was made.
     apart : str
-        Where the two inputs differ, if they are long lists that differ in one record; else "".
+        Description of the record in which the two inputs differ, if they are long lists that differ
+        in one record; else "".
     """
 
     d1: str
@@ -169,7 +170,7 @@ class Searched:
         The pairs (d1, d2) that were audited after the search. They have equal shares of the error
         probability. Inputs are plain values, even if the mechanism gets arrays or data frames.
     outside : tuple of bool
-        For each pair of `found`, whether an input is outside the space.
+        For each pair of `found`, whether at least one of its inputs is outside the space.
     shrunk : bool
         Whether the last pair of `found` is a simpler form of the first.
     one_by_one : bool
@@ -346,16 +347,17 @@ class AuditResult:
         Wall time.
     versions : mapping of str to str
         Versions of dpaudit, numpy, scipy and Python, and of scikit-learn if it may have been used.
-        Also the value of PYTHONHASHSEED, if the user has set another than the usual one.
+        Also the value of PYTHONHASHSEED, if the user chose a value other than the usual one.
     expect : {'violation', 'pass'} or None
         The verdict that the user expects; None if the user stated none.
     warnings : tuple of str
         Reasons to doubt the whole run.
     repeated : Repeated or None
-        Set if each output consists of several independent runs. `claim` is then for all runs
-        together.
+        The number of independent runs in each output, and the claim for one run; `claim` is for all
+        runs together. None if an output is one run.
     grouped : Grouped or None
-        Set if the inputs may differ in several records. `claim` is then for the group.
+        The number of records in which the inputs may differ, and the claim for one record; `claim`
+        is for the whole group. None if the inputs differ in one record.
     request : mapping of str to Any, or None
         The settings with which the audit can be run again, and the folder to which relative paths
         refer. None if a setting is not a plain value, such as a Python function.
@@ -382,8 +384,8 @@ class AuditResult:
         The lines of code where runs with the same noise differ between the two inputs of a refuted
         pair. None if no pair was refuted, or if no trace was made.
     first_version : int or None
-        Version of the file of results to which the audit was first written, if that is older than
-        the present one; else None. Before version 6 there is no test of rare outputs.
+        Format version of the file of results that first stored the audit, if this version is below
+        6; else None. An audit from such a file has no test of rare outputs.
     strict : bool
         Whether a warning makes the audit fail. `failing_warnings` lists such warnings.
     claimed_by : ClaimSource or None
@@ -435,8 +437,8 @@ class AuditResult:
 
     @property
     def is_refuted_alone(self) -> bool:
-        """Whether the audit refutes the claim at its own `confidence`, without the larger level
-        that Holm's procedure may give it in a family of audits."""
+        """Whether the audit refutes the claim at its own `confidence`. In a family of audits,
+        Holm's procedure may allow a larger p-value, which is ignored here."""
         return any(one.refuted for one in self.ending.certificates)
 
     @property
@@ -474,8 +476,8 @@ class AuditResult:
 
     @property
     def point(self) -> ProfilePoint:
-        """The point (ε, δ) of the claim at which `decisive` was tested. If that is None, the point
-        (ε, δ) that the claim states."""
+        """The point (ε, δ) of the claim at which `decisive` was tested. If `decisive` is None, the
+        point (ε, δ) that the claim states."""
         return self.claim.point() if self.decisive is None else self.decisive.point
 
     @property
@@ -524,8 +526,8 @@ class AuditResult:
         because of its verdict."""
         if not self.strict or not self.meets_expectation:
             return ()
-        # If the inputs are equal, `underpowered` or a note already says so, and the warning is not
-        # repeated.
+        # If `underpowered` or a note already says that the inputs are equal, the warning about
+        # equal inputs is left out.
         is_known = EQUAL_INPUTS in (self.underpowered, *self.notes)
         return tuple(text for text in self.all_warnings if not (is_known and text == EQUAL))
 

@@ -27,9 +27,10 @@ FindingKind = Literal[
 ]
 
 
-# Every note about a trace that stopped early begins with these words.
+# Every note about a trace that stopped early begins with these words, by which `Trace.cut` finds
+# it.
 CUT = "not all runs were made"
-# Remedy of a finding about an exception.
+# Remedy for the finding that the mechanism raises an exception that depends on the data.
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
 
 
@@ -250,8 +251,8 @@ class Trace:
     def likely(self) -> Finding | None:
         """The most likely cause of a leak that a certificate has proved, or None.
 
-        It is the first that exists of: a certain cause; a value that seems to have no noise; noise
-        that is drawn for one input only; the line with the largest cost.
+        It is a certain cause if there is one; else a value that seems to have no noise; else noise
+        that is drawn for one input only; else the line with the largest cost.
         """
         first = (*self.causes, *self.seemingly_bare, *self._drawn_for_one)
         if first:
@@ -276,7 +277,7 @@ class Trace:
 
     @property
     def understood(self) -> bool:
-        """Whether the trace knows the cost of some noise, or a reason for the leak.
+        """Whether the trace knows the cost of at least one noise value, or a reason for the leak.
 
         If not, the trace shows nothing, and does not count as passed.
         """

@@ -102,10 +102,10 @@ class Wealth:
 
     @property
     def log_largest(self) -> float:
-        """Return the log of the largest wealth so far, for the ε at which this is smallest.
+        """Return the minimum, over the values of ε up to the claimed one, of the log of the largest
+        wealth so far.
 
-        A refutation of the claimed ε must also refute every smaller ε, so the minimum is taken over
-        the claimed ε and the smaller values of the grid.
+        The minimum is taken because a refutation of the claimed ε must also refute every smaller ε.
         """
         return float(self._largest[: self._claim + 1].min())
 
@@ -150,8 +150,8 @@ def replay(
 ) -> Wealth:
     """Return the wealth after all blocks, computed from recorded beliefs and counts.
 
-    If the claim was refuted, values of ε above the claimed one are followed as well, as far as the
-    lower bound for ε reaches.
+    If the claim was refuted, the wealth against larger values of ε is computed as well, up to the
+    first values that are not all refuted. The lower bound for ε needs them.
     """
     wealth = _replayed(Wealth(point, alpha), rounds, blocks)
     while (further := wealth.beyond()) is not None:
@@ -226,8 +226,8 @@ def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 
 
 def _bets(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Iterator[int]:
-    """Make the bets of each block in turn. After each block on which something was bet, yield the
-    number of draws so far."""
+    """Bet on each block in turn. After each block with a bet, yield the number of draws so far,
+    counting all blocks."""
     believed, draws = None, 0
     for block in blocks:
         draws += block.draws

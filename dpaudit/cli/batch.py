@@ -65,10 +65,10 @@ def run_batch(
 ) -> Iterator[tuple[AuditResult, int]]:
     """Yield (result, exit code) for each audit, in order, as soon as the audit has ended.
 
-    requests: signals that asked the program to end; such a signal ends the running audit.
+    requests: the signals that have asked the program to end. Such a signal ends the running audit.
     debug: print the traceback if an audit cannot be run.
-    is_lone: the command has only this audit, so raise the error if the audit cannot be run, and do
-        not yield it as a result.
+    is_lone: whether the command has only one audit. If so, an error that prevents the audit is
+        raised, and not yielded as a result.
     """
     for number, spec in enumerate(specs, start=1):
         place = f" ({number} of {len(specs)})" if len(specs) > 1 else ""
@@ -96,10 +96,11 @@ def run_one(
     quiet: bool,
     check: Callable[[Progress], None] = lambda progress: None,
 ) -> AuditResult:
-    """Run one audit, show its progress, and return its result. Raises the errors of the engine.
+    """Run one audit, show its progress, and return its result. Raises an error if the audit cannot
+    be run.
 
-    check: function that is called with every progress report; an exception that it raises ends the
-    audit.
+    check: function that is called with every progress report. If it raises an exception, the audit
+    ends.
     """
     from dpaudit.auditing.engine import run_audit
     from dpaudit.auditing.underpowered import foreseen
@@ -224,7 +225,7 @@ class Printer:
             self._block(render_summary(results, not_run, in_full=not self._quiet))
 
     def _line(self, text: str) -> None:
-        """Print a line. Print an empty line first if the text printed before was a block."""
+        """Print a line, after an empty line if the previous text was a block."""
         click.echo(f"\n{text}" if self._needs_blank else text, file=self._to)
         self._needs_blank = False
 

@@ -31,8 +31,8 @@ _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
 class _Bound(AuditCommand):
-    """The class of the command `bound`. For a negative number, its error says that the number is
-    below 0; click's own error would complain about an unknown option."""
+    """The class of the command `bound`. If the user gives a negative number, the error says that
+    the number is below 0. click would take the number for an unknown option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = tuple(args)
@@ -197,7 +197,7 @@ def _result(
 def _refuse(flag: str, others: Mapping[str, Any]) -> None:
     """Raise UsageError if an option was given that cannot be combined with the option `flag`.
 
-    others: maps each option that cannot be combined with `flag` to its value; None stands for an
+    others: maps the name of each option that `flag` excludes to its value; None stands for an
     option that was not given.
     """
     for name in filter(others.get, others):
@@ -260,8 +260,7 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         )
     d1, d2 = Path(files[0]), Path(files[1])
     if d1.exists() and d2.exists() and d1.samefile(d2):
-        # If both inputs have the same file, their outputs are the same, and the audit could find
-        # nothing.
+        # The outputs of d1 and d2 would be identical, so the audit could find nothing.
         other = "" if files[0] == files[1] else f", once as {files[0]!r}"
         raise UsageError(
             f"{files[1]!r} is given twice{other}; give one file with the outputs of d1 and another "

@@ -71,9 +71,14 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
 
 
 def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, Locate, AuditSpec]]:
-    """Yield (key of the file, locate, audit) for each mechanism or attack that can be loaded
-    without starting a program. locate: function that names the place of a key in its file. For a
-    composition of which some parts are programs, yield an audit of each other part."""
+    """Yield (key, locate, audit) for each mechanism or attack that can be loaded without starting a
+    program.
+
+    If some parts of a composition are programs, yield an audit of each other part.
+
+    key: key of the mechanism or attack in the configuration file.
+    locate: function that takes a key and returns its place in the file.
+    """
     for locate, spec in specs:
         if not starts_a_program(spec.target):
             yield "mechanism", locate, spec
@@ -87,14 +92,14 @@ def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, 
 def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool) -> Iterator[str]:
     """Yield one error message for each mechanism or attack that cannot be loaded.
 
-    Entries of a file with the same message yield it only once. Each item of to_load is (key of the
-    file, function that names the place of a key in its file, audit).
+    If several entries give the same message, yield it once. Each item of `to_load` is (key in the
+    configuration file, function that takes a key and returns its place in the file, audit).
     """
     from dpaudit.auditing.engine import check_attacks, check_mechanism
 
     seen = set()
-    # Errors by program. A program that failed once is not started again: with a matrix of audits,
-    # each start of a program that prints nothing would wait until its time limit.
+    # Maps a program that failed to its error. The program is not started again: in a matrix of
+    # audits, each start of a program that prints nothing would wait for its whole time limit.
     failed: dict[AnyTarget, tuple[str, str]] = {}
     for key, locate, spec in to_load:
         program = spec.target if isinstance(spec.target, CommandTarget) else None

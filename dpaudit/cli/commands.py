@@ -84,8 +84,8 @@ def cli(ctx: click.Context) -> int:
 def run_commands(*, only_shows: bool) -> None:
     """Run the command line, then exit with the exit code of the command.
 
-    only_shows: the command only prints a text, such as its help. Then the process skips Python's
-    clean-up, which would take a tenth of its time.
+    only_shows: whether the command only prints a text, such as its help. If so, the process skips
+    Python's clean-up, which would take a tenth of its time.
     """
     streams.prepare()
     code = guarded(_checked)

@@ -72,13 +72,13 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     click.echo(render(comparison), nl=False, err=is_shown)
     if comparison.regressions:
         return exit_codes.VIOLATION
-    # If NEW was interrupted, its missing audits might have shown a regression, so the comparison
-    # fails.
+    # The audits that NEW lacks because it was interrupted might have shown a regression, so the
+    # comparison fails.
     return exit_codes.USAGE if missing[1][1] else exit_codes.NOTHING_FOUND
 
 
 def _missing(results: list[AuditResult], planned: Planned) -> str:
-    """Return a message if the run that wrote the file was interrupted or left out audits; else
+    """Return a message if the run that wrote the results was interrupted or left out audits; else
     ""."""
     left_out = f"not run: {', '.join(planned.not_run)}" if planned.not_run else ""
     return unended(len(results), planned, planned.not_run) or left_out

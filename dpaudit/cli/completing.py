@@ -34,8 +34,8 @@ Completer = Callable[[click.Context, click.Parameter, str], Sequence[Any]]
 
 
 def begin() -> bool:
-    """Prepare the process if a shell started it to ask for a completion, and return whether one
-    did. Raises SystemExit for an unknown kind of request."""
+    """Return whether a shell started this process to ask for a completion. If so, prepare the
+    process for it. Raises SystemExit for an unknown kind of request."""
     asked = os.environ.get(VARIABLE)
     if not asked:
         return False
@@ -53,7 +53,7 @@ def begin() -> bool:
 
 class _Bash(BashComplete):
     """Completion for bash. Bash splits `mine.py:f` into `mine.py`, `:` and `f`, and replaces only
-    the last part; this class joins the parts before it completes them."""
+    the last part. This class joins the parts before it looks for completions."""
 
     _before, _is_quoted = "", False
 
@@ -111,7 +111,7 @@ class _StandIn(ModuleType):
 
 
 class _AnyOperation(type):
-    """Metaclass of classes that allow every operation, such as a call, + or an index. Each
+    """Metaclass of a class that supports every operation, such as a call, + or an index. Each
     operation returns the class itself."""
 
     def __getattr__(cls, name: str) -> Any:
@@ -211,8 +211,8 @@ def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]
     from dpaudit.errors import DpauditError
 
     whole = "=" if given.startswith("=") else ""
-    # While the user completes the value of an option, click puts the words before it into `args`,
-    # not into `params`.
+    # The names of configuration files are in `params`; click puts them into `args` if the user is
+    # completing the value of an option.
     words = [*(ctx.params.get("targets") or ()), *ctx.args]
     named = [one for one in words if one.endswith((".yaml", ".yml"))]
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""Define the exit codes, and which of them wins if the audits of a batch give different codes."""
+"""Define the exit codes, and choose the code of a batch whose audits give different codes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def of_result(result: AuditResult) -> int:
         return TrainingError.exit_code if is_of_training else FAILURE
     if not result.meets_expectation or result.failing_warnings:
         return VIOLATION
-    # An under-powered audit could not have found the leak that it was asked to find, so it does not
+    # An under-powered audit could not have found the leak that the user asked about, so it does not
     # pass.
     return NOTHING_FOUND if result.underpowered is None else UNDERPOWERED
 

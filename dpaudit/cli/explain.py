@@ -37,7 +37,7 @@ def explain() -> None:
 
 def _checked(_: click.Context, __: click.Parameter, figure: Path | None) -> Path | None:
     """Return the path of the figure, or None without a figure. Raise UsageError if no file can be
-    written there; this is checked before the figure is computed."""
+    written there, before any time is spent on the figure."""
     if figure is not None:
         check_format(figure.suffix)
         check_writable(figure)
@@ -123,11 +123,11 @@ def _save(figure: Path | None, picture: Callable[[str], bytes]) -> None:
 
 
 def _claims(**given: Any) -> list[PrivacyClaim]:
-    """Return a list of claims, one for each value of ε or of another parameter that may be
-    repeated.
+    """Return a list of claims: one for each value of a parameter that may be repeated, such as ε.
 
-    A parameter that may not be repeated, such as δ, belongs to the first given parameter with which
-    it forms a privacy definition: --epsilon 1 --epsilon 2 --delta 1e-5 gives two (ε, δ) claims.
+    A parameter that may not be repeated, such as δ, is combined with the first given parameter with
+    which it forms a privacy definition. For example, --epsilon 1 --epsilon 2 --delta 1e-5 gives two
+    (ε, δ) claims.
     """
     curves = [one for one in _NUMBERS if one.has_curve and given[one.name]]
     if not curves:

@@ -154,8 +154,8 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
     table.PATHS: {"callback": lambda *given: list(given[-1]), "multiple": True},
 }
 _USUAL_CLAIM = "--epsilon 1"
-# Values that an example in an error message shows, as in `--epsilon 1 --delta 1e-5`. The example
-# shows any other parameter as its name in capitals.
+# Values of parameters in the examples of error messages, as in `--epsilon 1 --delta 1e-5`. Any
+# other parameter has its name in capitals as value, as in `--mu MU`.
 _EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
 
 
@@ -164,11 +164,11 @@ def some_flags(
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds options to a command.
 
-    wanted: names of options in the table.
-    usual: names of options that the short help shows, in addition to those that the table marks for
-        it.
-    other_help: maps the name of a further option to the help text that replaces the text of the
-        table.
+    wanted: names of options in the table of options.
+    usual: names of options that the short help also shows, although the table does not mark them
+        for it.
+    other_help: further options, each with a help text that replaces the one in the table. Maps the
+        name of the option to the text.
     """
 
     def decorate(command: Command) -> Command:
@@ -183,7 +183,7 @@ def some_flags(
 def ignored_flags(*known: str) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of `dpaudit run` as hidden options without effect.
 
-    The user can then copy the line of a `dpaudit run` and change only the command.
+    The user can then turn a `dpaudit run …` line into another command by changing one word.
 
     known: names of the options that the command already has.
     """
@@ -208,8 +208,8 @@ space_flag = option(
 
 
 def outside_flags(section: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds --inside and --outside: whether a search also tries inputs
-    outside the given space of inputs.
+    """Return a decorator that adds the options --inside and --outside, which say whether a search
+    also tries inputs outside the given space of inputs.
 
     section: heading of these options in the help.
     """
@@ -248,7 +248,7 @@ def _flag_of(one: Option, other_help: str | None, **more: Any) -> Callable[[Comm
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the flags that the user gave, under the keys that an audit has in a YAML
-    file. Flags that were not given are absent, so that the values of a file, or else the defaults,
+    file. Flags that were not given are absent; the values of a file, or else the defaults, then
     apply."""
     explicit = {
         name: value

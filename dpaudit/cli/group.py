@@ -33,8 +33,8 @@ debug_option = click.option(
 
 
 class SuggestingGroup(click.Group):
-    """A group of commands whose error for an unknown command suggests the command with the nearest
-    name."""
+    """A group of commands. Its error for an unknown command suggests the command with the most
+    similar name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
@@ -256,8 +256,8 @@ def print_traceback(error: BaseException) -> None:
 
 
 def _elsewhere(error: click.NoSuchOption) -> str:
-    """Return a hint that names another command with the unknown option, or "" if no command has
-    it."""
+    """Return a hint that names a command with the option that this command lacks. Return "" if no
+    command has it."""
     from dpaudit.auditing.options import OPTIONS
 
     if inner := _inside(error):
@@ -267,9 +267,9 @@ def _elsewhere(error: click.NoSuchOption) -> str:
 
 
 def _inside(error: click.NoSuchOption) -> str | None:
-    """Return the first subcommand that has the unknown option, such as `dpaudit list audits`, or
-    None. Only subcommands of the group that the user named are searched. The root group is not,
-    since that would import all commands."""
+    """Return the first subcommand, such as `dpaudit list audits`, that has the unknown option, or
+    None. Only the group of commands that the user named is searched: searching the root group would
+    import all commands."""
     context = error.ctx
     group = context.command if context else None
     if context is None or not isinstance(group, click.Group) or isinstance(group, RootGroup):
@@ -289,8 +289,8 @@ def _show(error: click.ClickException) -> None:
         return
     message = on_one_line(error.format_message())
     if isinstance(error, click.NoSuchOption):
-        # Compare names without their leading dashes; equal dashes would make all names look
-        # similar.
+        # Names of options are compared without their leading dashes, which would make all names
+        # look similar.
         command = error.ctx.command if error.ctx else None
         options = [name for one in command.params for name in one.opts] if command else []
         known = {name.lstrip("-"): name for name in options}

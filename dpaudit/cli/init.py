@@ -68,13 +68,14 @@ _MORE = (
     *(one for one in CLAIMED if one not in _FLAGS),
     *("group", "definition"),
 )
-# Numbers of draws, one of which is written into the file: the largest that takes at most
-# `_SECONDS`, or else the last.
+# Possible numbers of draws of the first audit. The largest number whose draws take at most
+# `_SECONDS` is written into the file; if there is none, the last.
 _BUDGETS = (100_000, 10_000, 1_000)
 # Longest time that the draws of the first audit may take, in seconds.
 _SECONDS = 10.0
-# The speed is measured in at most `_ROUNDS` rounds of `_TRIALS` draws of each input.
+# Number of draws of each input in one round of measuring the speed.
 _TRIALS = 3
+# Largest number of rounds of measuring the speed.
 _ROUNDS = 3
 
 
@@ -177,10 +178,11 @@ def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
 def _on_defaults(
     reading: Reading, known: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return a remark for each of the keys `init` and `params` that needs one.
+    """Return remarks on the arguments at the keys `init` and `params`, as a dict {key: remark}.
 
-    The remarks are about arguments that the user did not give and whose names equal a parameter of
-    the claim, such as epsilon: they say whether the default or the claimed number was used.
+    If the user did not give an argument with the name of a claim's parameter, such as epsilon, its
+    remark says whether the default or the claimed number was used. A key without such arguments has
+    no remark.
     """
     remarks = {}
     for key in ("init", "params"):
@@ -269,8 +271,8 @@ def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> d
 
 
 def _claimed(name: str, **beside: float) -> Callable[[str], float]:
-    """Return a function that reads the number `name` of a claim from text. The function raises
-    UsageError if no claim can have this number.
+    """Return a function that converts a text to the parameter `name` of a claim, a number. The
+    function raises UsageError if no claim can have this number.
 
     beside: the other numbers of the claim, by name.
     """
@@ -369,8 +371,8 @@ def _is_terminal() -> bool:
 def _inputs(
     reading: Reading, settings: Mapping[str, Any], mechanism: Any
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return two dicts: the values of the keys d1, d2, as and adjacency, and comments for some of
-    these keys."""
+    """Return two dicts. The first maps the keys `d1`, `d2`, `as` and `adjacency` to their values.
+    The second maps some of these keys to comments."""
     beside = {key: settings[key] for key in ("as", "adjacency") if key in settings}
     given = {key: settings[key] for key in ("d1", "d2") if key in settings}
     if len(given) == 2:
@@ -415,8 +417,8 @@ def _value(text: str, form: str | None) -> Any:
 
 
 def _takes(mechanism: Any, inputs: Guess) -> bool:
-    """Return whether a mechanism accepts both inputs: it returns a value other than None for each,
-    and raises no exception."""
+    """Return whether a mechanism accepts both inputs: for each input, it returns a value other than
+    None and raises no exception."""
     try:
         outputs = [
             output
@@ -437,8 +439,8 @@ def _samples(mechanism: Any, inputs: Mapping[str, Any]) -> int:
     with suppress(DpauditError):
         pair = [load_dataset(inputs[key], form=form) for key in ("d1", "d2")]
         taken: list[float] = []
-        # Only the fastest round counts. The first round may include imports, and any round may be
-        # slowed by other programs.
+        # The fastest round counts: the first round may include imports, and other programs may slow
+        # down any round.
         while len(taken) < _ROUNDS and sum(taken) < _SECONDS:
             began = time.perf_counter()
             for one in pair:
@@ -507,8 +509,8 @@ def _to_fill_in(start: Start) -> str:
 
 
 def _origin() -> str:
-    """Return a message for an installation of dpaudit that no other machine can install: the user
-    must complete the workflow."""
+    """Return a message if no other machine can install dpaudit from the same source as this one, so
+    that the user must complete the workflow."""
     text = (
         f"In {WORKFLOW}, replace FILL_IN by the place where GitHub gets dpaudit: this dpaudit was "
         "installed from a folder that other machines do not have."

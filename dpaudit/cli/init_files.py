@@ -229,8 +229,8 @@ def test(start: Start) -> str:
 
 
 class _Imports:
-    """The import statements of the test file. They are collected while the expressions that need
-    them are written."""
+    """Collects the import statements of the test file, while the expressions that need them are
+    written."""
 
     def __init__(self) -> None:
         self._standard = set[str]()
@@ -362,8 +362,8 @@ def _is_class(path: str) -> bool:
 
 
 def _can_be_imported(file: Path) -> bool:
-    """Return whether `import NAME`, with the name of `file`, imports this file and not another
-    module."""
+    """Return whether `import NAME`, where NAME is the name of `file` without `.py`, imports this
+    file and no other module."""
     name = file.stem
     if not name.isidentifier() or name in sys.stdlib_module_names:
         return False
@@ -445,8 +445,8 @@ def _mapping(value: Mapping[Any, Any]) -> str | None:
 
 
 _NAME = "dpaudit"
-# pip fails on this text, so a workflow that the user has not completed cannot install a wrong
-# package.
+# A requirement that pip refuses, so that a workflow which the user has not completed cannot install
+# a wrong package.
 UNKNOWN = f"{_NAME} @ {FILL_IN}"
 # Time limit of one git command, in seconds.
 _PATIENCE = 10
@@ -457,8 +457,9 @@ _SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(.+)")
 def requirement() -> str:
     """Return the pip requirement that installs this dpaudit on another machine.
 
-    It is a version of a package index, a commit of a repository, or a folder below the working
-    directory. Return UNKNOWN if there is none.
+    The requirement names a version on the package index, a commit of a repository, or a folder
+    below the working directory. Return UNKNOWN if another machine cannot get dpaudit in any of
+    these forms.
     """
     try:
         found = metadata.distribution(_NAME)
@@ -471,7 +472,7 @@ def requirement() -> str:
 def _of(direct: Mapping[str, Any]) -> str:
     """Return the pip requirement that installs dpaudit from its present source.
 
-    direct: pip's record of that source, the file direct_url.json (PEP 610).
+    direct: content of direct_url.json, the file in which pip records the source (PEP 610).
     """
     url, inside = str(direct.get("url", "")), direct.get("subdirectory")
     if "vcs_info" in direct:
@@ -495,9 +496,9 @@ def _in_repository(vcs: str, url: str, commit: str, inside: str | None) -> str:
 
 
 def _local(path: Path) -> str:
-    """Return the requirement for a local source of dpaudit: its relative path if it lies below the
-    working directory. For a git clone elsewhere, return the present commit in the clone's
-    origin."""
+    """Return the pip requirement for a local source of dpaudit. A source below the working
+    directory gives its relative path. A git clone elsewhere gives its present commit in the remote
+    repository `origin`."""
     here = Path(os.path.realpath(os.getcwd()))
     place = Path(os.path.realpath(path))
     if place.is_relative_to(here) and place.exists():

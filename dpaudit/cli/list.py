@@ -39,8 +39,8 @@ from dpaudit.wording import did_you_mean, in_a_line, visible
 
 _COLUMN, _NAMES = 38, 18
 _SPECIMENS = "mechanisms"
-# Maps a parameter of the function `scorers_for` to the dpaudit option that sets it, where the two
-# names differ.
+# Maps a parameter of the function `scorers_for` to the dpaudit option that sets it. Parameters with
+# the name of their option are left out.
 _OPTION = {"repeated": "repeat"}
 
 
@@ -197,8 +197,8 @@ def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
     package = _package(name)
     yield name, package
     folders = getattr(package, "__path__", [])
-    # `walk_packages` calls `onerror` if a package cannot be imported. The error is ignored here,
-    # since the import below fails again and prints the message.
+    # `walk_packages` calls `onerror` for a package that cannot be imported. Nothing is done there,
+    # since the import below fails, too, and prints the message.
     for module in pkgutil.walk_packages(folders, f"{name}.", onerror=lambda _: None):
         if module.name.rpartition(".")[2].startswith("_"):
             continue
@@ -211,7 +211,7 @@ def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
 def _package_name(name: str) -> str:
     """Return the import name of a package, such as `a.b`.
 
-    name: that name, or the path of its folder.
+    name: the import name, or the path of the package's folder.
     """
     folder = Path(name)
     if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
@@ -221,8 +221,8 @@ def _package_name(name: str) -> str:
     if not folder.is_dir() or name.isidentifier():
         return name
     if not (folder / "__init__.py").is_file() or not all(map(str.isidentifier, folder.parts)):
-        # A folder without __init__.py is not searched, since its files may be scripts, and an
-        # import would run them. The error suggests one file instead.
+        # A folder without __init__.py is not searched: its files may be scripts, which an import
+        # would run. The error suggests one file instead.
         file = next(map(str, sorted(folder.glob("[!_]*.py"))), f"{folder / 'NAME'}.py")
         raise TargetError(
             f"{name!r} is a folder, but not a package that can be imported from here; give a "

@@ -1,7 +1,7 @@
 """`dpaudit`: start the program, with few imports.
 
-From here on, Ctrl-C prints no traceback, and a process that dies does not exit with the code of a
-verdict.
+Once this module runs, Ctrl-C prints no traceback, and a process that crashes does not exit with the
+code of a verdict.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def main() -> None:
 
     if heeds:
         signal.signal(signal.SIGINT, watching.end_at_once)
-    # Help and completions run no code of the user, so no second process needs to watch this one.
+    # Help and completions run no code of the user, so no parent process needs to watch this
+    # process.
     only_shows = _only_shows()
     if not only_shows:
         watching.begin()

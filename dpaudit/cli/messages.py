@@ -14,8 +14,8 @@ _COLUMNS = 80
 # Replaces each space at which a line must not break. No message contains this character, since
 # `visible` shows it as an escape sequence.
 _GLUE = "\0"
-# Matches one word of a shell command, quoted or not. A comma or full stop after it belongs to the
-# sentence around the command and is not matched.
+# Matches one word of a shell command, quoted or not. A comma or full stop at its end is not
+# matched, since it belongs to the sentence around the command.
 _WORD = r"""(?:(?<=[ =])'[^']*'|(?<=[ =])"[^"]*"|[^\s'";,.?)]|[;,.?)](?=[^\s'"]))+"""
 _FLAG = rf"(?<![\w-])--?[a-zA-Z][\w-]*(?:[ =]{_WORD})?"
 # Matches one argument of a command: a flag, or a word with a quote, capital, digit or sign such as
@@ -116,7 +116,8 @@ _WIDTH = 500
 
 
 class Chatter:
-    """Reads the output of a mechanism piece by piece, and returns each different line only once."""
+    """Reads the output of a mechanism piece by piece, and returns each line at its first occurrence
+    only."""
 
     def __init__(self) -> None:
         self._begun = b""

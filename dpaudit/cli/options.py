@@ -1,7 +1,7 @@
 """Define classes of options and commands for click.
 
-An option has a single value, a command remembers the words of its command line, `--help` is short,
-and `--help-all` is complete.
+These classes differ from click's: an option refuses two different values, a command remembers the
+words of its command line, `--help` is short, and `--help-all` is complete.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _COMPLETE = "dpaudit.complete_help"
 _LINE = 52
 # A command with at most this number of options lists all of them in its short help.
 _FEW = 8
-# Options that do not change an audit: where results go, how they are shown, and which audits run. A
-# command line that repeats an audit omits them.
+# Options that say where results go, how they are shown, or which audits run. They do not change an
+# audit, so a command line that repeats it omits them.
 _NOT_REPEATED = tuple(one.name for one in owned("run"))
 
 
@@ -195,8 +195,8 @@ def _in_a_line(text: str) -> str:
 
 
 def repeating(ctx: click.Context, targets: Sequence[str], seed: int, name: str = "") -> str:
-    """Return a command line that repeats the audit of `targets`: as the user typed it, without
-    options that do not change the audit.
+    """Return a command line that repeats the audit of `targets`. It is the line that the user
+    typed, without options that do not change the audit.
 
     seed: seed of the audit; it is added if it was drawn at random.
     name: name of the one audit to run, for the option -k; "" runs all audits.

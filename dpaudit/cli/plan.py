@@ -66,18 +66,19 @@ _FLAGS = tuple(
 # Largest allowed value of --excess (leak divided by claimed ε). A few draws show any larger leak,
 # so no plan is needed.
 _MOST = 100
-# Probabilities of an event. For each one below the probability of the trial's event, the plan shows
-# the number of draws that such a rarer event needs.
+# Probabilities of rarer events. For each one below the probability of the trial's event, the plan
+# shows how many draws an event of this probability needs.
 _RARER = (0.5, 0.1, 0.01, 0.001)
-# Values of --excess (leak divided by claimed ε) to try if the leak of the given size cannot be
-# caught. A message suggests the first that can be.
+# Values of --excess (leak divided by claimed ε) that are tried, in order, if no audit can catch the
+# leak of the given size. A message suggests the first value that an audit can catch.
 _LARGER = (1.5, 2, 3, 5, 10)
 # Number of calls of the mechanism in the shortest trial: its draws, and the calls made before them
 # to examine the mechanism.
 _CALLS = MINIMUM_SAMPLES + FIRST_CALLS + PROBE_CALLS
 # Seconds of drawing, for each pair, in which the speed is measured.
 _TIMED = 1.0
-# Draws per second. If the last trial was slower, its own speed is used and nothing is measured.
+# Draws per second. If the last trial was slower than this, no further draws are made to measure the
+# speed, and the speed of the trial is used.
 _SLOW = 1_000
 
 
@@ -223,8 +224,8 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     example = f"dpaudit plan {target or '--command …'} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
-    # Project settings that a plan takes over. The plan sets the number of draws itself and has its
-    # own options for the leak to catch.
+    # Settings of the project that also apply to a plan. The plan chooses the number of draws
+    # itself, and the leak to catch comes from its own options.
     given = here().beneath(settings, ("confidence", "seed", "workers"))
     return build_spec({**named, **given})
 

@@ -71,8 +71,8 @@ class _Live(Display):
     """Shows a progress bar with a line of numbers below it on a terminal; removes both at the
     end."""
 
-    # Seconds before the bar appears. Most audits that find a violation end sooner, and then the
-    # package rich is never imported.
+    # Seconds before the bar appears. Most audits that find a violation end sooner; they then need
+    # not import the package rich.
     patience = 0.5
     pause = 1 / 5
     _live: Any = None
@@ -113,9 +113,8 @@ class _Live(Display):
 
 
 def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> str:
-    """Return the progress of an audit as text: draws, speed, evidence, lower bound for ε, time
-    left. The evidence is the betting wealth. `needed` in the text is the wealth at which the claim
-    is refuted.
+    """Return the progress of an audit as text: draws, speed, evidence (the betting wealth, and the
+    wealth needed to refute the claim), lower bound for ε, time left.
 
     with_share: whether the text includes the time left.
     """

@@ -124,8 +124,8 @@ def report(
 
 
 def _without_a_file(ctx: click.Context, badge: str | None) -> Exception:
-    """Return the error for a command line that lacks FILE. If --badge was given, its value may be
-    the file that the user meant as FILE."""
+    """Return the error for a command line without FILE. If --badge was given, the error says that
+    its value may have been meant as FILE."""
     if badge not in (None, STDOUT):
         return UsageError(
             f"--badge took {badge!r}; put FILE first: dpaudit report {badge} --badge",
@@ -178,8 +178,8 @@ def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
 
 
 def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
-    """Return sentences that say what the command has checked, and what no check of the file can
-    prove.
+    """Return sentences on the numbers that the command has checked, and on the facts that no check
+    of a file can prove.
 
     ended: results with a verdict.
     errors: number of audits that ended with an error.
@@ -215,7 +215,7 @@ def read_results(file: Path) -> tuple[list[AuditResult], Planned]:
     """Return the results in `file`, and how many results its run planned.
 
     Raises UsageError if the file cannot be read, and ContradictoryFile if its numbers contradict
-    each other, so that it was changed.
+    each other, which shows that the file was changed.
     """
     if file == Path("-") and sys.stdin is None:
         raise UsageError(
@@ -254,8 +254,8 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
         return recheck(result)
     except DpauditError:
         raise
-    # A damaged file may raise any exception here: the recorded state of the bettors is first used
-    # when wealth is recomputed, and reading the file does not check it.
+    # Any exception is possible here: a damaged file may contain wrong states of the bettors, which
+    # are used for the first time when wealth is recomputed.
     except Exception as error:
         raise UsageError(
             f"{file}: {result.name} cannot be rechecked, so the file is damaged: "
@@ -327,8 +327,8 @@ def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
     names = [name for name in _names(recorded) if name != "ending"]
     by_pair = () if recorded.certificates else ("by_pair",)
     yield from _differences("", [*names, "verdict", "error", *by_pair], recorded, again)
-    # A resumed run also has warnings from the run that wrote its journal; a repetition without a
-    # journal cannot give them.
+    # A resumed run also has the warnings of the run that wrote its journal. A repetition without a
+    # journal cannot give these.
     kept = [one for one in recorded.warnings if not recorded.resumed or one in again.warnings]
     yield from _differences("", ("warnings",), replace(recorded, warnings=tuple(kept)), again)
     if len(recorded.certificates) != len(again.certificates):

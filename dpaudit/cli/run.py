@@ -139,8 +139,8 @@ def finished(
             codes.append(code)
             if len(seen) < len(specs):
                 results.keep()
-            # Do not print an open audit yet: Holm's procedure may still refute its claim once all
-            # other audits that share its false-alarm probability have ended.
+            # An open audit is not printed yet: Holm's procedure may still refute its claim once all
+            # audits that share its false-alarm probability have ended.
             if not is_open(result):
                 printer.show(result)
             if most is not None and sum(map(bool, codes)) >= most:
@@ -154,8 +154,9 @@ def finished(
         final = _final(seen, len(specs), results)
         results.finish()
         for before, after in zip(seen, final, strict=True):
-            # The run was interrupted, so audits are still open: Holm's procedure needs the missing
-            # audits. Print each at its own share of the false-alarm probability.
+            # The run was interrupted, so audits are still open: Holm's procedure needs the results
+            # of the missing audits. Each open audit is printed with its own share of the
+            # false-alarm probability.
             if is_open(before):
                 printer.show(after)
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
@@ -228,7 +229,7 @@ def _requested(
             code="arguments-wrong",
         )
     if targets:
-        # A target without the name of a function gives a TargetError here, before any error about
+        # Raises TargetError for a target without the name of a function, before any error about
         # missing flags.
         split(targets[0])
     target = targets[0] if targets else "--command …"
@@ -297,8 +298,8 @@ def _from_files(
     for path in paths:
         specs = load_config(path, settings, familywise=familywise, project=project)
         for spec in specs:
-            # Store the command line that runs only this audit. -k gets `=NAME` if the plain name
-            # would select other audits, too.
+            # The command line of the result must run this audit only. -k gets `=NAME` if the plain
+            # name would also select other audits.
             name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
             command = repeating(ctx, [str(path)], spec.sampling.seed, name)
             loaded.append((path, replace(spec, command=command)))

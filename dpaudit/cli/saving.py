@@ -31,7 +31,8 @@ _LARGEST_SUMMARY = 2**20
 class Destination(NamedTuple):
     """A report format and the file to write it to.
 
-    is_added: append to the file, and ignore errors, since dpaudit and not the user chose this file.
+    is_added: whether to append to the file, and to ignore errors. True for a file that dpaudit
+    chose, and not the user.
     """
 
     format: Format
@@ -127,8 +128,8 @@ class Results:
             entries[place] = to.format.entry(result)
 
     def keep(self) -> None:
-        """Save the results so far. Called after each audit, since the next audit may end this
-        process."""
+        """Save the results so far. Called after each audit, since a crash of the next audit may end
+        this process."""
         for to, entries in self._entries.items():
             if to.is_added:
                 continue
@@ -148,8 +149,8 @@ class Results:
             if to.is_added:
                 add_at_end(Path(to.file), _bytes(text))
             elif to.file == STDOUT:
-                # Text for a person is written in the encoding of the terminal. Formats for
-                # programs, such as JSON, are always UTF-8.
+                # Reports for people use the encoding of the terminal. Formats for programs, such as
+                # JSON, are always UTF-8.
                 shown = text if to.format.is_prose else _bytes(text)
                 click.echo(shown, nl=False, file=self._stdout)
                 if self._kept is not None:
@@ -256,8 +257,8 @@ def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
 
     lasting: wait until the content is on the disk.
 
-    Raises DpauditError if the file cannot be written; a UsageError is not needed here, since
-    `check_writable` has raised it before the run.
+    Raises DpauditError if the file cannot be written. Mistakes of the user are found before the
+    run, by `check_writable`.
     """
     with _writing(path, DpauditError):
         temporary = _beside(path)

@@ -27,7 +27,8 @@ from dpaudit.wording import did_you_mean
 
 # Names of parameters that receive a random generator.
 _GENERATORS = ("prng", "generator", "random_state", "random_generator")
-# Names of parameters that receive a privacy parameter or a noise scale, and so never the input.
+# Names of parameters that take a privacy parameter or a noise scale. Such a parameter is never
+# taken for the input.
 _NO_DATA = (
     *(one.name for one in claim_parameters() if one.has_flag),
     "eps",
@@ -120,7 +121,8 @@ def _is_number(value: Any) -> bool:
 def _built(target: ImportedTarget, found: Any, *, is_guessed: bool) -> Callable[..., Any]:
     """Return the function that draws.
 
-    is_guessed: the user did not say that the target is a factory; its signature suggests it.
+    is_guessed: whether only the signature of the target, and not the user, says that it is a
+    factory.
     """
     try:
         return build(target)
@@ -187,12 +189,11 @@ def _made(
 def _filled(
     parameters: Mapping[str, Parameter], given: Iterable[str], known: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return {name: value} for arguments to add to those that the user gave.
+    """Return {name: value} for the arguments that are added to the user's arguments.
 
     An argument without a default gets FILL_IN. An argument that is named like a parameter of the
-    claim, such as epsilon, gets the claimed number, since its default may differ. If the claim
-    lacks this parameter, the argument gets its default, so that the user sees the default in the
-    file.
+    claim, such as epsilon, gets the claimed number, since its default may differ. If the claim has
+    no such parameter, the argument gets its default, so that the user sees it in the file.
     """
     filled = {name: known.get(name, FILL_IN) for name in _unfilled(parameters, given)}
     for name, one in parameters.items():
@@ -228,8 +229,8 @@ def _method(found: type, target: ImportedTarget) -> tuple[ImportedTarget, tuple[
 
 
 def _unbound(found: Any, target: ImportedTarget) -> Callable[..., Any]:
-    """Return a stand-in with the signature of a method. Used if the constructor lacks arguments, so
-    that no object exists yet whose method could be read."""
+    """Return a function with the signature of a method, which stands in for the method. It is
+    needed if arguments of the constructor are missing, so that no object can be made."""
     name = target.call or "__call__"
     method = getattr(found, name, None)
     if method is None:
@@ -291,9 +292,9 @@ def _with_generator(parameters: Parameters, target: ImportedTarget) -> ImportedT
 
 
 def _with_data(parameters: Parameters, target: ImportedTarget) -> ImportedTarget:
-    """Return the target with `data_arg` set to the parameter that takes the input, if that is not
-    the first parameter. The first parameter cannot take the input if it is a random generator, a
-    parameter of the claim, or keyword-only."""
+    """Return the target, with `data_arg` set if another parameter than the first takes the input.
+    The first cannot take it if it is a random generator, a parameter of the claim, or
+    keyword-only."""
     if target.data_arg is not None:
         return target
     beside = (target.rng_arg or RNG, target.batch_arg or BATCH, *_NO_DATA)
@@ -349,8 +350,8 @@ def _single(d1: Any, d2: Any) -> Guess:
     return Guess(d1, d2, True)
 
 
-# Example inputs for whole and real numbers. The last record, which d2 lacks, is 1: most mechanisms
-# clip values above 1.
+# Example inputs for whole and real numbers. d2 lacks the last record, which is 1 because most
+# mechanisms clip values above 1.
 _WHOLE, _REAL = _rows(0, 1, 1), _rows(0.0, 1.0, 1.0)
 _ARRAY = _rows(0.0, 1.0, 1.0, form="array")
 # Pairs (regular expression for the text of a type, inputs to propose). The first match counts.
@@ -361,7 +362,8 @@ _TYPES: tuple[tuple[str, Guess], ...] = (
     (r"\b(ndarray|nd_?array|array_?-?like|array)\b.*\bint", _rows(0, 1, 1, form="array")),
     (r"ndarray|\barray|arraylike", _ARRAY),
     (r"\b(dict|mapping|set|frozenset|series)\b", Guess()),
-    # Each entry of a tuple of fixed length has its own meaning, so no inputs can be guessed.
+    # No inputs are guessed for a tuple of fixed length, since each of its entries has its own
+    # meaning.
     (r"\btuple\[[^\]]*,(?!\s*\.\.\.)", Guess()),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\b(list|tuple|dict|mapping)\b", Guess()),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\bbool", _rows(True, False, True)),
@@ -414,8 +416,8 @@ def guess(reading: Reading, works: Callable[[Guess], bool] | None) -> Guess:
 def fitting(found: Guess, adjacency: Adjacency | None) -> Guess:
     """Return a guess that satisfies the neighbouring relation `adjacency`.
 
-    It is `found` itself, or `found` with another last record in d2, or a guess without inputs if
-    neither satisfies the relation.
+    If `found` does not satisfy it, d2 becomes a copy of d1 with another last record. If these
+    inputs do not satisfy it either, the guess has no inputs.
     """
     if not found.has_inputs or adjacency is None:
         return found

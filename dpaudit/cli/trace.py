@@ -36,8 +36,8 @@ _CALLED = (
 )
 _CLAIM = tuple(one.name for one in owned("claim") if one.flag)
 _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
-# Claim used internally if the user gives none. The privacy costs of lines are then listed but not
-# compared with it.
+# Claim used internally if the user gives none. The privacy costs of lines are then listed, but not
+# compared with this claim.
 _ANY_CLAIM = {"epsilon": 1}
 _STDOUT = "-"
 _SECONDS, _GRACE = 60.0, 0.2
@@ -126,8 +126,8 @@ def trace(
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()
     seconds = parse_duration(time) if time is not None else _SECONDS
-    # A traced run stops at its first draw of noise after `seconds`. A run that draws no noise is
-    # interrupted `_GRACE` seconds later.
+    # A traced run stops at the first noise that it draws after `seconds`. A run that draws no noise
+    # is interrupted `_GRACE` seconds later.
     with heeded(), kept_from_leaving(), over_after(seconds + _GRACE, end_run):
         found = trace_pair(
             spec.target,

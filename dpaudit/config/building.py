@@ -53,10 +53,10 @@ from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.inputs.values import IMPORT, LIBRARIES, with_tuples, written
 from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
-# Keys that are left out when a result stores the settings of its audit: they do not affect the
-# result, or the result stores their values elsewhere.
+# Keys that are left out when a result stores the settings of its audit. They do not affect the
+# result, or the result stores their values in other fields.
 _NOT_REPEATED = ("seed", "workers", "executor")
-# Longest text that may be the name of a file, in characters.
+# Texts with more characters than this are not taken for names of files.
 _LONGEST = 4096
 
 
@@ -205,16 +205,16 @@ def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None
 
 
 def _is_asked(given: Settings) -> bool:
-    """Return whether the claim is not stated in the settings: the library of the mechanism is asked
-    for it (`claim: {from: library}`)."""
+    """Return whether the settings leave the claim to the library of the mechanism (`claim: {from:
+    library}`)."""
     return "from" in given.get("claim", {})
 
 
 def _library_claim(
     given: Settings, target: AnyTarget, pairs: Sequence[NeighbouringPair], base: Folder
 ) -> tuple[PrivacyClaim, ClaimSource]:
-    """Ask the library of the mechanism for the claim that it makes. Return (claim, name of the call
-    or attribute from which the claim was read)."""
+    """Ask the library of the mechanism which claim it makes. Return (claim, name of the library's
+    call or attribute that stated the claim)."""
     parameters = dict(given["claim"])
     source = parameters.pop("from")
     with about("claim"):
@@ -241,10 +241,11 @@ def _group(given: Settings) -> Any:
 
 
 def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
-    """Return the parameters of a claim, in which texts that name functions or files are replaced.
+    """Return the parameters of a claim, with texts that name functions or files replaced.
 
-    The import path of an adversary is completed with the folder of its file; every worker imports
-    it itself. The import path of a trade-off function is replaced by the function.
+    The import path of an adversary stays a path, since every worker imports it itself; only the
+    folder of its file is added. The import path of a trade-off function is replaced by the
+    function.
     """
     found = dict(given)
     for one in parameters():
@@ -316,8 +317,8 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
 def _with_unique_labels(
     pairs: Sequence[NeighbouringPair], named: Sequence[bool]
 ) -> Iterator[NeighbouringPair]:
-    """Yield the pairs, each with a different label. If pairs without a name have equal labels,
-    their number is put in front of the label, such as `pair 2: d1 = 0, d2 = 1`.
+    """Yield the pairs, each with a label of its own. If several pairs without a name have the same
+    label, each of them gets its number in front, such as `pair 2: d1 = 0, d2 = 1`.
 
     named: for each pair, whether the user gave it a name.
     """
@@ -385,7 +386,7 @@ def named_files(settings: Any, base: pathlib.Path | None = None) -> tuple[pathli
     """Return the existing files that are named in settings. Callers use them to avoid overwriting a
     file of the user with a result.
 
-    Files are named by import paths, by `@file`, and by programs with their arguments.
+    Settings name files in import paths, as `@file`, and as programs and their arguments.
 
     base: folder in which relative files are looked for, in addition to the working directory.
     """
@@ -425,7 +426,7 @@ def _files(name: str, base: pathlib.Path | None) -> Iterator[pathlib.Path]:
 
 
 def _of_module(name: str) -> Iterator[pathlib.Path]:
-    """Yield the paths at which the source file of a module may be. The module is not imported."""
+    """Yield paths where the source file of a module may be, without importing the module."""
     first, *rest = name.split(".")
     make_importable(os.getcwd())
     spec = None

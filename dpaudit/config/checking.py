@@ -31,15 +31,15 @@ from dpaudit.config.settings import (
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.adjacency import parse_adjacency
 
-# Valid claim that replaces a wrong claim, so that the search for further errors can go on.
+# Valid claim that replaces a wrong one, so that the search for further errors can go on.
 _CLAIM = {"epsilon": 1.0}
-# Valid mechanism that replaces a wrong mechanism.
+# Import path of a valid mechanism, which replaces a wrong mechanism.
 _MECHANISM = "builtins:abs"
 # Valid input that replaces a wrong input.
 _INPUT = 0
 _TARGET = {one.name for one in owned("mechanism")} | {"compose"}
-# Largest number of attempts to build an audit. Each attempt corrects a key, and no audit has as
-# many keys.
+# Largest number of attempts to build an audit. Each attempt corrects one key, and an audit has
+# fewer keys than this.
 _MOST = 60
 
 
@@ -47,8 +47,8 @@ _MOST = 60
 class Found:
     """The audits and errors of a configuration file.
 
-    specs: (locate, audit) for each audit that could be built with the mechanism in the file, not
-    with a replacement. `locate` is a function that takes the path of a setting, such as ("claim",
+    specs: (locate, audit) for each audit that could be built with its own mechanism, not with a
+    replacement. `locate` is a function that takes the path of a setting, such as ("claim",
     "epsilon"), and returns its place, such as `audits.yaml:12: `.
     problems: all errors of the file.
     audits: number of audits in the file.
@@ -102,19 +102,19 @@ class _Mending:
 
     @property
     def can_be_loaded(self) -> bool:
-        """Whether the audit could be built with the mechanism that the file names, and not only
-        with a valid mechanism in place of a wrong one."""
+        """Whether the audit was built with the mechanism that the file names. False if it could not
+        be built, or only with another mechanism in place of a wrong one."""
         return self.spec is not None and not self.mended & _TARGET
 
     def _follows(self, error: PlacedError) -> bool:
-        """Return whether an error may be the result of an earlier correction: for example, a wrong
-        parameter of a claim was removed, and now this parameter is missing."""
+        """Return whether an error may result from an earlier correction. For example, after a wrong
+        parameter of a claim is removed, the parameter is missing."""
         is_general = error.path in ((), ("claim",)) and self._named(error) is None
         return is_general and "claim" in self.mended
 
     def _named(self, error: PlacedError) -> str | None:
-        """Return the key of the claim, such as `epsilon`, in which an error lies; None if the error
-        does not lie in a single key of the claim."""
+        """Return the key of the claim, such as `epsilon`, whose value is wrong; None if the error
+        is not about a single key of the claim."""
         claim = self.settings.get("claim")
         keys = claim if isinstance(claim, dict) and error.path[:1] == ("claim",) else {}
         if len(error.path) > 1:
@@ -205,9 +205,8 @@ class _Mending:
             entries[place] = by
 
     def _set_aside_adjacency(self) -> None:
-        """Remove the setting `adjacency`. Otherwise, after wrong inputs are replaced by valid
-        values, the inputs could violate it. If the adjacency itself has an error, add the error to
-        `problems`."""
+        """Remove the setting `adjacency`, which the valid values that replace wrong inputs may
+        violate. If the adjacency itself has an error, add the error to `problems`."""
         relation = self.settings.pop("adjacency", None)
         try:
             with about("adjacency"):
@@ -251,16 +250,15 @@ def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     problems += document.strict_problems(spec for _, spec in specs)
     if content.get("familywise") is True:
         problems += _together([spec for _, spec in specs], document)
-    # Each error is reported once: an error in the defaults occurs in every audit, and an error in
-    # an entry with the key `matrix` occurs in each of its audits.
+    # An error in the defaults occurs in every audit, and an error in an entry with the key `matrix`
+    # in each of its audits. Report equal errors once.
     each = {str(error): error for error in problems}
     return Found(tuple(specs), tuple(each.values()), len(names))
 
 
 def _mendings(document: Document, index: int, problems: list[DpauditError]) -> Iterator[_Mending]:
-    """Yield, for each audit that an entry of the list `audits` describes, its settings as a
-    `_Mending` object, which can be corrected. If the entry cannot be expanded to audits, add the
-    error to `problems`.
+    """Yield one `_Mending` object, which corrects settings, for each audit that an entry of the
+    list `audits` describes. If the entry cannot be expanded to audits, add the error to `problems`.
 
     index: index of the entry in the list `audits` of the file.
     """

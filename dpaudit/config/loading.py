@@ -34,17 +34,19 @@ from dpaudit.wording import shown
 _INPUTS = ("d1", "d2")
 # Keys of values that are passed to a mechanism.
 _GIVEN = (*_INPUTS, "params", "init")
-# Keys of values that are passed to a mechanism or returned by it.
+# Keys of values that are passed to a mechanism or returned by it. Strings in these values are
+# checked for words such as `yes`, which YAML 1.1 reads as Booleans.
 _VALUES = (*_GIVEN, "range", "matrix")
-# Keys whose lists or mappings may contain the keys of `_VALUES`.
+# Keys whose lists or mappings are searched for the keys in `_VALUES`.
 _AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
 
 _log = logging.getLogger(__name__)
 
-# Lines are recorded for the keys of a mapping if the path of the mapping, such as (audits, 0,
-# pairs, 0), has at most this number of steps. Deeper keys get the line of a key around them.
+# Line numbers are recorded for the keys of a mapping whose own path, such as (audits, 0, pairs, 0),
+# has at most this number of steps. Messages about deeper keys name the line of a key around them.
 _DEPTH = 6
-# Lists whose entries contain keys for which lines are recorded, each named by the key of the list.
+# Keys whose value is a list. Line numbers are also recorded for the keys inside the entries of
+# these lists.
 _LISTS = (("audits",), ("pairs",), ("compose",))
 
 
@@ -191,8 +193,8 @@ class Document:
         overrides: Mapping[str, Any],
         project: Project,
     ) -> list[AuditSpec]:
-        """Return the list of audits for some settings: one audit and, if its claim has the key
-        `curve`, a second audit for the claim at this key.
+        """Return the list of audits that settings describe: one audit and, if its claim has the key
+        `curve`, a second audit whose claim is the value of this key.
 
         index: index of the entry in the list `audits` of the file from which the settings come.
         overrides: settings from flags, which replace settings of the file.

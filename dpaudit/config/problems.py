@@ -17,9 +17,9 @@ Locate = Callable[[Path], str]
 
 
 class PlacedError(Exception):
-    """A user's error together with the path of the wrong value: the keys and list indices that lead
-    to it. `reported` replaces it by the contained error, with file and line in front of the
-    message."""
+    """An error of the user, together with the path of the wrong value: the keys and list indices
+    that lead to the value. `reported` raises the contained error instead, with file and line in
+    front of its message."""
 
     def __init__(self, path: Path, error: DpauditError) -> None:
         super().__init__(str(error))
@@ -53,8 +53,8 @@ def refusal(path: Path, why: str, code: str = "option-invalid") -> PlacedError:
 
 @contextmanager
 def about(*path: str | int) -> Iterator[None]:
-    """Inside the context, replace a DpauditError by a PlacedError that contains it and this path
-    (the keys and list indices that lead to the wrong value)."""
+    """Inside the context, replace a DpauditError by a PlacedError that contains the error and
+    `path`, the keys and list indices that lead to the wrong value."""
     try:
         yield
     except DpauditError as error:

@@ -26,7 +26,8 @@ TEST_DEFAULTS: Mapping[str, Any] = {
     "seed": 0,
     "workers": 1,
 }
-# Keys that an audit with `allow_underpowered` does not inherit from the project's table.
+# Keys of the project's table that an audit with `allow_underpowered` ignores: they demand a certain
+# power, which such an audit need not have.
 REQUIRED = ("require_power", "require_rare")
 
 
@@ -95,8 +96,7 @@ class Project:
     audits: tuple[Path, ...] = ()
 
     def inherited(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
-        """Return the keys, among `keys`, for which an audit takes its value from the project's
-        table.
+        """Return the keys, among `keys`, whose values an audit takes from the project's table.
 
         given: settings of the audit. A key with a value here is not inherited.
         """
@@ -119,8 +119,8 @@ class Project:
         """Return a function that takes the path of a setting, such as ("claim", "epsilon"), and
         returns its place, such as `audits.yaml:12: `.
 
-        For a setting that the audit inherits from the project's table, the place is pyproject.toml.
-        For other settings, it is the result of `locate`.
+        The place of a setting that the audit inherits from the project's table is pyproject.toml.
+        For all other settings, the function calls `locate`.
 
         given: settings of the audit.
         """
@@ -170,7 +170,7 @@ def project_of(folder: Path) -> Project:
 
 
 def here() -> Project:
-    """Return the table `[tool.dpaudit]` that holds in the working directory."""
+    """Return the table `[tool.dpaudit]` that applies in the working directory."""
     return project_of(Path.cwd())
 
 

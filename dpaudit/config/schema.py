@@ -25,8 +25,8 @@ SEARCH_KEYS = ("space", "inside", "outside", "keep")
 PAIR_KEYS = ("d1", "d2", "adjacency", "name")
 OF_THE_FILE = tuple(one.name for one in owned("file"))
 FILE_KEYS = ("version", "audits", "defaults", *OF_THE_FILE)
-# Parameters of claims that can be set in a file but by no command-line flag. `name` is left out,
-# since an audit also has a key `name`.
+# Parameters of claims that a file can set but no command-line flag. `name` is not among them, since
+# the key `name` of an audit is the audit's name.
 _UNFLAGGED = tuple(one.name for one in parameters() if not one.has_flag and one.name != "name")
 CLAIM_KEYS = (*(one.name for one in owned("claim")), *_UNFLAGGED, "curve")
 _OF_THE_RUN = tuple(one.name for one in owned("run"))
@@ -116,8 +116,8 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
 
 
 def _proper_place(key: str, value: Any) -> str:
-    """Return the place where a key belongs if it may not stand in an audit, in words for a message,
-    such as `in claim: {epsilon: 1}`; "" for any other key."""
+    """For a key that may not stand directly in an audit, return the place where it belongs, in
+    words for a message, such as `in claim: {epsilon: 1}`. Return "" for any other key."""
     if key in CLAIM_KEYS:
         written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
         return f"in claim: {{{key}: {written}}}"
@@ -182,8 +182,8 @@ def _wrong(key: str, value: Any) -> PlacedError:
 
 
 def _what_is_wrong(key: str, entry: Any) -> str:
-    """Return a text for a message that says what is wrong in an entry of a list, such as `; it has
-    no d1`; "" if the entry is not a mapping, or if no key of it is wrong.
+    """Return the part of a message that says why an entry of a list is wrong, such as `; it has no
+    d1`. Return "" if the entry is not a mapping, or if none of its keys is the reason.
 
     key: key of the list, such as "pairs".
     """

@@ -24,8 +24,8 @@ from dpaudit.wording import did_you_mean, shortened
 _MOST = 5_000
 # Text that `dpaudit init` writes in place of a value that the user must fill in.
 FILL_IN = "FILL_IN"
-# The text FILL_IN is looked for in settings up to this number of nested levels, since datasets may
-# be large.
+# Largest number of nested levels of settings that are searched for the text FILL_IN. Deeper levels
+# may belong to large datasets.
 _DEPTH = 4
 # Keys of the lists in which the text FILL_IN is looked for.
 _LISTS = (("pairs",), ("init",), ("compose",))
@@ -33,8 +33,8 @@ _LISTS = (("pairs",), ("init",), ("compose",))
 # `--epsilon 2` keeps the δ of the file.
 _MERGED = ("claim", "params")
 _CURVE = "curve"
-# Pairs of (keys, other keys) that exclude each other. If an audit states one of the first keys, it
-# does not inherit the other keys from the defaults.
+# Pairs (keys, other keys). If an audit states one of the first keys, it does not inherit the other
+# keys from the defaults, since both together would be an error.
 _ALTERNATIVES = (
     (("pairs",), ("d1", "d2")),
     (("d1", "d2"), ("pairs",)),
@@ -96,7 +96,7 @@ def _entry_name(entry: Any) -> str:
 
 def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the settings of one audit or, if its claim has the key `curve`, of two audits. The
-    first is for the claim without this key, the second for the claim at this key, such as
+    first has the claim without this key. The claim of the second is the value of this key, such as
     `{gaussian: {sigma: 3.75}}`.
 
     They are separate audits since draws that refute a wrong curve often do not refute the point (ε,
@@ -252,16 +252,16 @@ def _references(value: Any) -> Iterator[str]:
 
 def check_filled_in(settings: Mapping[str, Any]) -> None:
     """Raise a PlacedError if settings contain the text FILL_IN, which stands for a value that the
-    user must fill in. The message names all places."""
+    user must fill in. The message names every key with this text."""
     found = list(holes(settings))
     if found:
         raise unfilled(found)
 
 
 def unfilled(found: list[Path]) -> PlacedError:
-    """Return the error for values that the user must fill in. The message names all places.
+    """Return the error for values that the user must fill in. The message names all of them.
 
-    found: for each place, the keys and list indices that lead to it; at least one.
+    found: for each such value, the keys and list indices that lead to it; at least one value.
     """
     names = [".".join(map(str, path)) for path in found]
     last = f" and {names[-1]}" if len(names) > 1 else names[-1]

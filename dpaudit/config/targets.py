@@ -165,7 +165,8 @@ def _words(command: list[str] | str, base: Folder, path: Path) -> tuple[str, ...
 
 def _python(name: str, base: Folder, path: Path) -> str:
     with about(*path, "python"):
-        # pathlib would remove a leading `./`, and the program would then be looked for on PATH.
+        # Other names stay as they are: pathlib would remove a leading `./`, and the program would
+        # then be looked for on PATH.
         found = str(pathlib.Path(name).expanduser()) if name.startswith("~") else name
         return _program(found, base, "python")
 
@@ -220,8 +221,8 @@ def _arguments(key: str, given: Any, base: Folder, path: Path) -> Any:
     """Return the arguments of a mechanism, in which notations such as `{tuple: [0, 1]}` and
     `import:module:name` are replaced by the values that they stand for.
 
-    A mapping from names to arguments stays a mapping, even if its only key is such a notation, as
-    in `{tuple: ...}`.
+    The mapping from names to arguments is itself no notation: in `{tuple: ...}`, `tuple` is the
+    name of an argument.
 
     key: key of the arguments, `params` or `init`.
     path: keys and list indices that lead to the mapping with this key.

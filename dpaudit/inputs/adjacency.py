@@ -1,5 +1,5 @@
-"""Adjacency: which pairs of inputs are neighbours, so that a claim protects them, and the notation
-in which users state it."""
+"""Adjacency: the relation that says which pairs of inputs are neighbours, and the notation in which
+users state it. A claim protects pairs of neighbours."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ADJACENCIES: Mapping[str, str] = {
     "user": "All records of one user more or less: user:COLUMN.",
     "import": "A relation of your own, relation(d1, d2) -> bool: import:my.module:relation.",
 }
-# Relations that need an argument: maps the name of the relation to an example of the argument. A
-# user writes it after the name and a colon, such as `l1:1`.
+# Maps the name of each relation that needs an argument to an example of the argument. A user writes
+# the argument after the name and a colon, such as `l1:1`.
 ARGUMENTS: Mapping[str, str] = {
     **dict.fromkeys((*DISTANCES, "coordinate", "hamming"), "1"),
     "user": "COLUMN",
@@ -48,8 +48,8 @@ class Users:
     column: name of the column that identifies the user of a record.
     groups: largest number of groups, such as cities, in which one user may have records. None for
     no limit.
-    per_group: largest number of records that one user may have in one group; in the whole dataset
-    if `group` is None. None for no limit.
+    per_group: largest number of records that one user may have in one group, or in the whole
+    dataset if `group` is None. None for no limit.
     group: name of the column that identifies the group of a record. None if records have no groups.
     """
 
@@ -71,7 +71,7 @@ class Users:
             )
 
     def describe(self) -> str:
-        """Return the relation in the notation of users, without `user:` in front, such as
+        """Return the columns and limits in the notation that follows `user:`, such as
         `id,group=city,groups=2`."""
         bounds = {"group": self.group, "groups": self.groups, "per_group": self.per_group}
         given = [f"{name}={value}" for name, value in bounds.items() if value is not None]
@@ -128,9 +128,9 @@ class Adjacency:
 def parse_adjacency(value: Any, base: Path | None = None) -> Adjacency | None:
     """Return the neighbouring relation that a user states; None if the user states none.
 
-    value: relation as a text or as a mapping, such as `add-remove`, `l1:1`, `{l1: 1}`, `user:id`,
-    `{user: id, groups: 2, group: city}` or `import:my.module:relation`. None if the user states
-    none.
+    value: the relation as a text, such as `add-remove`, `l1:1`, `user:id` or
+    `import:my.module:relation`, or as a mapping, such as `{l1: 1}` or
+    `{user: id, groups: 2, group: city}`. None if the user states none.
     base: folder in which the relative file of an import path is looked for, after the working
     directory. None for the working directory alone.
 

@@ -26,9 +26,9 @@ from dpaudit.wording import shown
 SCORE, CANARY, RUN = "score", "canary", "run"
 # Largest number of canaries. All coins are kept in memory.
 _MOST = 10**8
-# A seed gives several independent random streams. This is the number of the stream for the coins.
+# Number of the random stream for the coins. A seed gives several independent random streams.
 _COINS = 1
-# Number of the random stream for the directions of gradients.
+# Number of the random stream for the directions of the canaries' gradients.
 _DIRECTIONS = 2
 # Number of the random stream for the split of the canaries and the order of equal scores.
 SPLIT = 3
@@ -183,9 +183,10 @@ def read_scores(file: Path) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return (coins, scores), both of shape (n,), from a file with one canary per row.
 
     The column `included` contains the coin, 1 or 0, and the column `score` a number. If there is a
-    column `run`, all of its values must be equal. If there is a column `canary`, its values must
-    differ. If they number the rows from 0 to n - 1, the canaries are returned in this order, so
-    that the digest of the coins does not depend on the order of the rows.
+    column `run`, all of its values must be equal, so that the file is about one run. If there is a
+    column `canary`, all of its values must differ. If these are the numbers 0 to n - 1, the
+    canaries are sorted by them, so that the digest of the coins does not depend on the order of the
+    rows.
 
     Raises DatasetError for other files.
     """

@@ -67,8 +67,8 @@ def load_dataset(
     dataset as it is.
     base: folder in which relative files are looked for, after the working directory. None for the
     working directory alone.
-    elsewhere: whether data frames are made in the process of the mechanism. If so, return `Rows`,
-    from which that process makes them.
+    elsewhere: whether the process of the mechanism makes the data frames. If so, return `Rows` in
+    their place, which that process converts.
 
     Raises DatasetError, and TargetError for an invalid import path.
     """
@@ -95,8 +95,8 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
             f"dataset @{name} is a folder; name a file in it", code="file-unreadable"
         )
     reader = reader_for(name, readers, f"dataset @{name}")
-    # Files that are neither regular files nor folders, such as devices, are passed on: the reader
-    # refuses them with a message.
+    # Special files, such as devices, are accepted here, since the reader refuses them with a better
+    # message.
     file = next((one for one in places if one.exists() and not one.is_dir()), None)
     if file is None:
         where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))

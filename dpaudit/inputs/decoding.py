@@ -1,9 +1,8 @@
 """Convert texts of users, in JSON or YAML, to values; find texts that users probably meant as other
 values.
 
-If YAML does not recognize a text as a value of another type, it reads the text as a string, for
-example `None`, `(1, 2)` or `1,000`. `check_read` and `refused` find such strings, and explain how
-to write the value.
+YAML reads `None`, `(1, 2)` and `1,000` as strings, although a user who writes them usually means
+another value. `check_read` and `refused` find such strings, and explain how to write the value.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from dpaudit.errors import DatasetError
 from dpaudit.wording import shortened, shown
 
 _IMPORT = "import:module:name"
-# Longest text, in characters, that is searched for strings meant as another type, such as "1" for
-# 1. A longer text would take too long. An argument of a command has at most 131,072 characters.
+# Largest number of characters of a text that is searched for strings meant as another type, such as
+# "1" for 1. The search in a longer text would take too long. Every argument of a command is
+# shorter: it has at most 131,072 characters.
 LONGEST = 200_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:[\s;|]+{_NUMBER})+")
@@ -43,7 +43,7 @@ _WORDS = {
     **{word: word for word in ("true", "false")},
 }
 # Maps words that are Booleans in YAML 1.1 to the Boolean, in the notation of YAML 1.2. In YAML 1.2
-# these words are strings, as they should be where they are answers of a survey.
+# these words are strings, which is right for answers of a survey, for example.
 _ANSWERS = {**dict.fromkeys(("yes", "on"), "true"), **dict.fromkeys(("no", "off"), "false")}
 
 
@@ -152,7 +152,7 @@ def refused(
     such as `None` or `nan`.
 
     node: the value as a YAML node.
-    The other parameters are the parameters of `check_read`.
+    text, value, in_file, is_dataset: as in `check_read`.
     """
     said = _in_python(text.strip(), value, in_file=in_file)
     if said is not None:
@@ -197,8 +197,8 @@ def _is_json(text: str) -> bool:
 
 
 def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
-    """Return a message if Python would read a text as another value than YAML does, such as `(1,
-    2)`; else None.
+    """Return a message if Python and YAML read different values from a text, such as `(1, 2)`; else
+    None.
 
     value: value that YAML reads.
     in_file: whether the text comes from a file, and not from a command line; the two need different
@@ -317,8 +317,8 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
 
 
 def _key_alone(key: str) -> str:
-    """Return a message for a key without a value in braces. Examples are the key `a` in `{a}`, and
-    the key `a:1` in `{a:1}`, where the space after the colon is missing."""
+    """Return a message for a key in braces that has no value, such as `a` in `{a}`. In `{a:1}`, the
+    space after the colon is missing, so the key is `a:1`."""
     name, colon, value = key.partition(":")
     if colon:
         return f"{key} is one key here; write a space after the colon: {{{name}: {value}}}"
@@ -326,8 +326,8 @@ def _key_alone(key: str) -> str:
 
 
 def _in_quotes(text: str, value: Any) -> str | None:
-    """Return a message for a text that is JSON in single quotes, which some shells do not remove;
-    None for any other text."""
+    """Return a message for a text that consists of JSON inside single quotes, since some shells do
+    not remove these quotes; None for any other text."""
     if not (isinstance(value, str) and text[:1] == text[-1:] == "'"):
         return None
     with suppress(ValueError, RecursionError):

@@ -27,13 +27,13 @@ from dpaudit.wording import counted, did_you_mean, did_you_mean_file
 
 Reader = Callable[[Path], Any]
 CsvRows = list[list[str]]
-# Largest number of bytes that are read from a pipe. A pipe may never end.
+# Largest number of bytes that are read from a pipe, since a pipe may never end.
 MOST_PIPED = 1 << 28
 # Texts by which other programs mark missing values in CSV files.
 _MISSING = frozenset({"None", "NA", "N/A", "n/a", "<NA>", "null", "NULL", "NaT"})
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
-# This line is appended to a CSV file while it is read. If a quotation mark is never closed, the
-# line becomes part of a cell, by which the error is found.
+# This line is appended to a CSV file while the file is read. If it becomes part of a cell, a
+# quotation mark in the file was never closed.
 _END = "\ufdd0"
 
 
@@ -60,8 +60,8 @@ def reader_for(name: str, readers: Mapping[str, Reader], file: str) -> Reader:
 
 
 def opened(file: Path) -> BinaryIO:
-    """Open a file and return a binary stream of it. The file may be a pipe, such as `<(...)` in a
-    shell; then the stream contains everything that was read from the pipe.
+    """Open a file and return a binary stream of it. A pipe, such as `<(...)` in a shell, is first
+    read to its end; the stream then contains all of its bytes.
 
     Raises DatasetError for another kind of file, for an empty pipe, and for a pipe with more than
     2²⁸ bytes. Raises OSError if the file cannot be opened.
@@ -106,7 +106,8 @@ def read_text(file: Path) -> str:
 
 
 def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
-    """Return the reason why a file cannot be read, for a message that names the file elsewhere."""
+    """Return the reason why a file cannot be read. The text does not contain the name of the
+    file."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not text in UTF-8; save it as UTF-8"
     return error.strerror or str(error)
@@ -116,8 +117,8 @@ def near_file(missing: Path) -> str:
     """Return ` Did you mean 'x'?`, where x is the most similar file name in the folder of a missing
     file. Return "" if no name is similar.
 
-    If the folder is missing as well, x is the most similar name of a folder. If `missing` exists
-    but is not a file, return a sentence that says so.
+    If the folder is missing as well, x is the most similar name of a folder. If the path `missing`
+    leads to a folder or another object that is not a file, return a sentence that says so.
     """
     there = describe_non_file(missing)
     if there:
@@ -235,7 +236,7 @@ def _rows(file: Path) -> CsvRows:
 
 def _check_missing(rows: CsvRows) -> None:
     """Raise DatasetError if a column of numbers contains a word for missing values, such as NA.
-    Otherwise, the whole column would be read as text."""
+    Without this check, the word would turn the whole column into text."""
     first = 1 if _has_header(rows) else 0
     for place, column in enumerate(zip(*rows[first:], strict=True)):
         words = {text.strip() for text in column} - {""}

@@ -32,7 +32,8 @@ _IF_REPLACED = (
     *(Given("group=2", "--group 2 (claim: {group: 2})"), ")"),
 )
 _OTHER_ORDER = "d1 and d2 hold the same rows in another order"
-# A computed distance may exceed the allowed distance by this fraction, because of rounding errors.
+# Largest allowed excess of a computed distance, because of rounding errors, as a share of the
+# allowed distance.
 _ROUNDING = 1e-9
 
 Records = Sequence[Hashable]
@@ -41,8 +42,8 @@ Records = Sequence[Hashable]
 def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
     """Return warnings about a pair of inputs.
 
-    There is a warning if the inputs are equal, if their types differ, if one input has several
-    records more than the other, and if it cannot be checked whether they are neighbours.
+    There is a warning for each of these facts: the inputs are equal; their types differ; one input
+    has several records more than the other; it cannot be checked whether they are neighbours.
 
     group: number of records in which the inputs may differ. Allowed distances are multiplied by it.
 
@@ -74,8 +75,8 @@ def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
 def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
     """Call a user's function that defines a relation, for two inputs. Return its result.
 
-    Raises DatasetError if the function fails, does not return a bool, or returns another result
-    after the inputs are swapped.
+    Raises DatasetError if the function fails, if it does not return a bool, or if its result
+    changes when the two inputs are swapped.
     """
     relation, words = resolve(adjacency.path), adjacency.describe()
     if not callable(relation):
@@ -108,8 +109,8 @@ def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
 
 
 def _doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
-    """Return None if two inputs are neighbours. Return the reason, in words, if that cannot be
-    checked. Raise DatasetError if they are not neighbours.
+    """Return None if two inputs are neighbours. If the relation cannot be checked for them, return
+    the reason in words. If they are not neighbours, raise DatasetError.
 
     group: number of records in which the inputs may differ.
     """
@@ -153,12 +154,12 @@ def _check_add_remove(first: Records, second: Records, group: int) -> str | None
 
 
 def _check_changed(first: Records, second: Records, adjacency: Adjacency, group: int) -> str | None:
-    """Return None if at most the allowed number of records is changed between two datasets; raise
-    DatasetError otherwise.
+    """Return None if two datasets differ in at most the allowed number of records; else raise
+    DatasetError.
 
     adjacency: relation `replace`, under which records may also change places, or `hamming`, under
     which each record keeps its place.
-    group: factor by which the allowed number is multiplied.
+    group: factor by which the number that the relation allows is multiplied.
     """
     words = adjacency.describe()
     if len(first) != len(second):
@@ -264,8 +265,8 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
         raise _no_neighbours(
             f"d1 and d2 differ in {changed} entries; adjacency coordinate means {most}"
         )
-    # In a group of k records, up to k coordinates change. Each changes by at most the allowed
-    # distance, so the sum of the changes is at most k times this distance.
+    # In a group of k records, up to k entries may change, each by at most the allowed distance. So
+    # the distance of the inputs is at most k times the allowed distance.
     order = DISTANCES.get(adjacency.kind, 1)
     with np.errstate(over="ignore"):  # an infinite distance exceeds every allowed distance
         distance = float(np.linalg.norm(differences, ord=order)) if differences.size else 0.0
@@ -298,12 +299,12 @@ def _numeric(value: Any) -> Any:
 def _without(
     first: Any, second: Any, d1: Any, d2: Any, parts: str, adjacency: str, what: str
 ) -> str:
-    """Return the reason why two inputs cannot be compared: at least one of them has no rows, or no
+    """Return the reason why two inputs cannot be compared, if at least one of them has no rows or
     numbers.
 
-    Raises DatasetError if only one input has none, and that input is a single value or a mapping:
-    then no change of records makes the two equal. An object of another type may have records that
-    this module cannot find.
+    Raises DatasetError if only one input lacks them, and this input is a single value or a mapping:
+    then the two cannot be neighbours. An object of any other type may have records that this module
+    cannot find.
 
     first, second: rows or numbers of d1 and of d2. None for an input without them.
     parts: "rows" or "numbers", for messages.

@@ -14,8 +14,8 @@ from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.records import as_pandas, difference, exchanged, is_set, records_of
 from dpaudit.wording import nearest, shortened
 
-# Results store this text and the text `SEVERAL`, and users read them on the command line, in files
-# and in Python. So they name options in words, not as flags or keyword arguments.
+# Users read this text and the text `SEVERAL` on the command line, in files of results and in
+# Python. So the texts name options in words, not as flags or keyword arguments.
 REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs group 2, "
     "or state adjacency replace"
@@ -26,12 +26,13 @@ SEVERAL = (
 )
 
 _ARRAY = "array of shape"
-# A place names a part of a dataset. This place names its records. The place of a column of the
-# records is this tuple with the name of the column appended.
+# A place is a tuple that names a part of a dataset. This tuple stands for the records, and `("[]",
+# "age")` for their column `age`.
 _RECORD = ("[]",)
 # Maps the `kind` of a NumPy dtype, such as "f", to the type of the entries in words.
 _KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("US", "text")}
-# Datasets with more than this number of values are not checked for mistakes, to save time.
+# Largest number of values of a dataset that is checked for mistakes. Larger datasets would take too
+# long.
 _MOST_VALUES = 100_000
 
 
@@ -75,9 +76,8 @@ def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
     """Yield warnings about two inputs whose types or column names differ, since that may be a
     mistake.
 
-    There is a warning if the inputs differ in type and neither is null. There is a warning if a
-    column of one input is missing in the other input, which has a column with a similar name
-    instead.
+    The first warning is given if the inputs differ in type and neither is null. The second is given
+    if each input has a column that the other lacks, and the names of these columns are similar.
     """
     if d1 is not None and d2 is not None and differ_in_type(d1, d2):
         yield (
@@ -96,8 +96,8 @@ def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
 def differ_in_type(d1: Any, d2: Any) -> bool:
     """Return whether two inputs, their records or their columns differ in type.
 
-    Types are, for example, null, text, number, list, array and table. Missing records and missing
-    cells fit every type.
+    Types are, for example, null, text, number, list and array. A missing record or cell counts as
+    equal to every type.
     """
     if _type_name(d1) != _type_name(d2):
         return True
@@ -180,8 +180,8 @@ def _columns(dataset: Any) -> set[str]:
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """If no neighbouring relation is stated, and one record of d1 is replaced in d2, return a tuple
-    of one note about it; else an empty tuple.
+    """Return one note, as a tuple, if d2 equals d1 after one record is replaced and the user states
+    no neighbouring relation; else an empty tuple.
 
     group: number of records in which the inputs may differ.
     """
@@ -191,7 +191,7 @@ def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 
 def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """If one dataset has at least two records more than the other, return a tuple of one warning;
+    """Return one warning, as a tuple, if a dataset has at least two records more than the other;
     else an empty tuple.
 
     There is no warning if the user states a neighbouring relation, or if the claim is for a group
@@ -221,7 +221,7 @@ def _is_replacement(d1: Any, d2: Any) -> bool:
 
 def _has_records(dataset: Any) -> bool:
     """Return whether a dataset is a collection of records, and not too large to be checked. A
-    mapping is not one, since it may be a single record."""
+    mapping does not count as a collection, since it may be a single record."""
     if isinstance(dataset, np.ndarray) or as_pandas(dataset) is not None:
         return bool(dataset.ndim > 0 and dataset.size <= _MOST_VALUES)
     return (isinstance(dataset, list | tuple) or is_set(dataset)) and len(dataset) <= _MOST_VALUES

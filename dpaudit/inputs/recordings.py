@@ -149,8 +149,8 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
 
 
 def _values(column: Sequence[str]) -> Raw:
-    """Return the cells of a column as an array if all are numbers. Otherwise, return a list of
-    numbers, texts, and None for empty cells."""
+    """Return the cells of a column: as an array if all cells are numbers, else as a list, in which
+    None stands for an empty cell."""
     with suppress(ValueError):
         if not any("_" in cell for cell in column):  # Python would read 1_000 as a number
             return np.array(column, dtype=np.float64)
@@ -191,8 +191,8 @@ def _read_parquet(file: Path) -> Columns:
 
 
 def _arrow(column: Any) -> Raw:
-    """Return a column of an Arrow table: as an array if its type is Boolean, a float, or an integer
-    of at most 32 bits, and no cell is empty; else as a list."""
+    """Return a column of an Arrow table as a list. Return an array instead if no cell is empty and
+    the type is Boolean, a float, or an integer of at most 32 bits."""
     if column.null_count == 0 and str(column.type) in _ARROW_NUMBERS:
         return np.asarray(column.to_numpy())
     return list(column.to_pylist())
@@ -260,8 +260,8 @@ def column_of(file: Path, table: Columns, name: str, *, is_fixed: bool = True) -
 
 
 def _rows(found: Raw | Columns) -> Raw:
-    """Return the outputs in a file. If the file has one column, these are its values. If it has
-    several columns, they are the rows of a structured array with one field per column."""
+    """Return the outputs in a file: the values of its only column, or a structured array with one
+    field per column if there are several columns."""
     if not isinstance(found, dict):
         return found
     if len(found) == 1:

@@ -30,7 +30,7 @@ _MOST_VALUES = 100_000
 _PARTS = 2
 # A message about two different records shows at most this number of characters of each value.
 _WIDTH = 20
-# If two long values start alike, a message about them shows this number of characters before their
+# If two long values begin alike, a message shows them from this number of characters before their
 # first difference.
 _BEFORE = 5
 _SIZED = (list, tuple, dict)
@@ -104,7 +104,7 @@ def is_scalar(value: Any) -> bool:
 
 
 def is_set(dataset: Any) -> bool:
-    """Return whether the records of a dataset have no order, as in a set."""
+    """Return whether a dataset is a set, so that its records have no order."""
     return isinstance(dataset, set | frozenset)
 
 
@@ -124,7 +124,8 @@ def are_equal(d1: Any, d2: Any) -> bool:
         floats = d1.dtype.kind in "fc" and d2.dtype.kind in "fc"
         if not np.array_equal(d1, d2, equal_nan=floats):
             return False
-        # −0.0 equals 0.0, but a mechanism may distinguish them.
+        # NumPy counts −0.0 and 0.0 as equal, but a mechanism may distinguish them, so the signs are
+        # compared.
         return not floats or bool(np.all((np.signbit(d1.real) == np.signbit(d2.real)) | (d1 != 0)))
     if isinstance(d1, list | tuple | dict) and type(d1) is type(d2):
         return comparable(d1) == comparable(d2)
@@ -190,15 +191,15 @@ def _is_list(dataset: Any) -> bool:
 
 
 def _alike(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """Return the number of items that two sequences share at their start. Items are records, or
+    """Return the number of equal items at the start of two sequences. Items are records, or
     characters of texts."""
     both = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
 
 
 def _changed(one: Any, other: Any) -> str:
-    """Return a description of how two records differ, such as `: age is 36 in d1, 41 in d2`. It
-    names the parts (such as columns) that differ, if both records have the same parts."""
+    """Return a description of how two records differ, such as `: age is 36 in d1, 41 in d2`. If
+    both records have the same parts (such as columns), the text names the parts that differ."""
     parts = _parts(one, other)
     if not parts:
         return _is(one, other)

@@ -40,10 +40,10 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An import path. The object is imported only where it is needed, perhaps in another process.
+    """An import path. The object is imported only when it is needed, perhaps in another process.
 
-    called: whether the path ends with `()`: the imported object is then a function, and its result
-    is the value.
+    called: whether the path ends with `()`. If so, the imported object is a function, and the value
+    is the result of calling it.
     """
 
     path: str
@@ -74,9 +74,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inline:
-    """The content of an array or a data frame. The object itself is made only where it is needed.
+    """The content of an array or a data frame.
 
-    That may be another process, with a Python that has a library that this process lacks.
+    The object itself is made only when it is needed, perhaps in another process, since only that
+    process may have pandas or Polars.
 
     form: `array`, `numpy`, `pandas` or `polars`.
     data: lists, or a mapping from column name to list.
@@ -203,7 +204,7 @@ def _made(form: str, data: Any, text: Callable[[str], Any]) -> Any:
 
     form: key of the notation, such as `tuple`.
     data: value at this key, such as [0, 1].
-    text: function that converts each text in the data.
+    text: function that is called for each text in the data, and whose result replaces the text.
     """
     if isinstance(data, Mapping) and set(data) == {form}:
         return {form: _read(data[form], text)}

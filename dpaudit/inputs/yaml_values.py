@@ -21,9 +21,10 @@ _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 # Largest number of lists and mappings that may be nested. A document that is nested more deeply is
 # refused, since it could overflow the stack.
 DEEPEST = 200
-# PyYAML, since 6.0.4, raises an error with this message if more than 1,000 levels are nested.
+# Part of PyYAML's message, since version 6.0.4, about a text with more than 1,000 nested levels.
 _TOO_DEEP = "exceeded maximum nesting depth"
-# Part of PyYAML's message if a value starts with a tab, or with a character that YAML reserves.
+# Part of PyYAML's message about a value that starts with a tab or with a character that YAML
+# reserves.
 _NOTHING_BEGINS = "cannot start any token"
 # Maps messages of PyYAML to clearer messages.
 _CLEARER = {
@@ -41,9 +42,9 @@ _RESERVED = re.compile(r"[@`][^\s,}\]]*")
 _REFERENCE = re.compile(r"(?<![\"'\w$])\$\{[^{}\"']+\}")
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
-# A document may become larger by this number of values and characters when its aliases are replaced
-# by what they refer to. Without a limit, a few lines with aliases could stand for billions of
-# values.
+# Largest number of values and characters by which a document may grow when its aliases are replaced
+# by the values that they refer to. Without a limit, a few lines with aliases could stand for
+# billions of values.
 _MOST_REPEATED = 10_000_000
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -105,8 +106,8 @@ for _kind, _construct in (
 ):
     PlainLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _construct)
 
-# How values without quotes are read (YAML 1.2.2, section 10.3.2, with underscores between digits):
-# (type, pattern of the text, possible first characters of the text).
+# (type, pattern, possible first characters) of the values without quotes that are not read as
+# texts, as in YAML 1.2.2, section 10.3.2. Numbers may also have underscores between digits.
 _SCALARS = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -189,8 +190,11 @@ def _loading(text: str) -> Iterator[PlainLoader]:
 
 
 def _no_beginning(text: str, mark: Any) -> str | None:
-    """Return the reason why no value can start at a place in a text, for a message; None if the
-    reason is unknown. mark: the place, as PyYAML reports it."""
+    """Return the reason, for a message, why no value can start at the place `mark` of a text.
+    Return None if the reason is unknown.
+
+    mark: the place, as PyYAML reports it.
+    """
     rest = text[mark.index :]
     before = text[: mark.index].rpartition("\n")[2] + rest.partition("\n")[0]
     if "\t" in before[: len(before) - len(before.lstrip())]:
@@ -200,8 +204,8 @@ def _no_beginning(text: str, mark: Any) -> str | None:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Return whether the number of nested levels of a text must be counted, which takes time. False
-    for most texts, which have few brackets and little indentation."""
+    """Return whether a text may have too many nested levels, so that the levels must be counted.
+    Counting takes time, and most texts have few brackets and little indentation."""
     return text.count("[") + text.count("{") > DEEPEST or _INDENTED.search(text) is not None
 
 
@@ -299,8 +303,8 @@ def _children(node: Any) -> list[Any]:
 
 
 def _check_repeated(nodes: list[Any], size: int) -> None:
-    """Raise YamlError if a document is much larger after its aliases are replaced by what they
-    refer to.
+    """Raise YamlError if a document grows too much when its aliases are replaced by the values that
+    they refer to.
 
     nodes: all nodes of the document, the root first.
     size: number of values and characters after the aliases are replaced.

@@ -40,8 +40,8 @@ LIBRARIES: dict[str, Any] = {
     "opacus": opacus,
     "jax_privacy": jax_privacy,
 }
-# Attribute of a mechanism that holds the object to ask for the claim, or a function that returns
-# this object.
+# Name of a mechanism's attribute that holds the object to ask for the claim, or a function that
+# returns this object.
 SOURCE = "claim_source"
 
 
@@ -115,8 +115,8 @@ def _objects(function: Any, question: Question) -> Iterator[Any]:
 
 
 def _called(source: Callable[..., Any], question: Question) -> Any:
-    """Call `source`, the `claim_source` of a mechanism, and return its result. If it has a
-    parameter, it receives d1."""
+    """Call `source`, the `claim_source` of a mechanism, and return its result. If `source` has a
+    parameter, pass d1."""
     import inspect  # not needed for other mechanisms
 
     if not inspect.signature(source).parameters:

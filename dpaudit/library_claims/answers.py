@@ -1,5 +1,5 @@
-"""Define the question to a library for its privacy claim, the possible answers, and distances of
-two inputs."""
+"""Define the question that asks a library for its privacy claim, the possible answers, and
+functions for the distance of two inputs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-# Values of δ at which a curve ε(δ) is evaluated. Reports show the claim at the first value. The
-# large values are included because a violation of a small ε is easiest to show there.
+# Values of δ at which a curve ε(δ) is evaluated. Reports show the claim at the first value. At
+# large values of δ, the claimed ε is small, and a violation is easiest to show.
 DELTAS = (1e-5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6)
 _REMEDY = "give the claim itself, or an object or a pair of inputs with a finite loss"
 
@@ -106,7 +106,7 @@ def single(question: Question, asked: str, **parameters: Any) -> dict[str, Any]:
     """
     symbols = {"rho": "ρ", "delta": "δ", "mu": "μ"}
     if question.delta is not None:
-        # `point` raises NoClaim here: this claim has no δ that the user could choose.
+        # This claim has no δ that the user could choose, so `point` raises NoClaim.
         return point(question, asked, 0.0)
     claim = {name: number(value, symbols[name], asked) for name, value in parameters.items()}
     words = ", ".join(f"{symbols[name]} = {value:.12g}" for name, value in claim.items())
@@ -119,7 +119,7 @@ def curve(
     """Return the answer of a library that states ε as a function of δ.
 
     epsilon_at: function that returns ε for a δ.
-    pure: whether it accepts δ = 0, too.
+    pure: whether `epsilon_at` also accepts δ = 0.
     """
     if question.delta is not None:
         delta = question.delta
@@ -138,8 +138,7 @@ def curve(
     if not points:
         why = f"{asked} says that no ε is finite, which claims nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-failed")
-    # If points have the same ε, the point with the smallest δ implies the others, so it alone is
-    # kept.
+    # Among points with the same ε, keep only the point with the smallest δ: it implies the others.
     kept = [one for one in points if one[1] == min(d for e, d in points if e == one[0])]
     epsilon, delta = kept[0]
     words = f"ε = {epsilon:.12g} at δ = {delta:.12g}"
@@ -189,8 +188,8 @@ def vector(value: Any) -> list[Any] | None:
 
 
 def _upward(exact: Fraction, start: float | None = None, power: int = 1) -> float:
-    """Return the smallest float x, from `start` upwards, with x ** power ≥ exact. None: start at
-    `exact`."""
+    """Return the first float x, counting upwards from `start`, with x ** power ≥ exact. If `start`
+    is None, count from `exact`."""
     found = float(exact) if start is None else start
     while Fraction(found) ** power < exact:
         found = found * (1 + 2.0**-52) or 5e-324
@@ -208,8 +207,8 @@ def rows(value: Any) -> list[Any] | None:
 
 
 def exchanged(first: Any, second: Any) -> tuple[int, int] | None:
-    """Return two numbers: records of `first` that `second` lacks, and records of `second` that
-    `first` lacks. The order of the records does not matter. Return None if an input is not a list
+    """Return (number of records of `first` that `second` lacks, number of records of `second` that
+    `first` lacks). The order of the records does not matter. Return None if an input is not a list
     or an array."""
     one, two = rows(first), rows(second)
     if one is None or two is None:

@@ -18,8 +18,8 @@ def ask(thing: Any, question: Question) -> dict[str, Any]:
 
 
 def of_event(event: Any, question: Question, relation: str | None = None) -> dict[str, Any]:
-    """Return the curve ε(δ) of the PLD accountant for `event`, or that of the RDP accountant if the
-    PLD accountant cannot compose the event.
+    """Return the curve ε(δ) of the PLD accountant for `event`, or the curve of the RDP accountant
+    if the PLD accountant cannot compose the event.
 
     relation: name of a neighbouring relation of dp-accounting, such as "REPLACE_SPECIAL"; None
         stands for its default.

@@ -8,15 +8,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Constructors of OpenDP that add separate noise to each entry of a vector, according to their
-# documentation, and combinators that change only how the privacy loss is stated.
+# Constructors of OpenDP that, according to their documentation, add separate noise to each entry of
+# a vector.
 _NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_canonical_noise", "make_noise")
+# Combinators of OpenDP that change only how the privacy loss is stated.
 _RESTATES = (
     *("make_zCDP_to_approxDP", "make_fix_delta", "make_approximate"),
     *("make_pureDP_to_zCDP", "make_pureDP_to_fixed_approxDP"),
 )
-# Attribute in which an OpenDP object records its constructor and arguments. An object without it is
-# called once for each draw.
+# Attribute in which an OpenDP object records its constructor and arguments. Without it, nothing
+# shows that the noise is separate, and the object is called once for each draw.
 _RECORD = "__opendp_dict__"
 
 
@@ -49,15 +50,15 @@ def as_function(made: Any) -> Any:
 
 
 def is_drawn_from(kind: type) -> bool:
-    """Return whether `as_function` turns instances of a class into functions although the class has
-    no __call__."""
+    """Return whether `as_function` can turn instances of a class into functions, even if they
+    cannot be called themselves."""
     methods = {"diffprivlib": ("randomise", "fit"), "pydp": ("add_noise", "quick_result")}
     return any(hasattr(kind, name) for name in methods.get(_library(kind), ()))
 
 
 def _library(made: Any) -> str:
-    """Return the first top-level module, of the object's type or one of its base classes, that
-    belongs to a known library."""
+    """Return the top-level module of a known library that defines the object's type or one of its
+    base classes. If there are several, return the first."""
     known = ("opendp", "diffprivlib", "pydp", "tmlt")
     kinds = made.__mro__ if isinstance(made, type) else type(made).__mro__
     names = (str(kind.__module__).partition(".")[0] for kind in kinds)
@@ -114,8 +115,8 @@ class Entries:
 
 
 def fitted(estimator: Any, dataset: Any) -> dict[str, Any]:
-    """Fit an estimator to a dataset. Return the learned attributes, whose names end in "_", by
-    name.
+    """Fit an estimator to a dataset. Return a dict {name: value} of the learned attributes, whose
+    names end in "_".
 
     dataset: X, or a tuple (X, y).
     """

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 NAME, PACKAGE = "OpenDP", "opendp"
 # Maps the name of an OpenDP metric to the order of its norm.
 _NORMS = {"AbsoluteDistance": 1.0, "L1Distance": 1.0, "L2Distance": 2.0, "LInfDistance": math.inf}
-# Maps the name of an OpenDP metric to {neighbouring relation: distance of two neighbours}. Used if
-# the pair of inputs is not known yet.
+# Maps the name of an OpenDP metric to {neighbouring relation: distance of two neighbours in this
+# metric}. Used if no pair of inputs is known yet.
 _RECORDS = {
     "SymmetricDistance": {"add-remove": 1, "replace": 2},
     "InsertDeleteDistance": {"add-remove": 1, "replace": 2},
@@ -26,7 +26,8 @@ _RECORDS = {
 
 
 def ask(measurement: Any, question: Question) -> dict[str, Any]:
-    """Return the claim that a measurement's own map states for the distance of the two inputs."""
+    """Return the claim that a measurement's map, a function from distance to privacy loss, states
+    for the distance of the two inputs."""
     metric = str(measurement.input_metric)
     d_in = distance(metric, question)
     asked = f"m.map(d_in={d_in:.12g})"
@@ -50,9 +51,9 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
 
 
 def distance(metric: str, question: Question) -> Any:
-    """Return the distance of the two inputs in the measurement's metric. If the pair is not known
-    yet, return the largest distance of two neighbours. A whole number stays an int, since OpenDP
-    accepts no float for an integer metric."""
+    """Return the distance of the two inputs in the measurement's metric or, if the pair is not
+    known yet, the largest distance of two neighbours. Whole numbers are returned as int, since
+    OpenDP accepts no float for an integer metric."""
     name, _, kind = metric.partition("(")
     found = _of_relation(name, question) if question.pair is None else _of_pair(name, question.pair)
     if found is None:

@@ -21,9 +21,9 @@ from dpaudit.outcomes.scalars import Entries
 SPAN, _PLACES, _LAST = "span of bits of ", "decimal places of ", "last decimal of "
 # Number of bits in the significand of a float.
 _PRECISION = 53
-# Every decimal number with up to this number of digits can be recovered from its float.
+# A decimal number with at most this number of digits can be recovered from its nearest float.
 _DIGITS = 15
-# Stored as the number of decimal places of a float that has more than 15 digits.
+# Value that stands for the number of decimal places of a float with more than 15 digits.
 _FULL = _DIGITS + 1
 _AS_MANY = "as many as fit"
 
@@ -31,8 +31,8 @@ Codes = NDArray[np.int64]
 
 
 def made_from(name: str, known: Callable[[str], Column]) -> Column:
-    """Return the column called `name`. If the name starts with a prefix, such as `kind of `,
-    compute the column from the column that the rest of the name denotes.
+    """Return the column called `name`. If the name consists of a prefix, such as `kind of `, and
+    the name of another column, compute the column from that other column.
 
     known: function that takes the name of a column without prefix and returns this column.
     """
@@ -55,7 +55,7 @@ def prefix_of(name: str) -> str | None:
 
 
 def _seen(column: Column, name: str) -> Column:
-    """Return a column with a property, such as the lowest set bit, of each number in a column.
+    """Return a column in which a property, such as the lowest set bit, replaces each number.
 
     The text "zero" replaces zeros, and the text "infinite" replaces infinite numbers. Entries that
     are not numbers stay as they are.
@@ -95,8 +95,8 @@ def _span(numbers: FloatArray) -> Entries:
     such as `-2^3 to 2^-1` for -8.5."""
     highest = _highest(numbers)
     length = highest - _lowest(numbers)
-    # Combine sign, highest bit and number of bits between highest and lowest (at most 52, so below
-    # 64) in one integer, to find the distinct combinations.
+    # Pack three facts into one integer, so that np.unique finds the distinct combinations: sign,
+    # highest bit, and distance of highest and lowest bit (at most 52, so 6 bits suffice).
     spans = ((highest * 64 + length) << 1) | (numbers < 0)
     distinct, places = np.unique(spans, return_inverse=True)
     return _labels(places, map(_span_word, distinct.tolist()))

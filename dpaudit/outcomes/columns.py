@@ -1,8 +1,9 @@
 """Columns of a table of outcomes: their names (paths), their entries, and the hashes of entries
 (keys).
 
-An entry is the content of one outcome at one place. It is a number, or a label: a text that stands
-for a value that is not a number (`'a'`, `None`, `NaN`, `a dict`, `raised ValueError`, `absent`).
+An entry is the content of one outcome at one place, such as `output[2]`. It is a number, or a
+label: a text that stands for a value that is not a number (`'a'`, `None`, `NaN`, `a dict`, `raised
+ValueError`, `absent`).
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ KeyArray = NDArray[np.uint64]
 # Entry of a column for an outcome without the place of this column, such as a list that is too
 # short.
 ABSENT = "absent"
-# Start of the entry for an exception, such as `raised ValueError`. The entry for a string starts
-# with a quotation mark, so the two cannot be confused.
+# Start of the entry for an exception, such as `raised ValueError`. No entry for a string starts
+# with it, since that starts with a quotation mark.
 RAISED = "raised "
 # Start of the name of a column that contains only the kinds of another column's entries, such as `a
 # number` or `a string`.
@@ -36,12 +37,13 @@ LOWEST_BIT = "lowest set bit of "
 HIGHEST_BIT = "highest set bit of "
 # Name of the column with the durations of calls, in nanoseconds.
 ELAPSED = "elapsed time"
-# Last step of the path (name of a column) whose entries are the orders of a dict's keys.
+# Name of the last step of a path that leads to the order of a dict's keys.
 ORDER = "order of keys"
-# Last step of the path (name of a column) whose entries are exact values of numbers that no float
-# equals.
+# Name of the last step of a path that leads to the exact value of a number, as a text. Only numbers
+# that no float equals have such an entry.
 EXACT = "exact value"
-# The bits of the float -0.0, read as a signed 64-bit integer. They are the smallest such integer.
+# The bits of the float -0.0, read as a signed 64-bit integer. They are the smallest such integer,
+# so the minimum over the bits of all numbers shows whether any of them is -0.0.
 _NEGATIVE_ZERO = np.iinfo(np.int64).min
 # Units of durations, as (length in nanoseconds, symbol), longest first.
 _DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
@@ -108,7 +110,7 @@ class Path:
 
     @property
     def is_in_keys(self) -> bool:
-        """Whether the hash of an outcome depends on its entry at this path.
+        """Whether the hash of an outcome depends on the outcome's entry at this path.
 
         True for all paths except orders of a dict's keys. A dict may be made from a set, and the
         order of a set differs from process to process.
@@ -117,7 +119,7 @@ class Path:
 
     @property
     def tells_by_absence(self) -> bool:
-        """Whether it is informative that an outcome has no entry at this path.
+        """Whether the lack of an entry at this path is information that no other entry gives.
 
         True for keys of dicts and elements of sets. False for items of lists, since the length of a
         list already shows which items are absent.
@@ -289,8 +291,9 @@ def join(columns: Sequence[Column]) -> Column:
 def recoded(
     known: dict[str, int], labels: Iterable[str], codes: CodeArray | None, size: int
 ) -> CodeArray:
-    """Return the codes of a column after its list of labels is replaced by `known`, which several
-    columns share. A label is a text that stands for an entry that is not a number.
+    """Return new codes for a column: codes that refer to the labels in `known`, which several
+    columns share, instead of the column's own labels. A label is a text that stands for an entry
+    that is not a number.
 
     known: maps a label to its new code, from 1. Labels of the column that are missing are added.
     labels: the column's own labels. Its code k stands for label number k, from 1.
@@ -313,8 +316,8 @@ def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) ->
 
 
 def label_keys(labels: Iterable[str]) -> KeyArray:
-    """Return an array with 0 at index 0 (unused), and at index k the 64-bit hash of the text number
-    k, from 1."""
+    """Return an array with the 64-bit hash of label number k, from 1, at index k. Index 0 is unused
+    and contains 0."""
     return np.array([0, *map(text_key, labels)], dtype=np.uint64)
 
 

@@ -132,8 +132,8 @@ def content(value: Any) -> bytes:
 
 
 def _library(kind: type, names: dict[str, list[str]]) -> str | None:
-    """Return the name of the library that defines a class or one of its bases; None if that is no
-    class in `names`.
+    """Return the name of the library that defines a class or one of its bases, among the classes in
+    `names`. Return None if there is none.
 
     names: maps the name of a library to the names of its classes.
     """
@@ -158,8 +158,8 @@ def _entries(series: Any) -> Entries:
 
 
 def _distinct(keys: list[Any]) -> list[Any]:
-    """Return keys without duplicates: a key that occurred n times before is replaced by (key,
-    n)."""
+    """Return keys without duplicates. A key that already occurs n times before in the list is
+    replaced by (key, n)."""
     if len(set(keys)) == len(keys):
         return keys
     seen: Counter[Any] = Counter()

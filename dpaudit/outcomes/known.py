@@ -1,9 +1,10 @@
 """Find the outcomes of a table among known outcomes.
 
-An outcome is found by its 64-bit hash, or, if every column has few distinct entries, in less than
-half of the time by small integers: `Alphabet` maps the entries of each column to 0, 1, 2, ..., and
-tables map combinations of these integers to known outcomes. `Bands` first replaces each number by
-the interval that contains it, so that outcomes with numbers in the same intervals count as equal.
+An outcome is found by its 64-bit hash. If every column has few distinct entries, it is found by
+small integers instead, in less than half of the time: `Alphabet` maps the entries of each column to
+0, 1, 2, ..., and tables map combinations of these integers to known outcomes. `Bands` first
+replaces each number by the interval that contains it, so that outcomes with numbers in the same
+intervals count as equal.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 PlaceArray = NDArray[np.intp]
 Symbols = NDArray[np.uint8]
 Tables = tuple[NDArray[np.int32] | None, ...]
-# One step by which `Alphabet` maps numbers to small integers: (comparison, such as `np.greater`;
-# number to compare with; integer to add, modulo 256, if the comparison is true).
+# One step by which `Alphabet` maps numbers to small integers: (comparison, number, integer). If the
+# comparison of an entry with the number is true, the integer is added, modulo 256.
 Rise = tuple[np.ufunc, float, np.uint8]
 
 # Start of the text that names an interval of numbers, such as `number < 3`.
@@ -56,9 +57,9 @@ class Bands:
     by texts that name intervals (bands), such as `number < 3`. It can be pickled.
 
     names: names of the columns whose numbers are replaced.
-    alone: numbers that are not replaced.
-    edges: boundaries of the intervals, rising. A number that equals a boundary belongs to the
-    interval above it.
+    alone: single numbers that stay numbers.
+    edges: boundaries of the intervals, in ascending order. A number that equals a boundary belongs
+    to the interval above it.
     """
 
     names: frozenset[str]
@@ -117,7 +118,7 @@ class Bands:
         labels: number of texts that the column has already. The codes of the intervals come after
         their codes.
         """
-        # Masks are added up as bytes. np.where would take four times as long on random entries.
+        # Masks are added up as bytes. On random entries, np.where would take four times as long.
         own = np.zeros(len(numbers), dtype=np.uint8)
         is_true = np.empty(len(numbers), dtype=bool)
         for place, number in enumerate(self.alone, 1):
@@ -155,7 +156,7 @@ class Alphabet:
     @classmethod
     def of(cls, column: Column) -> Alphabet:
         """Return an `Alphabet` (a function from entries to small integers) for all entries of a
-        column. Its `values` are the numbers, rising, then the texts."""
+        column. Its `values` are first the numbers, in ascending order, then the texts."""
         if column.codes is None:
             return cls(column.name, tuple(np.unique(column.numbers).tolist()))
         numbers = np.unique(column.numbers[column.codes == 0]).tolist()
@@ -164,7 +165,7 @@ class Alphabet:
 
     def through(self, bands: Bands) -> Alphabet:
         """Return an `Alphabet` that applies `bands` to entries before it maps them to integers.
-        Return this one if `bands` does not change its column."""
+        Return this same object if `bands` does not change its column."""
         return replace(self, bands=bands) if self.name in bands.names else self
 
     def __call__(self, column: Column) -> Symbols:
@@ -189,10 +190,10 @@ class Alphabet:
 
 @lru_cache(maxsize=1024)  # the same alphabets read every block of draws
 def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
-    """Return (known, start, steps), from which `Alphabet` computes the integer of each entry. They
-    give r, which is `len(values)` minus the integer.
+    """Return (known, start, steps), from which `Alphabet` computes a number r for each entry. The
+    small integer of the entry is `len(values)` minus r.
 
-    known: maps an entry to r; used for texts.
+    known: maps an entry to its r. `Alphabet` uses it for entries that are texts.
     start: r of a number for which no comparison in `steps` is true.
     steps: comparisons of a number with another number; each true comparison adds to r.
     """
@@ -215,7 +216,7 @@ def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
 class Known:
     """A set of known outcomes, among which `places` finds the outcomes of a table.
 
-    keys: 64-bit hashes of the known outcomes, rising.
+    keys: 64-bit hashes of the known outcomes, in ascending order.
     entries: finds outcomes by small integers, which is faster. None to find outcomes by hashes.
     bands: function that is applied to outcomes before they are looked for. None to apply none.
     """
@@ -227,12 +228,12 @@ class Known:
     @classmethod
     def of(cls, keys: KeyArray, outcomes: Outcomes) -> Known:
         """Return a `Known` that finds outcomes among the given outcomes. keys: 64-bit hashes of the
-        given outcomes, rising."""
+        given outcomes, in ascending order."""
         return cls(keys, Entries.of(outcomes))
 
     def through(self, bands: Bands) -> Known:
-        """Return a `Known` that applies `bands` to outcomes before it looks for them. In the known
-        outcomes, numbers must already be replaced by intervals."""
+        """Return a `Known` that applies `bands` to outcomes before it looks for them. `bands` must
+        already have been applied to the known outcomes."""
         entries = None if self.entries is None else self.entries.through(bands)
         return Known(self.keys, entries, bands)
 
@@ -294,8 +295,9 @@ class Entries:
         """Return the index of each outcome among the known outcomes, shape (outcomes,). An unknown
         outcome gets the number of known outcomes as its index.
 
-        Return None if outcomes must be found by hashes: they have another shape, contain -0.0, or
-        have more distinct texts than there are outcomes.
+        Return None if the outcomes must be found by hashes instead: if their shape is not that of
+        the known outcomes, if they contain -0.0, or if they have more distinct texts than there are
+        outcomes.
         """
         if not isinstance(outcomes, Table) or _fixed(outcomes) != self.fixed:
             return None
@@ -323,8 +325,8 @@ class Entries:
 
     @property
     def _has_spare(self) -> bool:
-        """Whether each column uses one further integer, which stands for all entries that no known
-        outcome has there.
+        """Whether each column uses one more integer, which stands for all entries that no known
+        outcome has in this column.
 
         True if the combinations of entries do not fit into one table. With the further integer,
         `places` needs no mask of unknown outcomes.
@@ -335,11 +337,11 @@ class Entries:
         """Return the lookup tables of `places`: an array or None for each column with at least two
         distinct entries.
 
-        `places` combines the integers of the columns, one column after the other, to the number of
-        a combination. Before a column that would give more than `_TABLE` combinations, a table
-        renumbers the combinations: each combination that occurs in a known outcome gets a number of
-        its own, and all others share the next number. Columns that need no table have None. The
-        last table maps combinations to indices of known outcomes.
+        `places` goes through the columns, and numbers the combinations of the integers seen so far.
+        If the next column would give more than `_TABLE` combinations, a table first renumbers them:
+        each combination that occurs in a known outcome gets a number of its own, and all others
+        share one number. Columns that need no table have None. The last table maps combinations to
+        indices of known outcomes.
         """
         if self._made:
             return self._made[0]

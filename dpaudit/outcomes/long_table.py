@@ -103,9 +103,9 @@ class LongTable(Outcomes):
         return int(np.count_nonzero(self._counts()))
 
     def _counts(self) -> IntArray:
-        """Return the number of outcomes that have an entry at each path (place in the outcomes),
-        shape (paths,). Paths of properties that == does not compare, such as `type of output`,
-        count 0."""
+        """Return, for each path (place in the outcomes), the number of outcomes with an entry
+        there, shape (paths,). The number is set to 0 for properties that == does not compare, such
+        as `type of output`."""
         is_form = [path.step == "form" for path in self.vocabulary.paths]
         return np.where(is_form, 0, np.diff(self.offsets))
 
@@ -120,8 +120,8 @@ class LongTable(Outcomes):
         return self.numbers[self.offsets[place] : self.offsets[place + 1]]
 
     def _forms(self) -> list[Path]:
-        """Return the paths of the properties that distinguish outcomes that are equal by ==, such
-        as `type of output[0]` if one outcome contains 1 there and another one 1.0."""
+        """Return the paths of the properties that distinguish outcomes which == calls equal. An
+        example is `type of output[0]` if one outcome has 1 at `output[0]`, and another has 1.0."""
         counts, paths = np.diff(self.offsets), self.vocabulary.paths
         forms = [
             path for path, many in zip(paths, counts, strict=True) if path.step == "form" and many
@@ -129,8 +129,8 @@ class LongTable(Outcomes):
         return [path for path in forms[:WIDEST] if not self._is_common(path)]
 
     def _is_common(self, path: Path) -> bool:
-        """Return False if a property that == does not compare, such as the type, distinguishes
-        values of one kind at a place; else True.
+        """Return whether a property that == does not compare, such as the type, is the same for all
+        values of one kind at its place. If it is, it distinguishes no two equal outcomes.
 
         path: path of the property, such as `type of output[0]`.
         """
@@ -163,9 +163,9 @@ class LongTable(Outcomes):
         return names or [self.vocabulary.paths[0].name]
 
     def _telling_of(self, place: int) -> Iterator[str]:
-        """Yield the name of the column at a path (place in the outcomes) if its entries differ.
-        Then yield the name of the column with the kinds of these entries, such as `a string`, if
-        the kinds differ.
+        """Yield the names of up to two columns for a path (place in the outcomes): the column
+        itself, if its entries differ, and the column of their kinds, such as `a string`, if the
+        kinds differ.
 
         place: index of the path in the vocabulary.
         """
@@ -292,8 +292,8 @@ class NamedColumns(Sequence[Column]):
 
 
 def at(rows: RowArray | None, place: Sequence[int] | IntArray) -> RowArray:
-    """Return the row numbers at some places of `rows`. If `rows` is None, which stands for all rows
-    0, 1, 2, ..., these are the places themselves."""
+    """Return `rows[place]`. If `rows` is None, which stands for all rows 0, 1, 2, ..., return
+    `place` itself as an array."""
     places = np.asarray(place, dtype=np.int32)
     return places if rows is None else rows[places]
 
@@ -360,7 +360,7 @@ def _where_there(path: Path, column: Column) -> Part:
 
 
 def joined(tables: Sequence[LongTable]) -> LongTable:
-    """Return one `LongTable` with the outcomes of several tables, in the order of the tables."""
+    """Return one `LongTable` with the outcomes of all given tables, one table after the other."""
     paths: dict[str, Path] = {}
     for table in tables:
         paths.update((path.name, path) for path in table.vocabulary.paths if path.name not in paths)

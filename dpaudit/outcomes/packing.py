@@ -119,6 +119,6 @@ def _path(steps: _Steps) -> Path:
 
 
 def _encoded(words: Any) -> NDArray[np.uint8]:
-    # JSON with ASCII characters only represents every string, also one that cannot be encoded in
-    # UTF-8 (lone surrogates), and every float without loss.
+    # JSON in ASCII represents every float without loss, and every string, even a string with lone
+    # surrogates (halves of characters), which UTF-8 cannot encode.
     return np.frombuffer(json.dumps(words).encode("ascii"), dtype=np.uint8)

@@ -43,10 +43,10 @@ _WIDE = 24
 # Largest number of entries of one output, at all depths together. Larger outputs are refused, since
 # many outputs are kept in memory.
 MOST = 100_000
-# This number of characters or bytes of a string counts as one entry.
+# Number of characters or bytes of a string that count as one entry.
 _CHARACTERS = 8
-# `checked_length` counts the entries of containers that are nested up to this depth. Deeper outputs
-# are refused when they are read, which accepts 50 levels.
+# `checked_length` counts entries down to this depth of nested containers. It need not go deeper:
+# reading refuses outputs with more than 50 levels.
 _DEEP = 100
 
 Rows = RowArray | None
@@ -55,8 +55,8 @@ Read = Callable[["Reader", Path, Rows, Values], None]
 
 
 class Reader:
-    """Collects the entries of outcomes, one place in the outcomes, such as `output["age"]`, after
-    the other. `table` makes a table of them."""
+    """Collects the entries of outcomes place by place: first for all outcomes at `output`, then at
+    `output["age"]`, and so on. `table` makes a table of the entries."""
 
     def __init__(
         self,
@@ -73,8 +73,9 @@ class Reader:
         of this type.
         types: whether the types of numbers, strings and Booleans are part of an outcome, so that 1
         and 1.0 differ.
-        text_orders: whether the hash seed of this process was used when sets of strings were made.
-        Only then can this process decide whether an order of string keys may be the order of a set.
+        text_orders: whether sets of strings in the outcomes were made under the hash seed of this
+        process. If not, this process cannot decide whether an order of string keys may be the order
+        of a set.
         """
         self.size = size
         self.types, self.text_orders = types, text_orders
@@ -128,8 +129,8 @@ class Reader:
 
         path: path of the property, such as `type of output`.
         rows: indices of the outcomes that have the value. None for all.
-        entries: the property in each of these outcomes. None where it is usual, such as the type
-        float of a number; then no entry is added.
+        entries: the property in each of these outcomes. None if the property is usual, such as the
+        type float of a number; no entry is added for it.
         """
         first = entries[0]
         if first is not None and all(entry == first for entry in entries):
@@ -281,7 +282,7 @@ def checked_length(output: Any) -> int:
     """Return the number of entries of one output, at all depths; at least 1. Raises MechanismError
     for an output with more than 100,000 entries.
 
-    It is called for the first outputs, before many outputs are kept in memory.
+    Callers check the first outputs with it, before they keep many outputs in memory.
     """
     total, stack = 0, [(output, 0)]
     while stack:

@@ -45,18 +45,18 @@ from dpaudit.torch_use import is_tensor, readable, widened
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
-# Of a value of type bytes, this number of bytes at its start get a column each.
+# Number of bytes at the start of a value of type bytes that get a column each.
 _BYTES = 32
-# Largest depth of containers inside each other in an output. Deeper outputs are refused.
+# Largest number of levels of nested containers in an output. An output with more levels is refused.
 _DEEPEST = 50
-# Containers that contain themselves are looked for at depths 1 to 3 of an output: at depths 1 and 2
-# in the first value, at depth 3 in all values. Greater depths would take too long: a list that
+# Containers that contain themselves are looked for down to this depth of an output: at depths 1 and
+# 2 in the first value, at depth 3 in all values. Greater depths would take too long: a list that
 # contains itself 1,000 times has a billion places at depth 3.
 _LOOKS_FOR_CYCLES_AT = 3
-# Dicts (or sets) are read faster if together they have at most this number of different keys, and
+# A fast method reads dicts (or sets) that together have at most this number of different keys, and
 # at most `_FEW_SETS` combinations of keys.
 _FEW_KEYS = 64
-# Largest number of different combinations of keys for which dicts (or sets) are read faster.
+# Largest number of different combinations of keys for which the fast method reads dicts (or sets).
 _FEW_SETS = 1_024
 
 Places = NDArray[np.intp]
@@ -248,8 +248,8 @@ def _read_array_entries(
         place = [i for i, one in enumerate(arrays) if one.ndim == 0 and one.dtype == dtype]
         reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
     others = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
-    # The dtype of an array is a column entry, and determines the types of its items. Only the items
-    # of an array of Python objects have types of their own, which are entries too.
+    # The dtype of an array is a column entry and gives the types of all items, so these get no
+    # entries of their own. Only items of an array of Python objects may differ in type.
     for is_own, is_typed in ((True, reader.types), (False, False)):
         place = [i for i in others if arrays[i].dtype.hasobject is is_own]
         if place:
@@ -265,7 +265,7 @@ def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     reader.constant(path, rows, DICT)
     keys = list(values[0])
     are_texts = set(map(type, keys)) == {str}
-    # All dicts have the same string keys in the same order. This common case is read faster.
+    # All dicts have the same string keys in the same order. A faster method reads this common case.
     if are_texts and all(list(one) == keys for one in values):
         words = [path.key(key).word for key in keys]
         kinds, texts = set(map(type, values)), reader.text_orders
@@ -356,8 +356,8 @@ def _places(values: Values) -> list[tuple[Any, Places]]:
     every = dict.fromkeys(key for keys in index for key in keys)
     are_few = len(index) <= _FEW_SETS and len(every) <= _FEW_KEYS
     if are_few and all(isinstance(key, str) for key in every):
-        # There are few keys, all of them strings, in few combinations. This common case is computed
-        # faster.
+        # This method is faster in a common case: few keys, all of them strings, in few
+        # combinations.
         number = np.array(which)
         sets = {key: np.array([key in keys for keys in index]) for key in every}
         return [(key, np.flatnonzero(having[number])) for key, having in sets.items()]

@@ -71,11 +71,14 @@ _UNNAMED = (float, str, bool, bytes, list, dict, set, complex, type(None), Raise
 # Values of the types in these modules get no column entry for their type, since the entry for the
 # value itself already shows it.
 _MODULES = ("datetime", "uuid")
-# Start of the text for an order of keys that no set of these keys has. The keys follow.
+# Start of the label for the order of a dict's keys if no set of these keys has this order. The keys
+# follow.
 _IN_ORDER = "in the order "
-# Start of the text for an order of keys that a set of these keys may have. The keys follow.
+# Start of the label for the order of a dict's keys if a set of these keys may have this order. The
+# keys follow.
 _AS_IN_A_SET = "in an order of the set "
-# A text for an order of keys with more characters than this is cut, and hashes are appended.
+# Largest number of characters of a label for an order of keys. A longer label is cut, and hashes
+# are appended.
 _LONGEST_LABEL = 200
 # If a text for an order of keys is cut (`_LONGEST_LABEL`), this number of characters stays at its
 # start.
@@ -89,13 +92,13 @@ _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
 class InOrder(dict[Any, Any]):
-    """A dict that another process sent. There, no set of its keys has the order of the dict's keys,
-    so that the order reveals something."""
+    """A dict that another process sent. In that process, no set of the dict's keys has the order of
+    these keys, so the order may reveal something."""
 
 
 class AsInASet(dict[Any, Any]):
-    """A dict that another process sent. There, a set of its keys may have the order of the dict's
-    keys, so that the order reveals nothing."""
+    """A dict that another process sent. In that process, a set of the dict's keys may have the
+    order of these keys, so the order counts as random."""
 
 
 @lru_cache(maxsize=1024)
@@ -185,8 +188,8 @@ def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
     column, shape (outcomes,); 0 where the entry is not -0.0. Return None if the column contains no
     -0.0.
 
-    They are needed for hashes that leave out the column's entries: these still depend on the signs
-    of its zeros.
+    They also enter hashes that leave out the column's entries, since these hashes still depend on
+    the signs of its zeros.
 
     name: name of the column.
     numbers: numbers of the column.
@@ -237,8 +240,8 @@ def types_of(form: Column, column: Column) -> Column:
 
 
 def types_differ(types: Column, column: Column) -> bool:
-    """Return whether entries with the same usual type have different types. For example, some
-    numbers are of type int, others of type float.
+    """Return whether any two entries have different types although their usual types are equal. For
+    example, the usual type of numbers is float, but some numbers are of type int.
 
     types: column of the same outcomes that contains only unusual types; `absent` where an entry has
     its usual type.

@@ -36,8 +36,8 @@ LONG = 64
 _LONGEST_LABEL = 200
 # If the entry for a string is cut (`_LONGEST_LABEL`), this number of characters stays at its start.
 _SHOWN = 40
-# Arrays with at most this number of distinct strings are read faster: all strings are compared with
-# each distinct string. With more of them, that would be slower than a dict.
+# Arrays with at most this number of distinct strings are read by comparing all strings with each
+# distinct string. With more distinct strings, a dict is faster.
 _MOST_TEXTS = 32
 # Number of strings that are compared at a time, so that they stay in the processor's cache.
 _PIECE = 16_384
@@ -60,8 +60,9 @@ class Described:
     """One value, converted to a column entry, and column entries for its properties.
 
     entry: the entry for the value itself: a number, or a text.
-    beside: maps the name of a property, such as `timestamp`, to its entry.
-    forms: maps the name of a property that == does not compare, such as `UTC offset`, to its entry.
+    beside: maps the name of a property, such as `timestamp`, to the column entry for it.
+    forms: maps the name of a property that == does not compare, such as `UTC offset`, to the column
+    entry for it.
     """
 
     entry: str | float
@@ -215,9 +216,9 @@ def key_word(key: Any) -> str | None:
 def _word(described: Described) -> str:
     exact = described.beside.get(EXACT)
     if isinstance(exact, str):
-        # The float 0.1 and the Decimal 0.1 are different keys. The float has the text `0.1`, so the
-        # Decimal has the text `exactly 0.1`. An integer that no float equals needs no such prefix:
-        # no float has its digits as text.
+        # The float 0.1 and the Decimal 0.1 are different keys, so they need different texts: `0.1`
+        # and `exactly 0.1`. An integer that no float equals needs no prefix, since its digits are
+        # the text of no float.
         return exact if exact.removeprefix("-").isdecimal() else f"exactly {exact}"
     return described.entry if isinstance(described.entry, str) else number_word(described.entry)
 
@@ -356,8 +357,7 @@ def _decimal(value: Decimal) -> Described:
     found = exactly(value)
     exponent = value.as_tuple().exponent
     entry = -0.0 if value.is_zero() and value.is_signed() else found.entry
-    # The Decimals 1.0 and 1.00 are equal by ==, but their exponents, -1 and -2, show the
-    # difference.
+    # The Decimals 1.0 and 1.00 are equal by ==; only their exponents, -1 and -2, distinguish them.
     forms = {EXPONENT: str(exponent)} if isinstance(exponent, int) else {}
     return Described(entry, found.beside, forms)
 

@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-# Up to this number of keys, all orders of insertion (at most 24) are tried: a set is built in each
-# order, and its order is compared with the order of the dict.
+# Largest number of keys for which all orders of insertion (at most 24) are tried: a set is built in
+# each order, and the order of its elements is compared with the order of the dict.
 _FEW_KEYS = 4
-# Smallest number of slots of the hash table of a set in CPython (Objects/setobject.c). It is used
-# for up to 4 elements. A table that is three fifths full grows to more than 4 slots per element.
+# Smallest number of slots of the hash table of a set in CPython (Objects/setobject.c), for up to 4
+# elements. When three fifths of the slots are taken, the table grows to more than 4 slots per
+# element.
 _FEWEST_SLOTS = 8
-# CPython may give a set another number of slots than a set to which the same elements were added
-# one by one: half of that number if the set was copied, twice or four times that number if elements
+# Possible numbers of slots of a set, relative to a set to which the same elements were added one by
+# one. CPython uses half of the slots after a copy, and two or four times the slots after elements
 # were removed.
 _SIZES = (0.5, 1, 2, 4)
-# Number of slots after a taken slot that CPython tries next (its constant LINEAR_PROBES).
+# Number of slots that CPython tries right after a taken slot (its constant LINEAR_PROBES).
 _LINEAR_PROBES = 9
 # Number of bits by which CPython shifts a hash to choose a slot further away (PERTURB_SHIFT).
 _PERTURB_SHIFT = 5
@@ -38,9 +39,9 @@ _PERTURB_SHIFT = 5
 # well. If more slots were considered, almost every key could be displaced, and almost every order
 # would count as the order of a set.
 _FREE_SLOTS = 2
-# With fewer keys than this, only the smallest hash table is considered. Two keys may have one order
-# in the table of 8 slots and the other order in the table of 32 slots: that happens with 3 of 8
-# hash seeds. If both tables were considered, neither order would reveal anything.
+# Smallest number of keys for which larger hash tables than the smallest one are considered. For 3/8
+# of all hash seeds, two keys have one order in the table of 8 slots and the other order in the
+# table of 32 slots. If both tables were considered, neither order would reveal anything.
 _FEWEST_KEYS_OF_LARGER_TABLES = 3
 
 
@@ -116,8 +117,8 @@ def _rises(hashes: list[int], slots: int) -> bool:
     """Return whether a set may have the order of the given keys if its hash table has `slots`
     slots.
 
-    A set lists its elements in the order of their slots. Only those keys are checked that are
-    certain to be in the slot of their own hash, because no other key can have taken it.
+    A set lists its elements in the order of their slots. The function checks only keys that must be
+    in the slot of their own hash, because no other key can have taken this slot.
 
     hashes: hash of each key, in the order of the keys.
     """

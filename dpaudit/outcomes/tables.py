@@ -46,12 +46,12 @@ from dpaudit.outcomes.representation import (
 
 # Largest number of columns of a table from which events are learned.
 WIDEST = 4096
-# If the entries of a column include more than this number of different texts, the kinds of its
-# entries, such as `a string`, are a further column.
+# If a column has more than this number of different texts, events are also learned from a further
+# column with the kinds of its entries, such as `a string`.
 _MANY = 64
-# Hashes of several columns are computed in one array if there are at least this number of columns
-# and at most `_FEW_ENTRIES` entries. With few entries, the overhead of separate NumPy calls would
-# take most of the time.
+# Smallest number of columns whose hashes are computed in one array, if there are at most
+# `_FEW_ENTRIES` entries. With few entries, the overhead of separate NumPy calls would take most of
+# the time.
 _SEVERAL = 4
 # Largest number of entries whose hashes are computed in one array.
 _FEW_ENTRIES = 1 << 14
@@ -87,7 +87,8 @@ class Outcomes(ABC):
     @abstractmethod
     def representations(self) -> Sequence[Column]:
         """The columns of properties that == does not compare (types, signs of zero, orders of keys,
-        digits), if the property differs between outcomes of this table that are equal by ==."""
+        digits). A property is left out unless it differs between outcomes of this table that ==
+        calls equal."""
 
     @abstractmethod
     def plain(self) -> Outcomes:
@@ -113,10 +114,10 @@ class Outcomes(ABC):
 
     @abstractmethod
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
-        """Return a 64-bit hash of each outcome, shape (size,), computed without the entries in some
+        """Return a 64-bit hash of each outcome, shape (size,), which ignores the entries in some
         columns. Callers must not change the array.
 
-        names: names of the columns that are left out.
+        names: names of the ignored columns.
         """
 
     @abstractmethod
@@ -374,8 +375,8 @@ def _at(row: int, forms: Iterable[tuple[Path, Column]]) -> Iterator[Entry]:
 
 
 def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return a mask of the outcomes whose text must also show a property that == does not compare,
-    such as the type of a number; shape (size,).
+    """Return a mask, shape (size,), of the outcomes whose text must also show a property that ==
+    does not compare, such as the type of a number.
 
     These are the outcomes that are equal by == to another outcome in which such a property differs.
     """
@@ -385,9 +386,9 @@ def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 
 def form_differs(outcomes: Outcomes, path: Path) -> bool:
-    """Return whether a property that == does not compare, such as the type, differs between entries
-    that are otherwise alike. For types, these are entries of one kind, such as numbers. For orders
-    of keys, they are dicts with the same keys. For other properties, they are all entries.
+    """Return whether a property that == does not compare, such as the type, differs between two
+    comparable entries. Types are compared for entries of one kind, such as numbers, and orders of
+    keys for dicts with the same keys. Other properties are compared for all entries.
 
     path: path of the property, such as `type of output[0]`.
     """

@@ -1,7 +1,7 @@
 """Find an event on one release of a package, and test the same event on every release.
 
-No release gets an event of its own. The same event is counted in fresh draws of each release, so
-that a release without a refutation can be compared with the release on which the event was found.
+The same event is counted in fresh draws of each release, and no release has an event of its own. So
+a release without a refutation can be compared with the release on which the event was found.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Frozen:
 
     @property
     def words(self) -> str:
-        """Description of the event that the rule guesses d1, or else of the event that it guesses
-        d2."""
+        """Description of the event. This is the event that the rule guesses d1; if the rule never
+        guesses d1, the event that it guesses d2."""
         return self.rule.words[0] or self.rule.words[1] or ""
 
 
@@ -224,9 +224,9 @@ def _tested(
     level: float,
     needed: float,
 ) -> tuple[ReleaseResult, FixedTest | None]:
-    """Return the answer for a release, and its exact test, or None if no test was possible.
+    """Return (answer for a release, its exact test). The test is None if no test was possible.
 
-    needed: the answer "not refuted" requires that the test could have detected this ε.
+    needed: ε that the test must have been able to detect for the answer "not refuted".
     """
     try:
         program = environments.interpreter(release)

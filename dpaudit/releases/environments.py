@@ -16,7 +16,8 @@ from dpaudit.errors import UsageError
 
 # Time limit of an installation, or of a request to the package index, in seconds.
 _SECONDS = 600
-# Number of characters at the end of an installer's output that the report shows.
+# Number of characters at the end of an installer's output that the report shows. The end contains
+# the error.
 _LAST = 300
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RELEASE = re.compile(r"\d+(\.\d+)*([a-z]+\d+|\.(post|dev)\d+)?")
@@ -81,8 +82,8 @@ def _published(package: str) -> list[str]:
 class Environments:
     """Environments for the releases of a package.
 
-    folder: folder of the environments. The one for a release is in `PACKAGE-RELEASE`, and is used
-        again if it exists.
+    folder: folder of the environments. The environment for a release is in its subfolder
+        `PACKAGE-RELEASE`, and is used again if it exists.
     package: name of the package on the package index.
     beside: further requirements that are installed into each environment.
     python: Python interpreter for which environments are made.

@@ -1,6 +1,6 @@
 """Make a badge and a sentence with which others can cite the result of an audit.
 
-Neither says that a mechanism is private.
+Neither of the two says that a mechanism is private.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Badge(NamedTuple):
 
 
 def badge(results: Sequence[AuditResult]) -> Badge:
-    """Return the badge for a file of results: the finding of the audit if there is only one, else
-    the number of refuted claims."""
+    """Return the badge for a file of results. For a single audit, it shows the finding; for several
+    audits, the number of refuted claims."""
     if len(results) == 1:
         return _of_one(results[0])
     verdicts = [one.verdict for one in results]
@@ -70,7 +70,8 @@ def statement(result: AuditResult, digest: str, date: str) -> str:
 def markdown(shown: Badge, image: str | None = None) -> str:
     """Return a badge as an image in Markdown.
 
-    image: path of an image file; None stands for an image that the web service shields.io makes.
+    image: path of an image file. If None, the Markdown refers to an image by the web service
+    shields.io.
     """
     if image is None:
         parts = (_LABEL, numbers.unglued(shown.words), shown.colour)
@@ -126,8 +127,8 @@ def _amount(result: AuditResult) -> str:
 
 
 def _reach(result: AuditResult) -> str:
-    """Return words for the smallest ε that the audit would have refuted with the pair of inputs
-    that decides the verdict. Return "" if it could have refuted no ε."""
+    """Return words for the smallest ε that the audit would have refuted on the pair of inputs that
+    decides the verdict. Return "" if it could have refuted no ε."""
     one = result.decisive
     if one is None or isinstance(one, ExactCertificate) or _is_powerless(result):
         return ""
@@ -163,8 +164,8 @@ def _outcome(result: AuditResult) -> str:
 
 
 def _evidence(result: AuditResult) -> list[str]:
-    """Return two texts: the number of pairs of inputs, and the number of draws or guesses with the
-    seed."""
+    """Return two texts. The first is the number of pairs of inputs. The second is the number of
+    draws or guesses, and the seed."""
     pairs = [one.pair for one in result.by_pair]
     parts = [shortened("; ".join(pairs), 2 * _LONGEST)] if pairs else []
     one = result.decisive

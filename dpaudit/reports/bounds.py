@@ -23,7 +23,8 @@ class Bound:
     symbol: the parameter.
     lower: the lower bound.
     claimed: value of the parameter in the claim.
-    at: other coordinate of the point (ε, δ) at which the bound holds, such as ` at δ = 0.1`.
+    at: for a bound of ε, text with the δ at which it holds, such as ` at δ = 0.1`, and vice versa;
+    "" for other parameters.
     """
 
     symbol: str
@@ -50,11 +51,12 @@ class Bound:
         return self.claimed if self._stated(result)[0] else self.lower
 
     def _stated(self, result: AuditResult) -> tuple[bool, str]:
-        """Return (is_claimed, number as text). Usually the number is the lower bound.
+        """Return (is_claimed, number as text). Usually, the number is the lower bound, and
+        is_claimed is False.
 
-        A violation may be certain at the level of the audit's family while this bound, at the
-        audit's own confidence, does not exceed the claim. Then it is only certain that the
-        parameter is above its claimed value: the number is the claimed value, and is_claimed is
+        In a family of audits, Holm's procedure may refute a claim although this bound, at the
+        audit's own confidence, does not exceed the claimed value. Then the report only says that
+        the parameter is above its claimed value: the number is the claimed value, and is_claimed is
         True.
         """
         falls_short = result.verdict is Verdict.VIOLATION and self.lower <= self.claimed
@@ -82,8 +84,8 @@ def rows(result: AuditResult, *, every: bool) -> list[Item]:
 
 
 def decided_at(result: AuditResult) -> str:
-    """Return the confidence of a verdict as a percentage. For a refuted claim, it is 1 minus the
-    level at which the claim is refuted; otherwise it is the confidence of the bounds."""
+    """Return the confidence of a verdict as a percentage: 1 minus the level at which the claim is
+    refuted, or, if it is not refuted, the confidence of the bounds."""
     refuted = result.verdict is Verdict.VIOLATION
     return numbers.level(1 - result.level if refuted else result.confidence)
 
@@ -101,7 +103,8 @@ def p_value(result: AuditResult) -> tuple[str, str]:
 
 
 def _of_the_family(result: AuditResult, family: Family) -> str:
-    """Return words that explain the audit's error probability as a share of its family's.
+    """Return words that explain the audit's error probability as a share of the error probability
+    of its family.
 
     A family is a set of audits with one error probability for all of them. Holm's procedure divides
     it among the audits, and raises the shares of the others when one claim is refuted.
@@ -114,16 +117,16 @@ def _of_the_family(result: AuditResult, family: Family) -> str:
 
 
 def _share(alpha: float) -> str:
-    """Return an error probability as text with 2 digits, rounded down. A floating-point error, such
-    as that of 1 - 0.9, is removed before."""
+    """Return an error probability as text with 2 digits, rounded down. The probability is first
+    rounded to 12 digits, to remove a floating-point error such as the error of 1 - 0.9."""
     return numbers.at_least(float(f"{alpha:.12g}"), digits=2)
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
     """Return the bounds of an audit, the bound for the parameter of the claim's definition first.
 
-    If the claim is refuted, only bounds above the claimed value are returned; if there are none,
-    the first bound is returned.
+    If the claim is refuted, return only the bounds that exceed their claimed values; if there are
+    none, return only the first bound.
 
     every: also return the bounds for ε and δ if the claim has another parameter.
     """
@@ -142,8 +145,8 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
     own = claim.own_lower(epsilon, delta_lower)
     if own is None:
         return None
-    # For Rényi DP, `own` names the bound D_2 or similar, after the order of the Rényi divergence.
-    # The claim states it as `epsilon`.
+    # For Rényi DP, `own[0]` is the name of a Rényi divergence, such as D_2. Its claimed value is
+    # the claim's parameter `epsilon`.
     name = {"μ": "mu", "ρ": "rho"}.get(own[0], "epsilon")
     return Bound(*own, float(claim.parameters()[name]))
 

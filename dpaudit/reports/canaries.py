@@ -13,7 +13,7 @@ from dpaudit.reports.findings import caught, inputs
 from dpaudit.reports.layout import Item, Row, paragraph, row
 from dpaudit.wording import counted
 
-# A bound for μ is also reported as ε at this δ.
+# δ at which reports also show a bound for μ as an ε.
 _FAMILY_DELTA = 1e-5
 _ASSUMED = (
     "Holds if a fair coin of its own put each canary in or left it out, and the guesses depend on "
@@ -65,8 +65,8 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
 
 
 def _chosen(result: AuditResult, one: OneRunCertificate) -> str:
-    """Return words that say for which canaries guesses were made, and which canaries were used to
-    choose the number of guesses. Return "" if the canaries have no scores."""
+    """Return words that say which canaries were guessed, and which were used to choose the number
+    of guesses. Return "" if the canaries have no scores."""
     if one.scores is None:
         return ""
     sides = "all say in" if one.scores.sides == "in" else "half say in, half out"
@@ -100,7 +100,8 @@ def _of_scores(result: AuditResult, scores: CanaryScores) -> list[Item]:
 
 
 def _of_family(result: AuditResult, one: OneRunCertificate) -> list[Item]:
-    """Return a row that converts the lower bound for μ to ε at δ = 10⁻⁵, as for Gaussian noise.
+    """Return a row with the ε at δ = 10⁻⁵ that follows from the lower bound for μ if the noise is
+    Gaussian.
 
     Return [] if there is no bound for μ, or if the claim has no parameter μ.
     """

@@ -2,8 +2,8 @@
 
 Two runs of one mechanism draw different samples, so their bounds differ by chance. A bound is
 therefore reported as changed only if the confidence intervals of both runs do not overlap. If
-nothing changed, this happens with at most the sum of the error probabilities of both runs
-(docs/guides/ci.md).
+nothing changed, the probability of such a report is at most the sum of the error probabilities of
+both runs (docs/guides/ci.md).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dpaudit.wording import counted, shortened, visible
 _REGRESSION, _CHANGE = "REGRESSION", "change"
 _WIDTH = len(_REGRESSION)
 _HEAD = ("", "audit", "what", "before", "now")
-# Maps each kind of result to words for the basis of its verdict, such as draws or exact
+# Maps each kind of result to words that name the basis of its verdict, such as draws or exact
 # probabilities.
 _SOURCES: Mapping[type, str] = {
     Sampled: "draws",
@@ -44,8 +44,8 @@ _SOURCES: Mapping[type, str] = {
     Exact: "a stated law",
     Canaries: "guesses about canaries",
 }
-# Settings that are compared through fields of the results. They are not listed again under "other
-# settings".
+# Settings that are compared by the fields of the results. The list of "other settings" that differ
+# leaves them out.
 _COMPARED = ("samples", "confidence")
 _INPUTS = ("d1", "d2", "pairs")
 _MECHANISM = ("mechanism", "params", "command", "compose")
@@ -109,8 +109,8 @@ def compare(
     for name in dict.fromkeys([*old, *new]):
         was, found = old.get(name), new.get(name)
         if was is None and found is not None:
-            # A new audit with an unexpected result counts as a regression. Later comparisons will
-            # find it in both runs and would never report it.
+            # A new audit with an unexpected result counts as a regression: later comparisons will
+            # find it in both runs, and would never report it.
             is_bad = not is_expected(found)
             changes.append(Change(name, _new(found), is_bad, now=_shown(found)))
         elif found is None and was is not None:
@@ -206,7 +206,7 @@ def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bo
 
 
 def _strictly(found: AuditResult) -> str:
-    """Return text that lists the warnings because of which a strict audit fails."""
+    """Return text that lists the warnings that make a strict audit fail."""
     return f"failed by warnings (strict): {'; '.join(found.failing_warnings)}"
 
 
@@ -230,9 +230,9 @@ def _verdicts(was: AuditResult, found: AuditResult) -> tuple[str, bool] | None:
 
 
 def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, True) if the second result `found` is newly under-powered or has a smaller
-    budget of draws than the first result `was`. The smallest detectable ε is not compared: it
-    depends on the chosen event, which differs by chance."""
+    """Yield (text, True) if only the second result, `found`, is under-powered, or if its budget of
+    draws is smaller than the budget of the first result, `was`. The smallest detectable ε is not
+    compared: it depends on the chosen event, which differs by chance."""
     if found.underpowered is not None and was.underpowered is None:
         yield f"lost power: under-powered: {found.underpowered}", True
         return
@@ -253,7 +253,7 @@ def _budget(result: AuditResult) -> int | None:
 def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
     """Yield (text, False) for each difference in claim, mechanism, inputs or other settings.
 
-    After such a change, the two results answer different questions, so it is no regression.
+    Such a change is no regression, since the two results then answer different questions.
     """
     said = [*_COMPARED]
     if was.claim != found.claim:
@@ -289,8 +289,8 @@ def _has_same_inputs(was: AuditResult, found: AuditResult) -> bool:
 
 
 def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, False) for each difference of the error probability, since a smaller error
-    probability reduces the power of an audit."""
+    """Yield (text, False) if the error probability differs. The user should know, since a smaller
+    error probability reduces the power of an audit."""
     if not (was.ending.by_chance and found.ending.by_chance):
         return
     before, after = (
@@ -371,9 +371,9 @@ def _interval(one: AnyCertificate) -> tuple[float, float]:
     interval = getattr(one, "interval", None)
     if interval is None:
         return one.epsilon_lower, float("inf")
-    # The caller checks whether the lower bound of one run exceeds the upper bound of the other.
-    # `epsilon_lower` and `interval.upper` each have the error probability of their pair;
-    # `interval.lower` would add a third.
+    # Only `epsilon_lower` of one run and `interval.upper` of the other are compared. Each has the
+    # error probability of its pair, so the sum stays as documented; `interval.lower` would add a
+    # third.
     return one.epsilon_lower, interval.upper
 
 

@@ -26,7 +26,7 @@ from dpaudit.reports.findings import EVEN, allowance, brief, compared, inputs, s
 from dpaudit.reports.layout import BELOW, Item, paragraph, row, table
 from dpaudit.wording import counted
 
-# Largest number of types of exceptions in a report without -v.
+# Largest number of types of exceptions that a report without -v shows.
 _MOST_EXCEPTIONS = 3
 
 
@@ -55,11 +55,12 @@ def _draws_found(result: AuditResult, ending: Sampled | Failed, verbose: int) ->
 
 
 def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[Item]:
-    """Return sentences on how certain an attacker can be, and on the limits of the audit."""
+    """Return sentences on how certain an attacker can be of the input, and on the limits of the
+    audit."""
     if ending.deciding is None:
         return []
-    # A violation may show only in another parameter, such as μ. The bound ε ≥ 0 then says nothing
-    # about an attacker and is left out.
+    # A claim may be refuted in another parameter, such as μ, while the bound for ε is 0. A sentence
+    # about ε ≥ 0 would say nothing about an attacker.
     says = result.epsilon_lower > 0 or result.verdict is not Verdict.VIOLATION
     lines = paragraph(findings.attacker(result)) if verbose and says else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
@@ -127,7 +128,7 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[I
     learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
     if certificate.ended_by_bets:
         learned = certificate.draws - certificate.fixed.draws
-    # If the report has a row of draws, that row already says how many draws were used to choose the
+    # A row of draws, if the report has one, already says how many draws were used to choose the
     # event.
     is_shown = _has_row_of_draws(certificate, verbose)
     choice = "" if is_shown else f"; chosen on {counted(learned, 'separate draw')}"
@@ -228,8 +229,8 @@ def _workings(certificate: Certificate) -> list[Item]:
         wealth += (
             f" on events, {numbers.at_least(certificate.divergence_bets.wealth)} on divergences"
         )
-    # `alpha` of a rule is the exact test's error probability multiplied by the rule's `share`.
-    # Dividing by the share gives the error probability of the exact test.
+    # `fixed.alpha` is the rule's share of the exact test's error probability. Dividing by `share`
+    # gives the error probability of the exact test.
     alphas = (certificate.alpha_betting, fixed.alpha / fixed.share)
     spent = [numbers.error_level(one) for one in alphas]
     tests = "for the exact test"
@@ -300,8 +301,8 @@ def _exact_meaning(result: AuditResult, ending: Exact, verbose: int) -> list[Ite
     if not verbose:
         return paragraph(_OF_PMF)
     if math.isinf(decisive.epsilon):
-        # Probability under d1 of all outputs that d2 cannot give. The next line takes the larger of
-        # this and the reverse.
+        # Probability, under d1, of all outputs that are impossible under d2. The next line takes
+        # the larger of this and the reverse.
         d1 = math.fsum(p for _, p, q in decisive.law if q == 0)
         share = numbers.share(max(d1, math.fsum(q for _, p, q in decisive.law if p == 0)))
         learns = f"is certain after any output that only one can give: up to {share} of all"
@@ -384,7 +385,7 @@ def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
 def _exactly(value: float, claimed: float, beyond: bool) -> str:
     """Return a number as text with 6 digits.
 
-    beyond: the number exceeds `claimed`, so add digits until the text shows it.
+    beyond: whether the number exceeds `claimed`. If so, digits are added until the text shows it.
     """
     if beyond and value > claimed:
         return numbers.at_least(value, above=claimed, digits=_DIGITS)

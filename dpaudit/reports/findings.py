@@ -25,18 +25,19 @@ AnyEvent = EventCount | ExactEvent
 
 LONGEST = 72
 _SCORE = (", where the score is ", ", where the score ")
-# Matches the texts between parts of an event's description. A long description is cut before one of
-# them.
+# Matches the texts that separate the parts of an event's description. A description that is too
+# long is cut in front of one of these texts.
 _ENDS = re.compile(r", most of (?:all|it from) |, | or | and ")
 # Matches a remark about rare outputs at the end of a description; it is removed if the description
 # is too long.
 _SEEN = re.compile(r" \(seen fewer than [\d,]+ times in [\d,]+ draws\)$")
-# Matches a threshold with at least 6 decimals, such as 0.1234567 in `output < 0.1234567`.
+# Matches a threshold with at least 6 decimals, such as 0.1234567 in `output < 0.1234567`, which
+# `brief` may round.
 _LONG = re.compile(r"(?<=[<>≤≥] )-?\d+\.\d{6,}(?![\d.e])|-?\d+\.\d{6,}(?= [<≤] )")
 _DIGITS, _MANY = 6, 12
 
 _ATTACKS_SHOWN = 4
-# Rounding error allowed between two probabilities that are computed in different orders.
+# Two probabilities that are computed in different orders may differ by this rounding error.
 _NOISE = 1e-9
 # Matches the beginning of an event about the whole output, such as `output < 1`. A sentence uses
 # the plural, `outputs < 1`.
@@ -46,8 +47,8 @@ UNPROVEN = "No proof: other inputs, rarer events or more draws may still refute 
 
 
 def leading_event(certificate: Certificate) -> EventCount | None:
-    """Return the event whose share exceeds the largest share that the claim allows by most. Return
-    None if no event was tested."""
+    """Return the event that violates the claim most: the difference between its share of the draws
+    and the largest allowed share is largest. Return None if no event was tested."""
     events, point = certificate.fixed.events, certificate.point
     return max(events, key=lambda one: _excess(one, point), default=None)
 
@@ -98,15 +99,15 @@ def _is_by_bets(certificate: Certificate) -> bool:
 
 def _wealth(certificate: Certificate) -> str:
     found, wealth = certificate.divergence_bets, certificate.wealth
-    # Bets on events and bets on a divergence refute the claim at the same wealth, so the larger
-    # wealth is shown.
+    # Bets on events and bets on a divergence need the same wealth for a refutation, so only the
+    # larger wealth is shown.
     reached = numbers.at_least(wealth if found is None else max(wealth, found.wealth))
     return f"{reached} (violation at {numbers.about(1 / certificate.alpha_betting)})"
 
 
 def by_bets_alone(certificate: Certificate) -> str:
-    """Return a sentence for the case that the claim is refuted by the bets and not by the exact
-    test whose event the report shows. Return "" in all other cases."""
+    """If the bets refute the claim, and the exact test of the shown event does not, return a
+    sentence that says so. Return "" in all other cases."""
     fixed, event = certificate.fixed, leading_event(certificate)
     if certificate.ended_by_bets:
         return ""
@@ -255,10 +256,11 @@ def tried(certificate: Certificate) -> str:
 
 
 def detectable(certificate: Certificate) -> str:
-    """Return a sentence on the leaks that this run would have refuted, or on why there are none.
+    """Return a sentence on the leaks that this run would have refuted, or on the reason why it
+    could have refuted none.
 
-    It states the smallest ε that its event would have refuted, and the smallest probability of an
-    output of only one input that would have been refuted.
+    It states the smallest ε that the event would have refuted. It also states the smallest
+    probability with which an output of only one input would have led to a refutation.
     """
     fixed, rare = certificate.fixed, certificate.detectable_rare
     if EQUAL in certificate.warnings:
@@ -387,9 +389,9 @@ def _excess(event: EventCount, point: ProfilePoint) -> float:
 
 
 def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
-    """Return text about the outputs that were each certified to be more than e^ε times as likely
-    for one input: their total share of this input's draws. Of d1 and d2, it is the input with the
-    larger share. Return None if this share is at most the claimed δ."""
+    """Return text about the outputs that are certified, one by one, to be more than e^ε times as
+    likely for one input. It states their total share of this input's draws, for d1 or d2, whichever
+    share is larger. Return None if the share is at most the claimed δ."""
     mass = {
         guess: sum(shares(event)[0] for event in fixed.events if event.guess == guess)
         for guess in ("d1", "d2")
@@ -424,8 +426,8 @@ def brief(words: str) -> str:
 
 
 def _rounded(line: str) -> str:
-    """Return `line` with its thresholds rounded to 6 digits, unless the rounded thresholds would be
-    equal or a threshold needs all its digits."""
+    """Return `line` with its thresholds rounded to 6 digits. If two thresholds would become equal,
+    none is rounded. A threshold that needs all its digits keeps them."""
     if "'" in line or '"' in line:  # a quoted output may contain text that looks like a threshold
         return line
     found = _LONG.findall(line)

@@ -216,7 +216,7 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
 
 def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
     """Remove the fields of the result's `ending` from `fields`, and return the `Ending` made of
-    them. It holds the certificates, or the error."""
+    them. The `Ending` holds the certificates, or the error."""
     drawn = decode(tuple[Certificate, ...], fields.pop("certificates"), f"{path}.certificates")
     exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
     canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")
@@ -269,8 +269,8 @@ def _lines(value: Any) -> Iterator[str]:
 
 
 def _is_deep(value: Any) -> bool:
-    """Return whether a value is written on several lines: a list of dicts, or a dict that contains
-    more than four entries, a list or a dict."""
+    """Return whether a value is written on several lines. True for a list of dicts, and for a dict
+    that has more than four entries or contains a list or a dict."""
     if isinstance(value, dict):
         return len(value) > 4 or any(isinstance(one, dict | list) for one in value.values())
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)

@@ -22,7 +22,7 @@ BELOW = " " * LABEL
 class Row(NamedTuple):
     """A row of a report: a label and a text of any length.
 
-    A row with the label "" continues the row above it. A row with the label None is an indented
+    The label "" makes the row a continuation of the row above. The label None makes it an indented
     paragraph.
     """
 

@@ -26,7 +26,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
 
 
 class Part(NamedTuple):
-    """The text of one audit: its row in the table, and its report or its warnings, if it has any.
+    """The text of one audit: its row in the table, and its report or warnings, if there are any.
 
     is_met: whether the result is as expected.
     is_open: whether the audit found no violation, so that more draws or other inputs may still
@@ -88,8 +88,8 @@ def _ordered(parts: Sequence[Part]) -> list[str]:
 
 
 def _first(rows: list[str]) -> list[str]:
-    """Return rows of the table until they fill half of the largest document (`_MOST_BYTES`). If
-    rows are left out, a last row gives their number."""
+    """Return the first rows of the table, up to half of the allowed size of the document
+    (`_MOST_BYTES`). If rows are left out, add a last row with their number."""
     found: list[str] = []
     room = _MOST_BYTES // 2
     for row in rows:
@@ -102,8 +102,8 @@ def _first(rows: list[str]) -> list[str]:
 
 
 def _within(parts: Sequence[Part], used: int) -> list[str]:
-    """Return reports until the document is full (`_MOST_BYTES`). If reports are left out, a last
-    line gives their number.
+    """Return the first reports, up to the allowed size of the document (`_MOST_BYTES`). If reports
+    are left out, add a last line with their number.
 
     used: size of the table that precedes the reports, in bytes.
     """

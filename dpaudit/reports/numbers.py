@@ -14,9 +14,9 @@ from dpaudit.wording import visible
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 # With 17 significant digits, any two different floats have different texts.
 _ALL_DIGITS = 17
-# Numbers outside this range are written with an exponent; otherwise they would consist mostly of
-# zeros.
+# Smaller numbers are written with an exponent; otherwise they would consist mostly of zeros.
 _SMALLEST_PLAIN = Decimal("0.0001")
+# Larger numbers are written with an exponent; otherwise they would consist mostly of zeros.
 _LARGEST_PLAIN = Decimal(10**9)
 _SMALLEST_P = 1e-300
 # Keeps a number and its unit on one line. `unglued` replaces it by a plain space.
@@ -26,7 +26,8 @@ GLUE = "\N{NO-BREAK SPACE}"
 def at_least(value: float, *, above: float | None = None, digits: int = 3) -> str:
     """Return a lower bound as text, rounded down to `digits` significant digits.
 
-    above: a smaller number, or None. If given, digits are added until the text is greater than it.
+    above: a smaller number, or None. If it is given, digits are added until the text is greater
+    than this number.
     """
     if above is not None and above < value < math.inf:
         limit = Decimal(repr(above))
@@ -51,7 +52,7 @@ def apart(low: float, high: float, *, digits: int = 3, nearest: bool = False) ->
 
     `low` is rounded up and `high` down.
 
-    nearest: round both to the nearest, for numbers that are not bounds.
+    nearest: whether to round both to the nearest instead, as for numbers that are not bounds.
     """
     below, above = _apart(low, high, digits, *((NEAREST, NEAREST) if nearest else (UP, DOWN)))
     return _written(below), _written(above)
@@ -111,9 +112,9 @@ def level(confidence: float) -> str:
     text = plain(100 * confidence)
     if confidence < 1 and text == "100":  # no confidence is 100 %
         text = f"{Decimal(100) * Decimal(repr(confidence)):f}".rstrip("0")
-    # Round to 12 digits, to remove a floating-point error such as that of 1 - 0.01.
+    # Round to 12 digits, to remove a floating-point error such as the error of 1 - 0.01.
     exact = Decimal(f"{100 * confidence:.12g}")
-    # The confidence has more digits than a user would write, so it was computed from a share of an
+    # A user would not write this many digits, so the confidence was computed from a share of an
     # error probability, such as 99.6667 % for three audits.
     if Decimal(text) != exact and exact < 100:
         text = _stripped(Context(prec=4, rounding=DOWN).plus(exact))
@@ -121,7 +122,7 @@ def level(confidence: float) -> str:
 
 
 def error_level(alpha: float) -> str:
-    """Return an error probability as a percentage. A floating-point error, such as that of 1 -
+    """Return an error probability as a percentage. A floating-point error, such as the error of 1 -
     0.99, is removed."""
     return f"{100 * alpha:.4g}{GLUE}%"
 
@@ -140,14 +141,15 @@ def duration(seconds: float) -> str:
 
 
 def sure(epsilon: float, rounding: str = DOWN) -> str:
-    """Return how certain an attacker can become who began with even odds, e^ε / (1 + e^ε), as a
-    percentage. The text never shows 100 %, which no finite ε allows."""
+    """Return e^ε / (1 + e^ε) as a percentage: the certainty that an attacker with even prior odds
+    can reach. The text is never `100 %`, which no finite ε allows, but may be `nearly 100 %`."""
     # Use decimals: as a float, 1 - 1e-17 equals 1, and the text would be 100 %.
     context = Context(prec=50)
     odds = Decimal(repr(min(epsilon, 100.0))).exp(context)
     percent = context.divide(odds, context.add(odds, 1)) * 100
     doubt = 100 - percent
-    # Show digits up to the first one that is not 9, and one more, but at most 99.9999999 %.
+    # Show the digits up to the first one that is not 9, and one digit more, but at most
+    # 99.9999999 %.
     places = 1 if doubt >= 1 else min(8, -doubt.adjusted() + 1)
     step = Decimal(1).scaleb(-places)
     rounded = percent.quantize(step, rounding=rounding, context=context)

@@ -2,8 +2,8 @@
 hints.
 
 JSON has no infinity and no NaN; the strings `Infinity`, `-Infinity` and `NaN` replace them. The
-settings in a `request` have no declared types. There, a user's string that equals one of the three
-gets an apostrophe as escape, and lists are read back as tuples.
+settings in a `request` have no declared types. In these settings, a user's string that equals one
+of the three strings gets an apostrophe as escape, and lists are read back as tuples.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class DamagedRecord(Exception):
     in the file, such as audits[0].claim."""
 
     def below(self, place: str) -> DamagedRecord:
-        """Return the error of an inner value with the path of the outer value, `place`, put before
-        its own path."""
+        """Return the error of a value inside another one, with `place`, the path of the outer
+        value, in front of the path of the inner value."""
         return DamagedRecord(place + str(self))
 
 
@@ -82,7 +82,7 @@ def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
 
     without: name of a field to leave out, or None.
     """
-    # `request` contains settings without declared types, so it is encoded as untyped.
+    # The settings in `request` have no declared types, so this field is encoded as untyped.
     return {
         name: encode(value_of(value, name), typed="Any" not in str(one.type))
         for name, one in flat_fields(type(value)).items()
@@ -138,8 +138,8 @@ def _under(path: str) -> Iterator[None]:
         raise error.below(path) from None
 
 
-# Cached, so that each type hint is analysed once and not for each of the hundred thousand values of
-# a result. The path of a value is built only if an error needs it.
+# Cached, so that each type hint is analysed once, and not for each of the hundred thousand values
+# of a result. A value's path in the file is computed only if an error needs it.
 @cache
 def _decoder(hint: Any) -> Callable[[Any], Any]:
     """Return a function that decodes values of type `hint`. It raises DamagedRecord."""

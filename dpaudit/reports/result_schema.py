@@ -7,9 +7,9 @@ additional fields, which the digest does not cover, so that others can add facts
 
 A schema checks only the form. `dpaudit report` checks that the numbers follow from the draws.
 
-If a field is added, removed or changes its meaning, the format gets a new version, with a new `$id`
-and an entry in the history (json.py). dpaudit reads all versions up to its own, and refuses newer
-ones.
+Whenever a field is added or removed, or its meaning changes, the format gets a new version, a new
+`$id` and an entry in the history (json.py). dpaudit reads all versions up to its own, and refuses
+newer ones.
 """
 
 from __future__ import annotations
@@ -50,11 +50,12 @@ _OF_FORM: Mapping[str, Schema] = {
 }
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 _BOUNDED = ("p_value", "confidence", "alpha", "alpha_betting")
-# Parameters of a claim that may be missing in a file.
+# Parameters of a claim that a file may lack.
 _OPTIONAL = ("adversary",)
 # Matches the section of a numpydoc docstring that describes fields.
 _FIELDS = re.compile(r"(?:Attributes|Parameters)\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", re.DOTALL)
-# Matches one entry of this section: the names of fields, and the text about them.
+# Matches one entry of the section that `_FIELDS` finds: the names of fields, and the text about
+# them.
 _ENTRY = re.compile(r"^([a-z]\w*(?:, \w+)*) : [^\n]*\n((?:[ ]{4}[^\n]*\n?)+)", re.MULTILINE)
 
 

@@ -80,7 +80,7 @@ def entry(result: AuditResult) -> Part:
         return Part(None)
     rule = _rule(result)
     parts = [f"{result.name}: {unglued(reason(result))}", unglued(trace.briefly(result))]
-    # In SARIF, [text](place) is a link; the added space prevents a link in the message.
+    # SARIF reads [text](place) as a link. The added space prevents a link in the message.
     message = "\n".join(filter(None, parts)).replace("](", "] (")
     found = {
         "ruleId": rule,

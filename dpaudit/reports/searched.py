@@ -25,7 +25,7 @@ _OUTSIDE = (
     "Reject or clamp them in the mechanism; or, if no caller can send them, search without "
     "outside.",
 )
-# Settings of the search that are left out of the flags of the command that audits the found pair.
+# Settings of the search that do not become flags of the command that audits the found pair.
 _LEFT_OUT = ("name", "expect", "search", "mechanism", "claim", "params")
 
 
@@ -102,9 +102,9 @@ def _estimate(one: Leader) -> str:
 
 
 def witness_of(result: AuditResult) -> int | None:
-    """Return the index of the witness of a search: of the last pair, if the search has simplified
-    it and it refutes the claim; otherwise of the pair that decides the verdict. Return None if the
-    verdict is not VIOLATION, or if the user gave the pairs."""
+    """Return the index of the witness of a search. The witness is the simplified pair, the last
+    one, if there is one and it refutes the claim; else the pair that decides the verdict. Return
+    None if the verdict is not VIOLATION, or if the user gave the pairs."""
     if result.searched is None or result.verdict is not Verdict.VIOLATION:
         return None
     if result.searched.shrunk and result.by_pair[-1].refuted:

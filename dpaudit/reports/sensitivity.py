@@ -20,7 +20,8 @@ EXCEEDED, NOT_EXCEEDED = "EXCEEDED", "NOT EXCEEDED"
 # Largest number of characters of a value in the text. The JSON and the code to reproduce it have
 # the whole value.
 _LONGEST = 300
-# Rounding error allowed in an output, in units in the last place: the error of a few operations.
+# Rounding error that a difference of outputs may have after a few operations, in units in the last
+# place.
 _ULPS = 64
 _FORMULAS = {
     "l1": "‖f(d1) − f(d2)‖₁",

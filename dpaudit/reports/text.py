@@ -142,8 +142,7 @@ def _remarks(result: AuditResult, in_batch: bool) -> list[Item]:
 
 
 def warnings_of(result: AuditResult) -> list[str]:
-    """Return the warnings of an audit without repetitions, and without those that its headline
-    contains."""
+    """Return the warnings of an audit that its headline does not contain, without repetitions."""
     is_said = result.underpowered == EQUAL_INPUTS
     return [text for text in result.all_warnings if not (is_said and text == EQUAL)]
 
@@ -227,8 +226,8 @@ def render_summary(
     result.
 
     not_run: names of audits that were not run.
-    in_full: full reports of the unexpected results were printed above; if there is only one, it is
-        not explained again.
+    in_full: whether full reports of the unexpected results were printed above. If so, likely causes
+        are left out; the reason, too, if there is only one such result.
     """
     lines = [*_table(results), *(["", *wrap(stopped(not_run))] if not_run else [])]
     others = [one for one in results if not is_expected(one)]
@@ -259,8 +258,8 @@ def _unseeded(results: Sequence[AuditResult]) -> list[str]:
 
 
 def unended(ended: int, planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return a remark if the run ended before all planned audits. Return "" if it is complete, or
-    if it stopped because of a failure (see `stopped`)."""
+    """Return a remark if the run ended before all planned audits were made. Return "" if all were
+    made, or if a failure stopped the run (see `stopped`)."""
     if ended + len(not_run) >= planned:
         return ""
     return f"{ended} of {counted(planned, 'audit')}: the run did not end"

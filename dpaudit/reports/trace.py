@@ -26,8 +26,8 @@ from dpaudit.wording import counted, in_a_line, shortened, visible
 CAUSE, NO_CAUSE, NOT_UNDERSTOOD = "CAUSE FOUND", "NO CAUSE FOUND", "NOT UNDERSTOOD"
 # Column heads of the table of lines that draw noise.
 HEAD = ("line", "noise", "scale", "for d1", "for d2", "change", "pieces", "cost", "together")
-# Without -v, at most this number of lines that draw noise is shown, and at most this number of
-# lines that the trace cannot analyse.
+# Without -v, a report shows at most this number of lines that draw noise, and at most this number
+# of lines that the trace cannot analyse.
 _FEW = 5
 _LONGEST_CODE = 60
 # Largest number of further lines of code that a finding names.
@@ -83,7 +83,7 @@ def rows(result: AuditResult) -> list[Item]:
 
 def command(result: AuditResult, line: str | None) -> str | None:
     """Return a command line that repeats the trace without a time limit. Return None if the trace
-    of the audit was complete.
+    of the audit was complete, or if `line` does not state the inputs.
 
     line: command line that audits the pair of inputs; None if there is none.
     """
@@ -154,8 +154,8 @@ def total_words(trace: Trace) -> str:
     if trace.claim is None:
         return words
     claim = in_a_line(trace.claim)
-    # A total below the claim is not called sufficient: it does not include values that are released
-    # without noise.
+    # The text does not say that a total below the claim is enough: the total omits values that are
+    # released without noise.
     return f"{words}, more than {claim} allows" if trace.exceeds else f"{words}; claimed: {claim}"
 
 
@@ -204,8 +204,8 @@ def _headline(trace: Trace) -> str:
         seen = "noise was seen, but not what it costs" if trace.sites else "no noise was seen"
         why = in_a_line(trace.notes[0]) if trace.notes else f"{seen}; this is no pass"
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
-    # A line whose privacy cost is too high is a certain cause only if the mechanism releases all
-    # noise that the line draws.
+    # A line whose privacy cost exceeds the claim is a certain cause only if the mechanism releases
+    # all noise that the line draws.
     found = "no certain cause" if trace.findings else "nothing found"
     return f"{NO_CAUSE}  {name}: {found} in {runs}; this is no proof"
 

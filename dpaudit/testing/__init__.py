@@ -1,6 +1,6 @@
 """Check privacy claims in tests: `assert_private`, `assert_violates`, and a plugin for pytest.
 
-Importing this package imports nothing else, since pytest does it at every start.
+Importing this package imports no other module, since pytest imports it at every start.
 """
 
 from __future__ import annotations

@@ -34,16 +34,16 @@ class AuditWarning(UserWarning):
 
 
 class _NotGiven:
-    """Class of the default of d1 and d2. The default is not None, since None is a possible
-    input."""
+    """Class of the object that is the default of d1 and d2. None cannot be the default, since None
+    is a possible input."""
 
     def __repr__(self) -> str:
         return "not given"
 
 
 NOT_GIVEN = _NotGiven()
-# Keys that the value of the option `search` may have, as in a configuration file. If the value is a
-# text, it is the space of inputs.
+# Keys that the option `search` may have if its value is a mapping, as in a configuration file. A
+# text as value is the space of inputs.
 _OF_A_SEARCH = ("space", "inside", "outside", "keep", "form")
 
 
@@ -160,8 +160,9 @@ def assert_violates(
 
 
 def _failure(result: AuditResult) -> str:
-    """Return the message of the AssertionError: the report. If the audit was under-powered, the
-    first line says so, since pytest's summary shows little more than this line."""
+    """Return the message of the AssertionError, which is the report of the audit. If the audit was
+    under-powered, the first line says so, since pytest's summary shows little more than the first
+    line."""
     text = result.report()
     if result.underpowered is None:
         return text
@@ -245,8 +246,8 @@ def _check_marked(options: Mapping[str, Any]) -> None:
 def _parted(
     claim: PrivacyClaim | None, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], PrivacyClaim]:
-    """Return the options of the audit and the claim. The claim is `claim`, or it is made from
-    parameters such as epsilon in `options`."""
+    """Return (options of the audit, claim). If `claim` is not given, the claim is made from the
+    parameters in `options`, such as epsilon."""
     known = _known()
     of_claims = {one.name for one in parameters()} - set(known)
     numbers = {name: value for name, value in options.items() if name in of_claims}
@@ -280,8 +281,8 @@ def _run(
 ) -> AuditResult:
     """Return the result of an audit, or of a search with an audit.
 
-    A journal, which records draws so that an interrupted run can continue, is removed afterwards.
-    The next run then makes new draws.
+    The journal, a file that records draws for the case that the run is interrupted, is removed at
+    the end, so that the next run makes new draws.
     """
     how = given.pop("search", None)
     if how is None:

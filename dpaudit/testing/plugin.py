@@ -18,8 +18,8 @@ from dpaudit.errors import ConfigurationError
 from dpaudit.testing.session import Kept, RunningTest, Session, begin, end, settings_of
 
 _MARKER = "dpaudit"
-# Attribute that the plugin adds to pytest's report of a test. It carries the audits from a worker
-# process of pytest-xdist to the main process.
+# Attribute that the plugin adds to pytest's report of a test. pytest-xdist sends reports from
+# worker processes to the main process, and so also the audits in this attribute.
 _CARRIED = "dpaudit_kept"
 _STASHED = pytest.StashKey["Plugin"]()
 
@@ -55,8 +55,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def dp_audit() -> Callable[..., Any]:
-    """Return a function that audits a mechanism with the settings of the test run. Its results are
-    kept for pytest's summary.
+    """Return a function that audits a mechanism with the settings of the test run. pytest's summary
+    counts its audits.
 
     `dp_audit(mechanism, d1, d2, epsilon=1.0)` has the parameters of `assert_private`. It returns
     the `AuditResult` and never fails the test, whatever the verdict is.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:  # pytest imports this for tests that audit nothing, too
 
 from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, Project, here
 
-# Modules that are imported before a new process forks. Test modules import them anyway, so this
-# saves time.
+# Modules that are imported before new processes fork, to save time: the test modules, which each
+# new process imports, need them anyway.
 _PRELOADED = ("pytest", "dpaudit.testing.assertions")
 
 
@@ -52,8 +52,8 @@ class RunningTest:
     _numbers: Iterator[int] = field(default_factory=partial(count, 1), repr=False)
 
     def name(self) -> str:
-        """Return the name for the next audit: the name of the test, followed by a number from the
-        second audit on. Safe to call from several threads."""
+        """Return the name for the next audit of this test. It is the name of the test; from the
+        second audit on, a number follows. Safe to call from several threads."""
         number = next(self._numbers)
         return self.nodeid if number == 1 else f"{self.nodeid} ({number})"
 
@@ -73,8 +73,8 @@ class Session:
     _processes: NewProcesses | None = field(default=None, repr=False)
 
     def processes(self) -> NewProcesses:
-        """Return the executor that makes draws in new processes. A refutation is compared with such
-        draws. All tests share it."""
+        """Return the executor that makes draws in new processes, with which a refutation is
+        compared. All tests share this executor."""
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 
@@ -87,8 +87,8 @@ class Session:
             self._processes.close()
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of an audit. The first of these that sets an option wins: command
-        line, `given`, markers of the test, pyproject.toml, defaults."""
+        """Return the options of an audit. Each option comes from the first of these sources that
+        has it: command line, `given`, markers of the test, pyproject.toml, defaults."""
         marked = {} if self.test is None else self.test.options
         settings = dict(self.settings)
         if given.get("allow_underpowered") or marked.get("allow_underpowered"):
@@ -112,7 +112,7 @@ def settings_of(project: Project) -> dict[str, Any]:
     return {**project.settings, **journal}
 
 
-# Stack of test runs. There are several if a test runs pytest itself.
+# Stack of test runs, the most recent last. There are several if a test runs pytest itself.
 _current: list[Session] = []
 
 

@@ -121,8 +121,8 @@ def jax_mechanism(
             check_loss(math.nan, steps)
         return released
 
-    # A trace may report lines in the file of the user's gradient, and in jax-privacy's module for
-    # noise.
+    # A trace may report lines in two places: the file of the user's gradient, and the module of
+    # jax-privacy that makes noise.
     mechanism.traced_as = gradient, ("jax_privacy.noise_addition",)  # type: ignore[attr-defined]
     if claim is not None:
         mechanism.claim_source = claim  # type: ignore[attr-defined]  # functions take any attribute

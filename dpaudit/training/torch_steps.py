@@ -19,8 +19,8 @@ Mechanism = Callable[[Any], Any]
 
 # Modules of Opacus whose lines a trace may report.
 _OPACUS = ("opacus.optimizers",)
-# Beginnings of warnings that Opacus and torch give for every new model: noise comes from torch's
-# usual generator, and inputs of the model have no gradient.
+# Beginnings of warnings that Opacus and torch give for every new model, and that are switched off:
+# noise comes from torch's usual generator, and inputs of the model have no gradient.
 _USUAL_WARNINGS = ("Secure RNG turned off", "Full backward hook is firing when gradients are comp")
 # Words that occur in error messages of torch and JAX if a GPU is missing.
 _GPU_WORDS = (
@@ -95,8 +95,8 @@ def step_mechanism(
 
     Notes
     -----
-    The mechanism raises TrainingError in the same cases as that of `run_mechanism`, and the same
-    warnings are switched off, as are Opacus' warnings of empty batches.
+    The mechanism raises TrainingError in the same cases as the mechanism of `run_mechanism`. The
+    same warnings are switched off, and also Opacus' warnings of empty batches.
 
     Examples
     --------
@@ -198,7 +198,8 @@ def run_mechanism(
         warnings.filterwarnings("ignore", text)
 
     def trained(records: Any) -> tuple[Any, Any]:
-        """Return the trained model, and the Opacus privacy engine; None if there is no engine."""
+        """Return (trained model, Opacus privacy engine). The engine is None if `setup` returns
+        none."""
         before = guard.states()
         try:
             model, optimizer, loader, engine = _parts(setup(records))
@@ -235,9 +236,10 @@ def run_mechanism(
 
 
 def _parts(made: Any) -> tuple[Any, Any, Any, Any]:
-    """Return what `setup` returned: model, optimizer, data loader, and privacy engine or None.
+    """Return (model, optimizer, data loader, privacy engine) from the result of `setup`. The engine
+    is None if `setup` returned none.
 
-    Raises TrainingError if it returned anything else.
+    Raises TrainingError for any other result.
     """
     parts = tuple(made) if isinstance(made, Sequence) else ()
     if not (
@@ -326,9 +328,10 @@ class _Guard:
         self._model: Any = lambda: None
         self._before: Any = None
         self._after: dict[str, Any] = {}
-        # Maps the address of each trained weight of the last call to the weight.
+        # Maps the memory address of each trained weight of the last call to the weight.
         self._weights: dict[int, Any] = {}
-        # States of torch's global generator before the call of `setup` and after the last step.
+        # (state before the call of `setup`, state after the last step) of torch's global random
+        # generator, for the last call of the mechanism.
         self._ended: tuple[Any, Any] = None, None
 
     def states(self) -> Any:
@@ -347,7 +350,8 @@ class _Guard:
         model, optimizer, loader: what `setup` returned.
         """
         inner = getattr(model, "_module", model)
-        # `self._weights` keeps the tensors, so that no new tensor has the address of an old one.
+        # Keep the tensors of this call in `self._weights`, so that no tensor of the next call has
+        # the address of one of them.
         weights = {
             one.data_ptr(): one.detach()
             for one in inner.parameters()

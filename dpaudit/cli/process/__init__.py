@@ -9,21 +9,22 @@ from contextlib import contextmanager
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Within the `with` block, switch the garbage collector off, for imports and for reading a
-    large file.
+    """Within the `with` block, switch the garbage collector off. Meant for imports and for reading
+    a large file.
 
-    These create many objects that all stay in use, so the collector would find nothing to free. Its
-    repeated passes would take a tenth of a run's start and a third of reading a file.
+    Imports and files create many objects that all stay in use, so the collector would find nothing
+    to free. Its repeated passes would take a tenth of the time to start a run, and a third of the
+    time to read a file.
     """
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        # If a collection is due, move all objects to the oldest generation (gc.freeze, then
-        # gc.unfreeze), so that this collection does not visit them. Do nothing if the caller has
-        # frozen objects, which would be unfrozen, too. gc.get_freeze_count takes milliseconds, so
-        # it is called only if a collection is due.
+        # If a collection is due, move all objects to the oldest generation, which this collection
+        # does not visit (gc.freeze, then gc.unfreeze). Do not do so if the caller has frozen
+        # objects, which would be unfrozen, too. gc.get_freeze_count takes milliseconds, so it is
+        # called last.
         is_due = gc.get_count()[0] > gc.get_threshold()[0]
         if is_due and not gc.get_freeze_count():
             gc.freeze()

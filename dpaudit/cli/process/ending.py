@@ -17,8 +17,8 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.process.parent import REQUESTS, end_at_once
 from dpaudit.errors import DpauditError, MechanismError
 
-# Seconds after a first signal in which a second one is ignored, since a terminal and a parent
-# process may both send the same Ctrl-C. A later signal ends the program without saving.
+# After a first signal, a second one is ignored for this number of seconds, since a terminal and a
+# parent process may both send the same Ctrl-C. A later signal ends the program without saving.
 _MOMENT = 1.0
 
 
@@ -39,8 +39,9 @@ class Requests:
         self._since = 0.0
 
     def check(self) -> None:
-        """Raise EndRequested if a signal has arrived. The exception may have been raised before and
-        lost: a bare `except:` in the mechanism or an import can catch it."""
+        """Raise EndRequested if a signal has arrived. The exception that the signal itself raised
+        may be lost, since a bare `except:` in the mechanism or in an imported module can catch
+        it."""
         if self.number is not None:
             raise EndRequested(self.number)
 

@@ -1,9 +1,9 @@
 """Watch the auditing process from a parent process, so that an exit code means a verdict only if
 dpaudit reached that verdict.
 
-The first process forks before it imports much; this takes a millisecond. The child is the program.
-The parent passes signals on to the child, shows the output of mechanisms, and exits with the code
-that the child has written to shared memory.
+The first process forks before it imports much, which takes a millisecond. Its child runs the
+program. The parent passes signals on to the child, shows the output of mechanisms, and exits with
+the code that the child has written to shared memory.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PIECE = 1 << 16
 # Size of a text in shared memory, in bytes.
 _TEXT = 2048
-# Places of the texts in shared memory; byte 0 is the exit code. AUDIT: name of the running audit,
-# for the message if the process dies. FILE: path of the temporary file of results, which the parent
-# then prints and removes.
+# Positions of the texts in shared memory, after the exit code at byte 0. AUDIT: name of the running
+# audit, for the message if the process dies. FILE: path of the temporary file of results, which the
+# parent prints and removes in that case.
 AUDIT, FILE = slice(1, 1 + _TEXT), slice(1 + _TEXT, 1 + 2 * _TEXT)
 _SHOW_CURSOR = b"\x1b[?25h"
 
@@ -35,7 +35,8 @@ class _Shared:
     """Memory shared by child and parent: exit code, name of the running audit, and path of a
     temporary file.
 
-    The temporary file holds the results so far, which would go to standard output at the end.
+    The temporary file holds the results so far. If the child lives, it prints them to standard
+    output at the end.
     owner: process number of the child. parent: process number of the parent.
 
     chatter: file descriptor to which the child sends the output of mechanisms.
@@ -67,9 +68,10 @@ _shared: _Shared | None = None
 
 
 def begin() -> None:
-    """Fork. Return in the child, which runs the program; the parent watches it and never returns.
+    """Fork. The call returns in the child, which runs the program; the parent watches the child and
+    never returns.
 
-    If no process can be started, return in the only process.
+    If the fork fails, the call returns in the only process.
     """
     global _shared
     reading, writing = os.pipe()
@@ -182,8 +184,8 @@ class _Watch:
         return self._code(os.waitstatus_to_exitcode(status))
 
     def _pass_on(self, number: int, _: FrameType | None) -> None:
-        # A terminal sends Ctrl-C to both processes, so the child may receive the signal twice. It
-        # ignores the repetition.
+        # A terminal sends Ctrl-C to both processes, and the parent passes it on, so the child may
+        # receive it twice. The child ignores the repetition.
         self._asked = number
         with suppress(ProcessLookupError):
             os.kill(self._child, number)

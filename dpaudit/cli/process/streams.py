@@ -45,7 +45,7 @@ class _Messages(io.FileIO):
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
-            # `write` returns None if the stream cannot take data now; the text is then dropped and
+            # `write` returns None if the stream cannot take data now. The text is then lost, and
             # counts as written.
             return super().write(data) or len(data)
         return len(data)
@@ -157,7 +157,8 @@ def _to_messages(like: TextIO | None) -> TextIO:
 
 
 def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextIO:
-    # If the terminal's encoding lacks ε, write `eps`. An encoding error would hide the verdict.
+    # If the terminal's encoding lacks a character such as ε, write `eps`. An encoding error would
+    # hide the verdict.
     codecs.register_error(_SPELT_OUT, _spelt_out)
     codecs.register(_named_ascii)
     encoding = getattr(like, "encoding", None) or "utf-8"
@@ -169,8 +170,8 @@ def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextI
 
 
 def _named_ascii(name: str) -> codecs.CodecInfo | None:
-    """Return the ASCII codec under another name. click would replace a stream that is named `ascii`
-    by a UTF-8 stream."""
+    """Return the ASCII codec under the name `_ASCII`; None if `name` is any other name. click would
+    replace a stream whose encoding has the name `ascii` by a UTF-8 stream."""
     if name != _ASCII:
         return None
     ascii_ = codecs.lookup("ascii")

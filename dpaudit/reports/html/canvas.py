@@ -91,7 +91,7 @@ class Scale:
         return min(1.0, max(0.0, (self._placed(value) - low) / (high - low)))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return (value, text) pairs for the round values at which the axis has a label."""
+        """Return a list of (value, label) for the round values that the axis shows."""
         if self.is_log:
             first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             step = max(1, math.ceil((last - first) / 5))
@@ -107,8 +107,8 @@ class Scale:
 
 
 class Canvas:
-    """A figure to which methods add shapes and text. Their parameter `kind` is the CSS class of the
-    shape."""
+    """A figure to which methods add shapes and text. The parameter `kind` of a method is the CSS
+    class of the new shape."""
 
     def __init__(self, x: Scale, y: Scale, x_label: str, y_label: str) -> None:
         tools = _tools()
@@ -154,8 +154,8 @@ class Canvas:
             self._draw([self._at(*one) for one in points], is_closed=True)
 
     def box(self, kind: str, x: tuple[float, float], y: tuple[float, float]) -> None:
-        """Draw a rectangle. One that would be narrower or lower than 2 points is enlarged to 2
-        points, so that it stays visible."""
+        """Draw a rectangle. Its width and height are at least 2 points, so that it stays
+        visible."""
         (left, below), (right, above) = self._at(x[0], y[0]), self._at(x[1], y[1])
         wide, high = max(0.0, 2 - (right - left)) / 2, max(0.0, 2 - (above - below)) / 2
         left, right, below, above = left - wide, right + wide, below - high, above + high
@@ -192,8 +192,8 @@ class Canvas:
         drawn = drawn.replace(" \n", " ").replace("\n", " ")
         drawn = _STYLE.sub("", drawn).replace(' id="', ' class="').replace(" L ", " ")
         drawn = _MOVED.sub(r' x="\1" y="\2"', drawn)
-        # Round coordinates to a tenth of a point, which makes files smaller. Coordinates are inside
-        # tags; numbers outside tags are text and keep their digits.
+        # Round coordinates to a tenth of a point, which makes files smaller. Only numbers inside
+        # tags are coordinates; numbers outside tags are text and keep their digits.
         drawn = _TAG.sub(lambda tag: _NUMBER.sub(_short, tag[0]), drawn)
         return _SPACES.sub("><", drawn).strip()
 
@@ -221,7 +221,8 @@ def _circle(corners: int = 16) -> Points:
     return [(math.cos(turn), math.sin(turn)) for turn in turns]
 
 
-# Maps each mark to its corners, relative to its centre. 1 is the radius of the mark.
+# Maps the name of a mark to the corners of its polygon, relative to its centre. 1 is the radius of
+# the mark.
 SHAPES = {
     "circle": _circle(),
     "square": [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],

@@ -65,7 +65,7 @@ _STAGES = {
 _Row = tuple[str, tuple[str, ...]]
 _WHOLE = "This p-value covers the whole audit: it is corrected for all pairs and tests."
 _MOST_EVENTS = 50
-# Labels of rows that the reader must unfold, since few readers need them.
+# Labels of rows that are hidden until the reader unfolds them, since few readers need them.
 _FOLDED = ("betting", "error split", "record")
 _DIGITS = 6
 
@@ -87,7 +87,7 @@ class Overview:
     sign: symbol next to the verdict. `missed` marks a claim that was not refuted although a
         violation was expected; `expected` marks an expected violation; any other value equals
         `kind`.
-    rank: number by which rows are sorted; the reader should see the smallest first.
+    rank: number by which rows are sorted, smallest first. Unexpected results come first.
     shown: the lower bound as text.
     symbol, lower: parameter that the bound is for, such as ε, and the bound as a number.
     seed: the seed as text; "" if nothing was drawn.
@@ -115,7 +115,7 @@ class Overview:
 class Source:
     """A piece of source code.
 
-    lines: (line number, code, whether the line is marked, text of its mark).
+    lines: one (line number, code, whether the line is marked, text of its mark) for each line.
     """
 
     file: str
@@ -163,7 +163,7 @@ class View:
 
     rows: (label, texts) pairs.
     events, stages, tried: tables of the events, of the draws by stage, and of the attacks.
-    witness: a command line, and Python code, that audit the pair that a search has found.
+    witness: two texts that audit the pair that a search has found: a command line, and Python code.
     cause: the first finding of a trace; None if there is none.
     trace: the rest of the trace; None if the audit has no trace.
     """
@@ -183,8 +183,8 @@ class View:
 
     @property
     def parts(self) -> list[tuple[list[_Row], list[_Row]]]:
-        """Return one (visible rows, folded rows) for the audit as a whole, then one for each pair
-        of inputs."""
+        """Return a list of (visible rows, folded rows): the first item is for the audit as a whole,
+        and each further item for a pair of inputs."""
         found: list[tuple[list[_Row], list[_Row]]] = [([], [])]
         for one in self.rows:
             if one[0] == "inputs":
@@ -273,7 +273,7 @@ def _source(one: Excerpt) -> Source:
 
 
 def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
-    """Yield the rows without the likely cause, which the page shows above them.
+    """Yield all rows except the likely cause, which the page shows above the rows.
 
     has_tests: whether the page also shows p-values of single tests. The row of the p-value then
     says that its p-value is for the whole audit.
@@ -286,7 +286,8 @@ def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
 
 
 def _rows(items: Iterable[Item]) -> Iterator[_Row]:
-    """Yield (label, texts) pairs. A row without a label adds its text to the label above it."""
+    """Yield (label, texts) for each row with a label. `texts` also includes the texts of the rows
+    without a label that follow it."""
     label, texts = "", list[str]()
     for one in items:
         if not isinstance(one, Row):
@@ -358,13 +359,13 @@ def _tried(one: Certificate, *, several: bool) -> Table:
 # With more audits than this, the page has no figures. A figure takes 3 ms and 3 kB; without this
 # limit, a page with many audits would exceed the 10 MB that browsers show well.
 MOST_WITH_FIGURES = 200
-# Largest number of unexpected results whose sections are unfolded when the page loads.
+# Largest number of sections of unexpected results that are unfolded when the page loads.
 MOST_OPEN = 3
 # Matches a parameter with its number, such as `ε = 1.69`.
 _EXPRESSION = re.compile(
     r"(?<!\w)(?:[εδμρσαβp]|D_[\d.]+) [=≥≤<>≈] (?:-?\d[\d.,]*(?:e[+-]?\d+)?|∞)(?<![.,])"
 )
-# Maps each module that the page needs to the package that contains it.
+# Maps each module that the page needs to the name of its package for pip.
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -471,8 +472,8 @@ def clock() -> datetime:
 
 
 def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
-    """Return a list of (verdict, CSS class, number of audits as expected, number of other
-    audits)."""
+    """Return, for each verdict, (verdict, CSS class, number of audits that have it as expected,
+    number of audits that have it unexpectedly)."""
     tally = Counter((one.result.verdict, one.is_met) for one in parts)
     kinds = {one.result.verdict: one.row.kind for one in parts}
     return [
@@ -494,8 +495,8 @@ def _policy(style: str, script: str) -> str:
 
 
 def _page_file(name: str) -> str:
-    """Return the text of a file of the package, without space at its ends and between two line
-    breaks. The page includes exactly this text, whose hash is in the content security policy."""
+    """Return the text of a file of the package, stripped, with one line break before and after it.
+    The page must include exactly this text, since its hash is in the content security policy."""
     environment = _environment()
     text: str = environment.loader.get_source(environment, name)[0]
     return f"\n{text.strip()}\n"

@@ -32,9 +32,10 @@ _OF_TICKS = {
     False: "Below the axis are the numbers of the first level, of the last one, and of those with "
     "which an event begins or ends.",
 }
-# Smallest distance between two labels below the axis, as a share of the axis.
+# Smallest distance between two labels below the axis, as a share of the axis. A closer label is
+# left out.
 _ROOM = 0.14
-# If the claimed δ is smaller, the axis of δ is logarithmic; a linear axis would show only 0.
+# Claimed δ below which the axis of δ is logarithmic: a linear axis would show only 0.
 _SMALL_DELTA = 0.02
 _REFUTES = "A bound to the right of the claimed ε, or above the claimed δ, refutes the claim."
 _FALL_SHORT = "Neither bound does so here: the p-value refutes the claim."
@@ -89,8 +90,8 @@ class _Bar:
 
     words: description of the outputs.
     d1, d2: share of the draws of each input.
-    guess: input that is expected to give the event of this bar more often; None if the bar belongs
-        to no event.
+    guess: if the bar belongs to an event, the input that is expected to give this event more often;
+        else None.
     tick: text below the left edge of the bar. It contains no text from a user.
     """
 
@@ -184,9 +185,9 @@ def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
 def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
     """Write labels below the axis. Return whether any was written.
 
-    by_score: the bars are intervals of a score, and the labels are the scores at the edges of
-    events. Otherwise the labels are the numbers of the first bar, of the last bar, and of the bars
-    at the edges of events.
+    by_score: whether the bars are intervals of a score. If so, the labels are the scores at the
+    edges of events. If not, they are the numbers of the first bar, the last bar, and the bars at
+    the edges of events.
     """
     last = len(shown) - 1
     ends = [place for place in range(1, last + 1) if shown[place].guess != shown[place - 1].guess]
@@ -205,17 +206,17 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
 
 def _is_sorted(bars: Sequence[_Bar]) -> bool:
     """Return whether the bars of the event for d2 are all to the left of the bars of the event for
-    d1. The event for an input is the one that it is expected to give more often."""
-    # Bars of no event may lie between the two events. The last bar may stand for new outputs or for
-    # outputs without a score; it then has no place in the order and is ignored.
+    d1. The event for d1 is the event that d1 is expected to give more often, and vice versa."""
+    # Bars of no event may lie between the two events. A last bar of no event is ignored: it may
+    # stand for new outputs, or for outputs without a score, which have no place in the order.
     places = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]
     ordered = places if places[-1] != 1 else places[:-1]
     return set(places) != {1} and ordered == sorted(ordered)
 
 
 def _likeliest(bars: list[_Bar]) -> list[_Bar]:
-    """Return the highest 100 bars (`_MOST_BARS`), in the order of `bars`. If only some bars of
-    equal height fit, evenly spaced ones are taken."""
+    """Return the highest 100 bars (`_MOST_BARS`), in the order of `bars`. If only some of several
+    equally high bars fit, the function takes bars at equal distances."""
     if len(bars) <= _MOST_BARS:
         return bars
     heights = [max(bar.d1, bar.d2) for bar in bars]
@@ -267,8 +268,8 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
 def _has_edges(one: Certificate) -> bool:
     """Return whether the certificate's levels (bins of outputs) are intervals of a score.
 
-    The intervals are then followed by a level for outputs without a score and, if the certificate
-    has further rules, by the levels that these rules added.
+    If so, the levels after the intervals are: one for outputs without a score, then the levels that
+    further rules added, if there are any.
     """
     if one.scores is None:
         return False
@@ -312,9 +313,9 @@ def _added(one: Certificate, place: int) -> tuple[str, str]:
 def _law(one: ExactCertificate) -> Iterator[_Bar]:
     """Yield one bar for each outcome of an exact pair of distributions.
 
-    A bar is marked as part of the event if the event is the set of outcomes with p > e^ε q, where p
-    is the probability under the input of the event and q under the other. This set attains the
-    privacy profile δ(ε).
+    Bars are marked as part of the event if the event is the set of outcomes with p > e^ε q. Here, p
+    is the probability under the input that the event points to, and q under the other. This set
+    attains the privacy profile δ(ε).
     """
     event, factor = one.event, math.exp(min(one.point.epsilon, 700.0))
     guesses: list[str | None] = [None] * len(one.law)
@@ -381,8 +382,8 @@ def profile(result: AuditResult) -> Picture:
 def _falls_short(result: AuditResult) -> bool:
     """Return whether the claim is refuted although no bound exceeds its value.
 
-    This occurs if Holm's procedure refutes the claim at a larger error probability than the audit's
-    own, at which the bounds hold.
+    Holm's procedure may refute the claim at an error probability that is larger than the audit's
+    own. The bounds hold at the audit's own.
     """
     point = result.point
     exceeds = result.epsilon_lower > point.epsilon or result.delta_lower > point.delta

@@ -21,14 +21,14 @@ from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Points, Scale, ratio
 
 _MOST_EVENTS = 8
-# If all events and the beginning of the claim's curve fit in a corner smaller than this share of
-# each axis, only this corner is shown.
+# Largest size of a corner that is shown alone, as a share of each axis. A corner is shown alone if
+# it contains all events and the beginning of the claim's curve.
 _RARE = 0.3
 # Size of an estimate's mark, relative to the mark of an exact value. It is smaller because the box
 # around it, with the confidence intervals, matters more.
 _ESTIMATE = 0.75
-# If a name is vertically further from its mark than this share of the height, a line connects the
-# two.
+# Largest vertical distance of a name from its mark without a line that connects the two, as a share
+# of the height.
 _FAR = 0.07
 _SHAPE = {"d1": "circle", "d2": "diamond"}
 _OF_EVENTS = "An event is a test of one input against the other."
@@ -44,7 +44,8 @@ _LETTER = 0.025
 # Height of a line of text, as a share of the drawing's height.
 _LINE = 0.08
 _GAP, _MARK = 0.03, (0.022, 0.036)
-# Vertical shifts at which a name is tried, in lines of text.
+# Vertical shifts of a name that are tried, in lines of text, to find a place where it overlaps
+# least.
 _MOVES = (0, 1, -1, 2, -2, 3, -3, 4, -4)
 
 
@@ -150,8 +151,8 @@ def _tested(name: str, event: EventCount | ExactEvent) -> Tested:
 
 
 def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
-    """Return (event, label) pairs. Events whose marks are less than `room` apart share one label,
-    such as `E1, E2`, at the mark of the first event."""
+    """Return a list of (event, label). Events whose marks are less than `room` apart share one
+    label, such as `E1, E2`, in an item for the first of them."""
     found: list[tuple[Tested, str]] = []
     for event in events:
         for place, (other, name) in enumerate(found):
@@ -203,7 +204,7 @@ def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
     upper = [(alpha, 1 - tradeoff(claim, 1 - alpha)) for alpha in alphas]
     if shown == 1:
         return lower, upper
-    # Interpolate the point at which the curve leaves the visible corner, and end the curve there.
+    # Interpolate the point at which the curve leaves the visible corner. The curve ends there.
     floor = 1 - shown
     inside = [one for one in lower if one[1] >= floor]
     if len(inside) == len(lower):
@@ -249,7 +250,7 @@ def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> lis
 
 
 def _places(one: _Spot) -> Iterator[_Place]:
-    """Yield possible positions (x, y, name, anchor) of a name, the best readable first."""
+    """Yield possible positions (x, y, name, anchor) of a name, the most readable first."""
     for move in _MOVES:
         y = one.y - 0.02 + move * _LINE
         yield one.right + _GAP, y, one.name, "start"
@@ -266,8 +267,8 @@ def _box(place: _Place) -> _Box:
 
 
 def _covered(box: _Box, taken: Sequence[_Box]) -> float:
-    """Return a penalty for placing a name in a box: its overlap with the boxes in `taken`, plus the
-    lengths by which it extends beyond the drawing."""
+    """Return a penalty for placing a name in `box`: the overlap of `box` with the boxes in `taken`,
+    plus the lengths by which `box` extends beyond the drawing."""
     left, right, below, above = box
     outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -below) + max(0.0, above - 1.05)
     shared = sum(
