@@ -49,6 +49,10 @@ _FEWEST = 2
 #     two limits. The import takes 8 s of processor time for torch and Opacus, and longer on a busy
 #     machine.
 SECONDS, PATIENCE, IMPORTING = 5.0, 60.0, 300.0
+# The time limit for all processes is at least this number of times the time until the first process
+# has drawn: on a busy machine, or with a slow import, each takes long to start. The eight processes
+# take turns on the cores, two or more at a time.
+OF_FIRST = 4.0
 # Seconds between two checks for results, while new processes draw.
 _LOOK = 0.1
 # The clock of new process number k runs k times this number of seconds ahead. This is neither a
@@ -107,8 +111,8 @@ class NewProcesses:
     ) -> Answers:
         """Return the counts of each chunk, each drawn in a new process of its own.
 
-        Chunks are left out when time runs out: after `SECONDS`, or after `PATIENCE` if fewer than
-        `_FEWEST` processes have drawn by then.
+        Chunks are left out when time runs out: after `SECONDS`, or `OF_FIRST` times the time until
+        the first process has drawn, if that is longer; after `PATIENCE` in any case.
 
         recipe: makes the sampler in the new processes.
         own_hashes: give every interpreter a different hash seed, if PYTHONHASHSEED is a number.
@@ -132,13 +136,13 @@ class NewProcesses:
         drawn: dict[int, Counted] = {}
         if large and not is_own:
             self._import(recipe, large, look)
-        begun, slowest = time.monotonic(), 0.0
+        begun, slowest, limit = time.monotonic(), 0.0, SECONDS
         try:
-            while (elapsed := time.monotonic() - begun) < SECONDS or (
+            while (elapsed := time.monotonic() - begun) < limit or (
                 len(drawn) < _FEWEST and running and elapsed < PATIENCE
             ):
                 idle = set(range(workers)) - {worker for worker, _, _ in running.values()}
-                for worker in idle if elapsed + slowest <= SECONDS else ():
+                for worker in idle if elapsed + slowest <= limit else ():
                     if queues[worker]:
                         place = queues[worker].pop(0)
                         key = is_own, worker if _MAY_FORK else place
@@ -151,8 +155,11 @@ class NewProcesses:
                     done = _done(future)
                     (drawn[place],) = done.drawn
                     slowest = max(slowest, done.seconds)
-                    if large and is_own and len(drawn) == 1:
-                        begun = time.monotonic()
+                    if len(drawn) == 1:
+                        first = time.monotonic() - begun
+                        limit = min(max(SECONDS, OF_FIRST * first), max(SECONDS, PATIENCE))
+                        if large and is_own:
+                            begun, limit = time.monotonic(), SECONDS
                 look()
         except _CannotDrawError as error:
             return Answers([], str(error), failed=True)
@@ -383,7 +390,7 @@ def late(drawn: int) -> str:
     drawn: number of processes that did draw in time.
     """
     if drawn:
-        return f"the others had not drawn within {SECONDS:g} s"
+        return "the others had not drawn in time; a machine that is less busy compares more"
     return f"none had drawn within {PATIENCE:g} s"
 
 

@@ -250,6 +250,7 @@ def test_a_slow_import_leaves_time_for_two_processes(
     with module.open("a") as file:
         file.write(f"\nif {SHIFT!r} in os.environ:\n    time.sleep(3)\n")
     monkeypatch.setattr("dpaudit.sampling.executors.new_processes.SECONDS", 1.0)
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.OF_FIRST", 1.0)
     monkeypatch.setattr("dpaudit.sampling.executors.new_processes.PATIENCE", patience)
     monkeypatch.setattr("dpaudit.processes.cores.cores", lambda: 2)
     result = run(dpaudit, module, "leaks", "--json", tmp_path / "r.json")
