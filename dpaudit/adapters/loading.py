@@ -164,7 +164,7 @@ class Repetition(Wrapping):
             return self.released(self.mechanism.sample_each(inputs, rng))
 
     def inputs(self, datasets: Iterable[Any]) -> list[Any]:
-        """Return a list in which each dataset is repeated `times` times, one after the other."""
+        """Return a list of the datasets, with `times` consecutive copies of each."""
         return [dataset for dataset in datasets for _ in range(self.times)]
 
     def released(self, outputs: Outputs) -> Outputs:

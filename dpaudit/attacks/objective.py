@@ -141,9 +141,9 @@ class Objective:
 
     def _smoothed_bounds(self, candidate: Candidate) -> FloatArray | None:
         """Return the predicted bound of every rule from counts smoothed over levels (groups of
-        outcomes), with a small penalty. Return None in three cases: the log-ratios of neighbouring
-        levels need not be similar, the bound is for δ, or δ > 0 and the smoothed log-odds do not
-        follow a score."""
+        outcomes), lowered by a small penalty. Return None in three cases: the log-ratios of
+        neighbouring levels need not be similar, the bound is for δ, or δ > 0 and the smoothed
+        log-odds are not monotone in a score."""
         if not candidate.is_smooth or self.for_delta:
             return None
         fit = candidate.smoothed

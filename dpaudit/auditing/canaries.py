@@ -77,7 +77,7 @@ def audit_guesses(
     scores : CanaryScores, optional
         The scores from which the guesses were made.
     warnings : tuple of str
-        Reasons to doubt the coins.
+        Reasons to doubt the coin tosses of the canaries.
 
     Returns
     -------

@@ -112,8 +112,8 @@ class Ledger:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a bet has refuted the claim, and the run may end: now if bets alone may end it,
-        otherwise after a confirmation.
+        """Whether a bet has refuted the claim and the run may end early: at once if bets alone may
+        end it, otherwise after a confirmation, if the budget has room for one.
         """
         return self.refuted_after is not None and self._can_confirm(0)
 

@@ -288,8 +288,8 @@ def _draws(record: Certificate) -> Iterator[Finding]:
     yield "stages in their order", stages, sorted(stages)
     rounds = [block.round for block in record.blocks if block.round is not None]
     yield "rounds in their order", rounds, sorted(rounds)
-    # Each certifying block is bet on with the last beliefs. Two kinds of blocks have no bets: the
-    # first block, before which nothing was learned, and the blocks of a confirmation.
+    # Bets on certifying blocks use the beliefs of the last round of learning. Two kinds of blocks
+    # have no bets: the first block, before which nothing was learned, and those of a confirmation.
     certified = {block.round for block in record.blocks if block.stage == "certification"}
     yield "round of the certification", certified, {len(record.rounds) - 1} if certified else set()
     others = {block.round for block in record.blocks if block.stage in _NOT_BET_ON}

@@ -435,8 +435,8 @@ class _RecordedRun:
         d1, d2 = self._audit.arms
         if self._is_tossed or max(d1, d2) <= _UNEVEN * min(d1, d2):
             return False
-        # The rule fits the learning rows better than other rows, so both predicted bounds are too
-        # large. This favours neither of the two methods.
+        # The rule fits the learning rows better than other rows. That inflates the predicted bounds
+        # of both tests alike, so it favours neither.
         seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
         (main, *_) = frozen_rules(rule, is_one=False)
         from_d1 = int(self._audit.is_d1[pair].sum())

@@ -79,7 +79,7 @@ class Refutation:
         guesses: NDArray[np.int64],
         tallies: Sequence[Tally],
     ) -> Refutation:
-        """Return the refutation.
+        """Return the record of a refutation, whose draws new processes are to repeat.
 
         selection: the draws in the sample buffer.
         """

@@ -56,7 +56,7 @@ _EARLY_BLOCK_SHARE = 12
 # Least number of draws before the first fit, if bets alone may end the run and the claim is a
 # curve: this fit chooses the point of the curve to bet against.
 _EARLY_POINTS = 64
-# Least size of a block that is only counted, in draws.
+# Least number of draws in a block from which nothing is learned.
 _LEAST_BLOCK = 64
 # Even a small budget is divided into at least this number of blocks, since checks compare blocks
 # with each other.

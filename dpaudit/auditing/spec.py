@@ -272,9 +272,10 @@ class AuditSpec:
 
     @property
     def tested(self) -> PrivacyClaim:
-        """The claim for one output, composed over `runs` independent runs of the mechanism.
+        """The claim for one output, which holds the results of `runs` independent runs of the
+        mechanism.
 
-        Raises ClaimError if nothing follows for this number of runs.
+        Raises ClaimError if the claim for one run implies no bound for this number of runs.
         """
         return self.claim if self.runs == 1 else compose([self.claim] * self.runs)
 

@@ -437,8 +437,8 @@ class AuditResult:
 
     @property
     def is_refuted_alone(self) -> bool:
-        """Whether the audit refutes the claim at its own `confidence`. In a family of audits,
-        Holm's procedure may allow a larger p-value, which is ignored here."""
+        """Whether the audit refutes the claim at its own `confidence`. In a family of audits, this
+        is Bonferroni's level; Holm's procedure may allow a larger p-value, which is ignored."""
         return any(one.refuted for one in self.ending.certificates)
 
     @property

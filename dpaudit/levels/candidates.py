@@ -242,7 +242,7 @@ class OrderedBins(Candidate):
 
     @cached_property
     def intervals(self) -> Intervals | None:
-        """Intervals that are finer than the levels (groups of outcomes); None if there are none."""
+        """Intervals of the score, finer than the levels (groups of outcomes), or None."""
         return self.source.intervals()
 
     @cached_property

@@ -82,7 +82,7 @@ LEAST_EXPECTED = 4.0
 # each other, and whether two columns together show a difference of d1 and d2.
 LUCK = 0.001
 
-# Limits on groups and on words: the constants from here to the end.
+# From here to the end: limits on groups of neighbours, and on words in texts.
 
 # Neighbouring values, or neighbouring levels (groups of outcomes), are joined into this number of
 # groups with about equal numbers of draws.

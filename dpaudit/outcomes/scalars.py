@@ -48,7 +48,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """The column entries of some outcomes at one place. `Column` describes the fields."""
+    """The entries of one column for some outcomes. `Column` describes the fields."""
 
     numbers: FloatArray
     codes: CodeArray | None = None

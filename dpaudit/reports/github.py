@@ -24,7 +24,7 @@ _MOST = 10
 
 
 class Annotation(NamedTuple):
-    """The annotation of one audit as a workflow command; None if its result is expected."""
+    """The annotation of one audit. `line` is a workflow command; None for an expected result."""
 
     line: str | None
 

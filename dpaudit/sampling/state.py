@@ -125,10 +125,10 @@ def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
 def _of_modules(
     names: set[str], scope: Mapping[str, Any], home: set[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) for variables of other modules that a function's code uses.
+    """Yield (name, value) for variables of the modules that a function's code uses.
 
-    All variables are read in modules of the user. In other modules, only variables whose names
-    occur in the code are read.
+    All variables of the user's modules are yielded. Of libraries, only variables whose names occur
+    in the code are yielded.
 
     names: all names that occur in the code.
     scope: globals of the function.

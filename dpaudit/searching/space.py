@@ -246,7 +246,7 @@ class Token:
 
 class Line(ABC):
     """The description of a space (a set of possible values) on one line, such as `list of number in
-    [0, 1]`, which is read token by token. All methods raise NotUnderstood.
+    [0, 1]`, which is read token by token. The methods raise NotUnderstood if it is invalid.
 
     base: folder in which relative import paths are looked for. None for the working directory
     alone.

@@ -24,8 +24,8 @@ _ROUNDING = 1e-12
 # Largest number of pairs of equal entries in a sequence of draws. Longer sequences are shortened,
 # to limit the time and memory of `repetition_p_value`.
 _MOST_PAIRS = 100_000
-# Number of first entries from which the number of equal pairs is estimated, before all entries are
-# counted.
+# The number of pairs of equal entries is first estimated from this many entries at the beginning,
+# then counted over all entries.
 _FIRST_ENTRIES = 2_000
 # `collision_bound` adds this many standard errors to its estimate, to give a safe upper bound.
 _ERRORS = 6.0

@@ -17,8 +17,8 @@ from dpaudit.stats.p_values import bisect_interval
 
 # Probability with which an audit refutes a claim if the true ε is the smallest detectable ε.
 POWER = 0.9
-# The rare rule guesses at outputs that only one input seems to give (docs/method.md §5): at least
-# this number of learning draws of one input, and none of the other input, are equal to the output.
+# The rare rule guesses the input of an output that only one input seems to give (docs/method.md
+# §5): at least this number of learning draws of one input, and none of the other, are equal to it.
 LEAST_SEEN = 2
 
 

@@ -302,8 +302,8 @@ def _ravelled(operand: Any) -> Any:
     return np.ravel(np.asarray(operand, dtype=float))
 
 
-# A number in the output counts as a noisy value if the two differ by at most this share of the
-# scale of the noise: the program may round its output.
+# A number in the output is taken for a noisy value if it differs from this value by at most this
+# share of the scale of the noise: the program may round its output.
 _ROUNDED = 0.002
 
 
@@ -473,9 +473,9 @@ def _steps(one: Use, other: Use) -> Any:
 
 
 def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
-    """Return the point at which two runs take different paths through the code; None if they
-    execute the same lines. If only one run executes some lines, return the point before the last
-    such lines. Otherwise return the first point at which the order of the lines differs."""
+    """Return the point at which two runs take different paths through the code; None if the paths
+    are equal. If some lines are executed by one run only, return the point before the last of
+    them. Otherwise return the first point at which the order of the lines differs."""
     if first.lines == second.lines:
         return None
     one, other = _without_repeats(first.lines), _without_repeats(second.lines)

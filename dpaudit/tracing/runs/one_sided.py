@@ -149,11 +149,11 @@ class FreeRuns:
 def selected(
     pairs: Sequence[Coupled], runs: FreeRuns, claim: Sequence[tuple[float, float]] = ()
 ) -> list[Selected]:
-    """Return the values of the output that one input gives, and that the other input gives in none
-    of the runs with independent noise.
+    """Return the output values that occur with one input, but in no run with independent noise on
+    the other input.
 
-    pairs: Pairs of runs on d1 and d2 with the same noise. Their differing entries that contain
-        noise are examined.
+    pairs: Pairs of runs on d1 and d2 with the same noise. Output entries that contain noise and
+        differ in a pair are examined.
     runs: Runs with independent noise. Runs are added until each value has been counted often
         enough.
     claim: The points (ε, δ) of the privacy claim. Counting stops when the counts refute one of

@@ -74,6 +74,7 @@ def largest_share_of_right_guesses(by_input: tuple[int, int], draws: int, epsilo
         b_eq=[*shares, 1.0],
         bounds=(0, 1),
     )
+    assert found.fun is not None
     return float(-found.fun / sum(shares[:2]))
 
 
