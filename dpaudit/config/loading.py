@@ -324,9 +324,8 @@ def file_problems(content: Any) -> Iterator[PlacedError]:
             yield refusal((one.name,), f"={shown(content[one.name])} must be {one.must}")
     audits, defaults = content.get("audits"), content.get("defaults")
     if not isinstance(audits, list) or not audits:
-        yield problem(
-            ("audits",), "audits must be a list with at least one audit", code="configuration-shape"
-        )
+        said = "audits must be a list with at least one audit; begin each audit with a dash"
+        yield problem(("audits",), said, code="configuration-shape")
         return
     placed: list[tuple[Path, Any]] = [] if defaults is None else [(("defaults",), defaults)]
     for path, settings in [*placed, *((("audits", i), one) for i, one in enumerate(audits))]:

@@ -8,7 +8,6 @@ place `path`, to a `Reader`. `reader.py` describes `rows` and `values`.
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections import abc, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -115,7 +114,7 @@ def _reader_of(kind: type, path: Path) -> Read:
 def _remedy(kind: type) -> str:
     if issubclass(kind, abc.Iterator):
         return "let it return list(…) of all, or give --post-process builtins:list (post_process)"
-    if issubclass(kind, types.FunctionType):
+    if any("__call__" in vars(one) for one in kind.__mro__):
         return "if it is a factory, which makes the mechanism, give --factory (YAML: factory: true)"
     return "give post_process a function that turns an output into one"
 

@@ -209,6 +209,8 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
     written = numbers.share(most, numbers.UP)
     if ahead - most > _NOISE:  # enough digits to show the difference, as in the headline
         written, _ = numbers.shares_apart(most, ahead)
+    if not factor and not plus:
+        return Row("allowed", f"{letter}({name}) ≤ {written}")
     return Row("allowed", f"{letter}({name}) ≤ {limit} = {written}")
 
 
