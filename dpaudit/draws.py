@@ -1,9 +1,11 @@
 """Define two types of draws of both inputs: fresh draws, which may certify, and draws to learn
 from.
 
-A draw that enters a bound or a bet must not have been seen when the rule was chosen. `FreshDraws`
-enforces this. Fresh draws can only be counted, by a function that was fixed before the draws, or be
-released as `SelectionDraws`, to learn from. Released draws cannot certify.
+A draw that enters a bound or a bet must not have been seen when the rule was chosen. Blocks to
+learn from are `FreshDraws` first: they can be counted, by a function that was fixed before the
+draws, and then be released as `SelectionDraws`, which cannot certify. Draws of the exact test are
+never seen: a frozen `Measure` is sent to where they are made, and only counts come back
+(sampling/chunks.py).
 
 Terms: a draw is an output of the mechanism. The arm of a draw is its input, d1 or d2. A level is a
 bin of outputs. A tally is a table of counts by level and arm; of the draws that certify, only the

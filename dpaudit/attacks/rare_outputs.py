@@ -232,7 +232,8 @@ class RareTable:
         self, points: Sequence[ProfilePoint], coming: int
     ) -> tuple[ProfilePoint, _Guesses]:
         """Return the point (ε, δ) that the rare rule tests, and the guesses of the rule. There are
-        no guesses if the rule could not refute the claim on `coming` draws.
+        no guesses if the evidence expected from `coming` draws is less than the rule's share of the
+        error probability costs: -log(`RARE_SHARE`) nats.
         """
         result = [(point, self._guesses_at(point)) for point in points]
         seen = [self._seen(guesses.cell) for _, guesses in result]

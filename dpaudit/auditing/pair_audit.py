@@ -114,6 +114,17 @@ class PairAudit:
     def run(self) -> Certificate:
         """Return the certificate: the counts, bounds and warnings of the pair.
 
+        The stages, with their shares of the pair's error probability α (`certificates.evidence`):
+
+        1. Learning. The rules are learned from these draws, and frozen. Bets on each block, with
+           rules that were learned from earlier blocks, may refute the claim (0.2 α).
+        2. Certification, with further draws. The frozen rules are tested when all draws are made
+           (0.75 α). Bets continue.
+        3. Confirmation, in place of the test of stage 2, as soon as bets refute the claim: the
+           strongest rule is tested on new draws (0.05 α).
+
+        If bets alone may end the run, there is no confirmation: bets have 0.9 α, the test 0.1 α.
+
         Raises MechanismError if all draws are exceptions, if d1 or d2 seems to have the wrong type,
         or if the draws cannot be independent.
         """
