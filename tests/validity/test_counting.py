@@ -91,32 +91,7 @@ def few_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def audited(mechanism: Any, claim: Any = CLAIM, seed: int = 0, **more: Any) -> AuditResult:
-    return dpaudit.audit(mechanism, 1, 0, claim, **{"samples": SAMPLES, "seed": seed, **more})
-
-
-def counted_alike(name: str, path: Path, shares: tuple[float, ...], **more: Any) -> AuditResult:
-    """Audit alone, with two workers, with a journal, and from journals that are cut short; compare
-    all results with the first, and return it. Draws are fewer, since no verdict is asked for.
-
-    shares: the share of the journal that is kept.
-    """
-    given = {"samples": SAMPLES // 2, **more}
-    alone = audited(name, **given)
-    (certificate,) = alone.certificates
-    assert certificate.schedule is not None
-    assert certificate.schedule.counted > 0
-    assert recheck(alone) == []
-    assert audited(name, workers=2, **given).certificates == alone.certificates
-    assert audited(name, journal=path, **given).certificates == alone.certificates
-    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
-    whole = file.read_bytes()
-    for share in shares:
-        file.write_bytes(whole[: int(share * len(whole))])
-        again = audited(name, journal=path, resume=True, **given)
-        assert again.certificates[0].blocks == certificate.blocks
-        assert again.certificates[0].rounds == certificate.rounds
-        assert again.certificates[0].ignored == certificate.ignored
-    return alone
+    return dpaudit.audit(mechanism, 1, 0, claim, samples=SAMPLES, seed=seed, **more)
 
 
 @pytest.mark.parametrize("mechanism", [value, tail, category, key, failing])
@@ -160,7 +135,18 @@ def test_a_file_that_hides_where_learning_ended_is_noticed() -> None:
 
 
 def test_workers_and_a_journal_that_is_cut_short_change_nothing(tmp_path: Path) -> None:
-    counted_alike("tests.validity.test_counting:tail", tmp_path / "kept", (0.3, 0.8))
+    alone = audited("tests.validity.test_counting:tail")
+    (certificate,) = alone.certificates
+    path = tmp_path / "kept"
+    journaled = audited("tests.validity.test_counting:tail", journal=path)
+    assert journaled.certificates == alone.certificates
+    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
+    whole = file.read_bytes()
+    for share in (0.3, 0.8):
+        file.write_bytes(whole[: int(share * len(whole))])
+        again = audited("tests.validity.test_counting:tail", journal=path, resume=True)
+        assert again.certificates[0].blocks == certificate.blocks
+        assert again.certificates[0].rounds == certificate.rounds
 
 
 def rarer(dataset: int, size: int, rng: np.random.Generator) -> Any:
@@ -202,8 +188,18 @@ def test_room_is_made_alike_by_workers_and_when_continued(
 ) -> None:
     monkeypatch.setattr(counting, "MOST_KEPT", 512)
     name = "tests.validity.test_counting:narrow"
-    alone = counted_alike(name, tmp_path / "kept", (0.5,), seed=1)
-    assert any(ROOM in one for one in alone.certificates[0].ignored)
+    alone = audited(name, seed=1)
+    (certificate,) = alone.certificates
+    assert any(ROOM in one for one in certificate.ignored)
+    assert audited(name, seed=1, workers=2).certificates == alone.certificates
+    path = tmp_path / "kept"
+    assert audited(name, seed=1, journal=path).certificates == alone.certificates
+    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    again = audited(name, seed=1, journal=path, resume=True)
+    assert again.certificates[0].blocks == certificate.blocks
+    assert again.certificates[0].ignored == certificate.ignored
 
 
 @pytest.fixture
@@ -215,8 +211,19 @@ def enough_kept(monkeypatch: pytest.MonkeyPatch, few_kept: None) -> None:
 @pytest.mark.usefixtures("enough_kept")
 def test_sequences_are_counted_alike_by_workers_and_when_continued(tmp_path: Path) -> None:
     name = "tests.validity.test_counting:flags"
-    alone = counted_alike(name, tmp_path / "kept", (0.5,), claim=PureDP(0.2))
-    assert alone.certificates[0].attack == SEQUENCES
+    alone = audited(name, PureDP(0.2))
+    (certificate,) = alone.certificates
+    assert certificate.attack == SEQUENCES
+    assert recheck(alone) == []
+    assert audited(name, PureDP(0.2), workers=2).certificates == alone.certificates
+    path = tmp_path / "kept"
+    assert audited(name, PureDP(0.2), journal=path).certificates == alone.certificates
+    (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    again = audited(name, PureDP(0.2), journal=path, resume=True)
+    assert again.certificates[0].blocks == certificate.blocks
+    assert again.certificates[0].rounds == certificate.rounds
 
 
 @pytest.mark.usefixtures("enough_kept")
