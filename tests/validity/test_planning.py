@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -25,6 +26,15 @@ def spec_of(mechanism: str, params: dict[str, float], **claim: float) -> AuditSp
     return replace(build_spec({**settings, "d1": 0, "d2": 1}), workers=1, no_trace=True)
 
 
+def planned(spec: AuditSpec) -> int:
+    """Return the planned number of draws. The trials have time enough on a busy machine, too: with
+    fewer trials, the plan would be another one."""
+    with patch.multiple("dpaudit.auditing.planning", PATIENCE=3600.0, _TRIAL_SECONDS=600.0):
+        samples = plan(spec, FACTOR, POWER, run_audit).samples
+    assert samples is not None
+    return samples
+
+
 def audited(spec: AuditSpec, samples: int, seed: int) -> AuditResult:
     return run_audit(replace(spec, samples=samples, seed=seed, require_power=FACTOR))
 
@@ -33,9 +43,7 @@ def audited(spec: AuditSpec, samples: int, seed: int) -> AuditResult:
 def leaking() -> tuple[AuditSpec, int]:
     """A mechanism that leaks 1.1 times its claim, and the draws planned for it."""
     spec = spec_of("mechanisms.laplace:laplace", {"epsilon": FACTOR}, epsilon=1.0)
-    samples = plan(spec, FACTOR, POWER, run_audit).samples
-    assert samples is not None
-    return spec, samples
+    return spec, planned(spec)
 
 
 def refutations(spec: AuditSpec, samples: int) -> Iterator[bool]:
@@ -58,8 +66,7 @@ def test_with_a_quarter_of_the_draws_it_is_not(
 def test_the_audit_has_the_power_that_is_required_of_it(is_below: IsBelow) -> None:
     """Of nine audits alike, eight of them trials, it is one of the two that need most with 2/9."""
     spec = spec_of("mechanisms.randomized_response:randomized_response", {}, epsilon=1.0987)
-    samples = plan(spec, FACTOR, POWER, run_audit).samples
-    assert samples is not None
+    samples = planned(spec)
     enough = (audited(spec, samples, seed).underpowered is None for seed in range(15))
     assert not is_below(enough, 15, 7 / 9)
     fewer = (audited(spec, samples // 2, seed).underpowered is None for seed in range(12))
