@@ -14,6 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from itertools import accumulate, chain
 from typing import Any
 
@@ -29,7 +30,11 @@ from dpaudit.auditing.schedule import FEW_DRAWS, Plan, look_stride, wants_refit
 from dpaudit.auditing.underpowered import limits_of
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.evidence import Evidence, numbers
-from dpaudit.certificates.fixed_test import FrozenRule
+from dpaudit.certificates.fixed_test import (
+    VERSION_WITH_LARGE_EVENTS,
+    FrozenRule,
+    before_version_8,
+)
 from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.records import FixedTest, Schedule
 from dpaudit.certificates.result import AuditResult, Family, Verdict
@@ -52,9 +57,6 @@ _CONFIRMING = (MINIMUM_SAMPLES, FEW_DRAWS)
 # Version of the result format that added the field `detectable_rare`. It is not compared in results
 # of older versions.
 _VERSION_WITH_RARE = 6
-# Results in a format of this version or later have `detectable_epsilon` for an event that may have
-# most of the probability; earlier results state a smaller ε there.
-_VERSION_WITH_LARGE_EVENTS = 8
 # The stages of a run, in their order. Each block of draws belongs to one of them.
 _STAGES = ("learning", "certification", "confirmation", "recorded")
 # Stages without bets.
@@ -236,11 +238,12 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
         computed = numbers(_evidence(result, record))
         if result.first_version is not None and result.first_version < _VERSION_WITH_RARE:
             computed["detectable_rare"] = None
-        is_older = (result.first_version or math.inf) < _VERSION_WITH_LARGE_EVENTS
+        if (result.first_version or math.inf) < VERSION_WITH_LARGE_EVENTS:
+            before = partial(before_version_8, point=record.betting_point)
+            computed["fixed"] = before(computed["fixed"])
+            computed["others"] = tuple(map(before, computed["others"]))
         for name, value in computed.items():
-            for finding in _compared(name, getattr(record, name), value):
-                if not (is_older and finding[0].endswith("detectable_epsilon")):
-                    yield finding
+            yield from _compared(name, getattr(record, name), value)
         bets_refute = computed["wealth"] * computed["alpha_betting"] >= 1
         bets_refute |= _by_divergence(record)
         yield "refuted by betting", record.refuted_after is not None, bets_refute

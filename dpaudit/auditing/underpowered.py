@@ -26,7 +26,8 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.records import are_equal
 from dpaudit.levels.portfolio import RARE_SHARE
-from dpaudit.stats.power import POWER, draws_to_refute
+from dpaudit.stats.binomial import right_share
+from dpaudit.stats.power import POWER, draws_to_refute, telling_share
 from dpaudit.wording import counted
 
 
@@ -268,13 +269,19 @@ def event_could_not(certificate: Certificate) -> str | None:
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
-    seen, most = fixed.correct + fixed.wrong, max(fixed.guesses_by_input)
-    if 2 * most > fixed.draws and fixed.method == "game":
-        return (
-            f"an event with {100 * most / fixed.draws:.3g} % of the draws is nearly as probable "
-            f"for either input, and cannot refute {point_words(point)} (more draws may find "
-            "another)"
-        )
+    seen = fixed.correct + fixed.wrong
+    if fixed.method == "game":
+        share = max(fixed.guesses_by_input) / fixed.draws
+        right = (1 + telling_share(fixed.guesses_by_input, fixed.draws)) / 2
+        spared = (1.0 if fixed.two_guesses else 0.5) * point.delta * fixed.draws / max(1, seen)
+        pure = right_share(point.epsilon)
+        allowed = min(1.0, pure + spared * (1 - pure))
+        if right <= allowed:
+            return (
+                f"the rule makes the same guess at {100 * share:.3g} % of the draws, so at most "
+                f"{100 * right:.3g} % of its guesses can be right; {point_words(point)} allows "
+                f"{100 * allowed:.3g} %"
+            )
     of = "" if seen == fixed.draws else " in the event"
     remedy = "no number could" if no_draws_could(point, fixed.alpha) else "more draws help"
     words, even = f"{counted(seen, 'draw')}{of}", ", even if every one"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from operator import itemgetter
 from typing import Any
@@ -124,6 +124,30 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
         p_value=math.nextafter(alpha, 1.0) if disagree else p,
         detectable_epsilon=detectable,
     )
+
+
+# Results in a format of this version or later state `detectable_epsilon` for an event that may have
+# most of the probability; earlier results state a smaller ε there.
+VERSION_WITH_LARGE_EVENTS = 8
+
+
+def before_version_8(test: FixedTest, point: ProfilePoint) -> FixedTest:
+    """Return a test with the `detectable_epsilon` of results before version 8, which do not
+    consider that an event may have most of the probability.
+
+    point: point (ε, δ) that the bets were made against, for a test that has no point of its own.
+    """
+    point = test.point or point
+    if test.method != "game" or test.stage == "betting":
+        return test
+    detectable = power.detectable_epsilon(
+        test.correct + test.wrong,
+        point.epsilon,
+        test.alpha,
+        draws=test.draws,
+        spared=(1.0 if test.two_guesses else 0.5) * point.delta,
+    )
+    return replace(test, detectable_epsilon=detectable)
 
 
 def illustrated(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:

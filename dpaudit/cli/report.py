@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -335,7 +336,16 @@ def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
         pairs = counted(len(recorded.certificates), "pair")
         yield f"{pairs} recorded, {len(again.certificates)} repeated"
         return
+    # Imported inside the function: it imports NumPy, which other uses of the command do not need.
+    from dpaudit.certificates.fixed_test import VERSION_WITH_LARGE_EVENTS, before_version_8
+
+    first = recorded.first_version
+    is_older = first is not None and first < VERSION_WITH_LARGE_EVENTS
     for one, other in zip(recorded.certificates, again.certificates, strict=True):
+        if is_older:
+            before = partial(before_version_8, point=other.betting_point)
+            others = tuple(map(before, other.others))
+            other = replace(other, fixed=before(other.fixed), others=others)
         yield from _differences(f"{one.pair}: ", _names(one), one, other)
         yield from _differences(f"{one.pair}: ", ("warnings", "notes"), one, other)
 

@@ -247,7 +247,7 @@ def _tested(
     if test.p_value <= level:
         return ReleaseResult(release, "refuted", **numbers), test
     if not needed or test.detectable_epsilon > needed:
-        why = "under-powered: the event is too rare here to show the leak with this number of draws"
+        why = "under-powered: the event is too rare or too frequent here to show the leak"
         return ReleaseResult(release, "cannot tell", why, **numbers), test
     return ReleaseResult(release, "not refuted", **numbers), test
 

@@ -337,6 +337,13 @@ def _audits(text: str) -> tuple[list[Any], Planned]:
         audits = [_with_one_rule(audit, place) for place, audit in enumerate(audits)]
     if version < VERSION:
         audits = [{**one, "first_version": one.get("first_version") or version} for one in audits]
+    for place, one in enumerate(audits):
+        first = one.get("first_version")
+        if first is not None and not (type(first) is int and 1 <= first < VERSION):
+            raise DamagedRecord(
+                f"audits[{place}].first_version={first!r} must be null or an older version than "
+                f"{VERSION}"
+            )
     if not audits:
         raise UsageError(
             "the file has no audits to recheck, because the run that wrote it did not end; run it "

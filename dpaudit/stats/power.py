@@ -20,6 +20,9 @@ POWER = 0.9
 # The rare rule guesses the input of an output that only one input seems to give (docs/method.md
 # §5): at least this number of learning draws of one input, and none of the other, are equal to it.
 LEAST_SEEN = 2
+# An event counts as one with more than half of the probability only if its number of draws exceeds
+# half by this many standard errors: the event of a large leak has nearly half of the probability.
+_BEYOND_HALF = 3.0
 
 
 def detectable_epsilon(
@@ -62,9 +65,7 @@ def detectable_epsilon(
     Notes
     -----
     At ε₁ every guess is right with probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8). With
-    `by_input`, this holds for at most half of the draws by the guess of each input: the outputs
-    with the guess d1 are not e^ε₁ times as probable under d1 if they have most of the probability.
-    The ratio of the other outputs, at most e^ε₁, then limits the number of right guesses.
+    `by_input`, `telling_share` limits the excess of right over wrong guesses.
 
     Examples
     --------
@@ -85,13 +86,43 @@ def detectable_epsilon(
     if critical > trials:
         return math.inf
     share = float(betaincinv(critical, trials - critical + 1, power))
-    telling = guesses if by_input is None else sum(min(one, draws - one) for one in by_input)
-    if telling < guesses:
-        # The excess of right over wrong guesses, per guess, is telling / guesses times its value
-        # tanh(ε₁ / 2) for telling guesses.
-        excess = (2 * share - 1) * guesses
+    telling = 1.0 if by_input is None else telling_share(by_input, draws)
+    if telling < 1:
+        excess = 2 * share - 1
         return 2 * math.atanh(excess / telling) if excess < telling else math.inf
     return math.log(share / (1 - share)) if share < 1 else math.inf
+
+
+def telling_share(by_input: tuple[int, int], draws: int) -> float:
+    """Return the largest excess of right over wrong guesses that any leak can cause, per guess.
+
+    Parameters
+    ----------
+    by_input : tuple of two ints
+        Numbers of guesses of d1 and of d2.
+    draws : int
+        Number of all draws, with and without a guess.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 1 unless one of the numbers is clearly more than half of the draws. With a leak
+        of ε₁, the excess is at most this share times tanh(ε₁ / 2).
+
+    Notes
+    -----
+    An event with most of the probability cannot be much more probable for one input than for the
+    other (docs/method.md §8): the probability outside of it limits the difference.
+
+    Examples
+    --------
+    >>> telling_share((300, 300), 1000), round(telling_share((9960, 40), 10_000), 3)
+    (1.0, 0.038)
+    """
+    # Half of the draws have a standard error of √draws / 2.
+    spare = _BEYOND_HALF * math.sqrt(draws)
+    telling = sum(min(one, draws - one + spare) for one in by_input)
+    return telling / max(1, sum(by_input))
 
 
 def detectable_rare(

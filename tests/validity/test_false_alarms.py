@@ -60,7 +60,7 @@ RUNS = {
     "few values": 40,
     "independent parts": 70,
     "outputs of each kind": 100,
-    "rare outputs": 70,
+    "rare outputs": 100,
     "portfolio": 200,
 }
 

@@ -390,7 +390,7 @@ def late(drawn: int) -> str:
     drawn: number of processes that did draw in time.
     """
     if drawn:
-        return "the others had not drawn in time; a machine that is less busy compares more"
+        return "the others had not drawn in time, on a busy machine or after a slow import"
     return f"none had drawn within {PATIENCE:g} s"
 
 

@@ -28,7 +28,7 @@ from .one_sided import (
 from .patching import generators_kept
 from .places import Place, place_of
 from .recording import Recorder
-from .replaying import OPAQUE, Draw, TooLong, Use
+from .replaying import Draw, TooLong, Use
 from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
 
 if TYPE_CHECKING:
@@ -308,16 +308,11 @@ def _keeps_state(coupler: Coupler, first: Run) -> bool:
     )
 
 
-# Distributions that mostly choose records and rarely hide values. They do not count as noise in the
-# search for constant seeds.
-_CHOICES = ("uniform", "integers", "binomial", OPAQUE)
-
-
 def _constant(firsts: list[Run], coupled: list[Coupled]) -> list[tuple[Place, str, str]]:
     """Return (line, function, seed) for each seed that a random generator gets in all runs on d1,
     although each run should have other noise. A function that takes its seed as an argument, such
-    as the key of JAX, is returned only if its noise hides a change and no other noise is drawn: a
-    model may begin with the same random weights in each run.
+    as the key of JAX, is returned only if its noise hides a change and all other draws have such
+    seeds, too: a model may begin with the same random weights in each run.
 
     firsts: The runs on d1.
     coupled: The pairs of runs with the same noise.
@@ -328,9 +323,9 @@ def _constant(firsts: list[Run], coupled: list[Coupled]) -> list[tuple[Place, st
         {(spot, name, repr(seed)[:60]) for spot, name, seed in one.recorder.seeds} for one in firsts
     ]
     common = set.intersection(*every)
-    drawn = {(one.moment[1], one.primitive): one.law for one in firsts[0].recorder.draws}
-    noise = {one for one, law in drawn.items() if law not in _CHOICES}
-    is_all = noise.issubset((spot, name) for spot, name, _ in common)
+    drawn = {(one.moment[1], one.primitive) for one in firsts[0].recorder.draws}
+    changing = {(spot, name) for seeds in every for spot, name, _ in seeds - common}
+    is_all = drawn <= {(spot, name) for spot, name, _ in common} - changing
     hiding = {one.draw for pair in coupled for one in pair.comparison.hidden if any(one.shifts)}
     return [
         (place_of(spot), name, seed)

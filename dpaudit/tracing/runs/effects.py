@@ -234,10 +234,12 @@ class _Wanted(NamedTuple):
         """
         spacings = _spacings(number, self.ends)
         share = max(_NEAR, _STEP_SPACINGS / max(spacings, 1.0))
+        if share > _LARGEST_STEP:
+            return None
         step = share * min(number - self.ends[0], self.ends[1] - number)
         below, above = number - step, number + step
         low, high = _part(self.at(below, which), self.name), _part(self.at(above, which), self.name)
-        if low is None or high is None or share > _LARGEST_STEP:
+        if low is None or high is None:
             return None
         if abs(high - low) < _PRECISE * float(np.spacing(max(abs(low), abs(high)))):
             return None

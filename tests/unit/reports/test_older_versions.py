@@ -24,6 +24,8 @@ from tests.result_files import from_json, reported, to_json
 VERSION_5 = Path(__file__).parent / "results" / "version-5.json"
 # A curve that is refuted; written before the digest covered the version.
 VERSION_6 = VERSION_5.with_name("version-6.json")
+# A pass with guesses of d2 at 73 % of the draws, written before their number limited the power.
+VERSION_7 = VERSION_5.with_name("version-7.json")
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +157,23 @@ def test_an_error_without_a_code_is_read_and_one_with_a_code_comes_back() -> Non
         del document["audits"][0]["error_code"]
         ((old,), _) = read_document(forged({**document, "version": version}))
         assert (old.error, old.error_code) == ("draws repeat", None)
+
+
+def test_the_power_of_a_file_of_version_7_is_rechecked_by_its_own_rule() -> None:
+    (result,), _ = read_document(VERSION_7.read_text("utf-8"))
+    (certificate,) = result.certificates
+    assert result.first_version == 7
+    assert max(certificate.fixed.guesses_by_input) > 0.7 * certificate.fixed.draws
+    assert recheck(result) == []
+    assert len(recheck(replace(result, first_version=None))) == 1
+    fixed = replace(certificate.fixed, detectable_epsilon=99.0)
+    changed = with_certificates(result, replace(certificate, fixed=fixed))
+    assert len(recheck(changed)) == 1
+
+
+@pytest.mark.parametrize("version", [0, 8, 12, "7"])
+def test_the_first_version_of_a_file_is_an_older_one(version: object) -> None:
+    document = json.loads(VERSION_7.read_text("utf-8"))
+    audits = [{**one, "first_version": version} for one in document["audits"]]
+    with pytest.raises(DpauditError):
+        read_document(forged({**document, "version": VERSION, "audits": audits}))

@@ -81,7 +81,10 @@ def largest_share_of_right_guesses(by_input: tuple[int, int], draws: int, epsilo
 @pytest.mark.parametrize(
     "by_input", [(300, 700), (450, 550), (600, 0), (100, 800), (200, 300), (500, 500)]
 )
-def test_an_event_with_most_of_the_draws_detects_less(by_input: tuple[int, int]) -> None:
+def test_an_event_with_most_of_the_draws_detects_less(
+    by_input: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaudit.stats.power._BEYOND_HALF", 0.0)
     draws, guesses, epsilon, alpha = 1_000, sum(by_input), 0.3, 0.05
     smallest = detectable_epsilon(guesses, epsilon, alpha, draws=draws, by_input=by_input)
     counts = np.arange(guesses + 1)
@@ -96,6 +99,18 @@ def test_an_event_with_most_of_the_draws_detects_less(by_input: tuple[int, int])
 def test_an_event_with_nearly_all_draws_detects_nothing() -> None:
     assert detectable_epsilon(1_000, 1.0, 0.01, draws=1_000, by_input=(996, 4)) == math.inf
     assert detectable_epsilon(1_000, 1.0, 0.01, draws=1_000, by_input=(1_000, 0)) == math.inf
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 5.0, 8.0])
+def test_an_event_with_half_of_the_draws_but_for_luck_detects_as_much(epsilon: float) -> None:
+    """The output of randomised response is the guess, so each guess has half of the draws."""
+    draws = 60_000
+    least = detectable_epsilon(draws, epsilon, 0.0075)
+    assert math.isfinite(least)
+    for errors in (-3.0, 0.0, 1.0, 2.99):
+        d1 = round(draws / 2 + errors * math.sqrt(draws) / 2)
+        both = d1, draws - d1
+        assert detectable_epsilon(draws, epsilon, 0.0075, draws=draws, by_input=both) == least
 
 
 @pytest.mark.parametrize(("delta", "two_guesses"), [(0.05, True), (0.05, False), (0.002, True)])
