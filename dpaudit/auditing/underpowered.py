@@ -262,9 +262,9 @@ def rounded(number: int) -> int:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return a message if the claim could not be refuted, since too few draws were in the event
-    (the outputs at which the rule guesses); else None. The check assumes the best case, in which
-    every draw in the event reveals its input.
+    """Return a message if the claim could not be refuted, else None. Either the rule makes the same
+    guess at nearly all draws, or too few draws are in the event (the outputs at which the rule
+    guesses) even if every one of them reveals its input.
     """
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
@@ -272,11 +272,12 @@ def event_could_not(certificate: Certificate) -> str | None:
     seen = fixed.correct + fixed.wrong
     if fixed.method == "game":
         share = max(fixed.guesses_by_input) / fixed.draws
-        right = (1 + telling_share(fixed.guesses_by_input, fixed.draws)) / 2
+        telling = telling_share(fixed.guesses_by_input, fixed.draws)
+        right = (1 + telling) / 2
         spared = (1.0 if fixed.two_guesses else 0.5) * point.delta * fixed.draws / max(1, seen)
         pure = right_share(point.epsilon)
         allowed = min(1.0, pure + spared * (1 - pure))
-        if right <= allowed:
+        if telling < 1 and right <= allowed < 1:
             return (
                 f"the rule makes the same guess at {100 * share:.3g} % of the draws, so at most "
                 f"{100 * right:.3g} % of its guesses can be right; {point_words(point)} allows "
