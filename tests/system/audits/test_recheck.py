@@ -15,6 +15,7 @@ from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.certificates import wealth
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import numbers
+from dpaudit.certificates.fixed_test import before_version_8
 from dpaudit.certificates.records import Block, Schedule
 from dpaudit.certificates.result import AuditResult
 from dpaudit.composed import replace
@@ -176,7 +177,10 @@ def test_a_file_of_a_version_with_larger_confirmations() -> None:
     fresh = [
         Block("confirmation", None, size, ((size - size // 2, size // 2), *empty)) for size in sizes
     ]
-    written = recomputed(result, replace(one, schedule=before, blocks=(*begun, *fresh)))
+    changed = recomputed(result, replace(one, schedule=before, blocks=(*begun, *fresh)))
+    (after,) = changed.certificates
+    fixed = before_version_8(after.fixed, after.betting_point)
+    written = with_certificates(changed, replace(after, fixed=fixed))
     (read,) = from_json(_without_confirming(to_json([written])))
     assert schedule_of(read) == before
     assert recheck(read) == []
