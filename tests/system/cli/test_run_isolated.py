@@ -44,10 +44,9 @@ def test_the_draws_are_the_same_for_any_number_of_workers(dpaudit: Invoke, tmp_p
     params = ("--param", f"log={tmp_path / 'log'}", "--param", "share=0.02")
     words = (f"{FAULTY}:logged", "--isolate", *params, *INPUTS, "--epsilon", "9", "--timeout", "9")
     # By default, the speed of the first draws decides whether bets alone may end the audit.
-    words = (*words, "--stop-early", "confirmed")
+    ending = ("--samples", "150", "--stop-early", "confirmed")
     outputs = [
-        dpaudit("run", *words, "--samples", "150", "--workers", workers).output
-        for workers in ("1", "2")
+        dpaudit("run", *words, *ending, "--workers", workers).output for workers in ("1", "2")
     ]
     one, two = (
         [line for line in output.split("\n") if "time  " not in line and "%" in line]
