@@ -102,8 +102,6 @@ FEW = 1_000
 LARGE_EPSILON = 4.0
 # With fewer kept draws, sequences are not refitted.
 COUNTED = 10_000
-# Entries of a sparse vector; walks side by side, and the steps of each.
-ENTRIES, WALKS, STEPS = 20, 4, 6
 
 # Audits of a batch that have one error probability together.
 SIZE = 12
@@ -469,7 +467,7 @@ def by_entry(*, fresh: bool = True) -> Run:
 
 def _flags(rng: np.random.Generator) -> SelectionDraws:
     """Draw whether answers of a sparse vector are above its threshold, up to the third one."""
-    noisy = rng.laplace(0.0, 4.0, (COUNTED, ENTRIES))
+    noisy = rng.laplace(0.0, 4.0, (COUNTED, 20))
     above = (noisy >= rng.laplace(3.0, 2.0, (COUNTED, 1))).astype(np.int64)
     flags = np.where(np.cumsum(above, axis=1) - above < 3, above, -1)
     return SelectionDraws(from_raw(flags), rng.random(COUNTED) < 0.5)
@@ -495,8 +493,8 @@ def _three_bits(rng: np.random.Generator) -> SelectionDraws:
 
 
 def _side_by_side(rng: np.random.Generator) -> SelectionDraws:
-    """Draw walks side by side."""
-    walks = [np.cumsum(rng.laplace(0.0, 1.0, (FEW, STEPS)), axis=1) for _ in range(WALKS)]
+    """Draw two walks side by side."""
+    walks = [np.cumsum(rng.laplace(0.0, 1.0, (FEW, 6)), axis=1) for _ in range(4)]
     return SelectionDraws(from_raw(np.concatenate(walks, axis=1)), rng.random(FEW) < 0.5)
 
 

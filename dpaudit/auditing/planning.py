@@ -379,7 +379,7 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
     test, point = most_powerful(certificate), certificate.point
     draws, alpha = certifying(samples, limits_of(certificate)), _alpha(test)
     if test.method != "clopper-pearson":
-        spared = (1.0 if test.two_guesses else 0.5) * point.delta
+        spared = test.h * point.delta
         inside = math.floor(share * draws)
         of_d1 = round(inside * test.guesses_by_input[0] / max(1, test.correct + test.wrong))
         return detectable_epsilon(

@@ -274,7 +274,7 @@ def event_could_not(certificate: Certificate) -> str | None:
         share = max(fixed.guesses_by_input) / fixed.draws
         telling = telling_share(fixed.guesses_by_input, fixed.draws)
         right = (1 + telling) / 2
-        spared = (1.0 if fixed.two_guesses else 0.5) * point.delta * fixed.draws / max(1, seen)
+        spared = fixed.h * point.delta * fixed.draws / max(1, seen)
         pure = right_share(point.epsilon)
         allowed = min(1.0, pure + spared * (1 - pure))
         if telling < 1 and right <= allowed < 1:

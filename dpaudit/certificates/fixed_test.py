@@ -145,7 +145,7 @@ def before_version_8(test: FixedTest, point: ProfilePoint) -> FixedTest:
         point.epsilon,
         test.alpha,
         draws=test.draws,
-        spared=(1.0 if test.two_guesses else 0.5) * point.delta,
+        spared=test.h * point.delta,
     )
     return replace(test, detectable_epsilon=detectable)
 

@@ -204,6 +204,11 @@ class FixedTest:
         return self.p_value <= self.alpha
 
     @property
+    def h(self) -> float:
+        """Factor of δ in the test: 1 if the rule can guess both inputs, else ½ (`stats.game`)."""
+        return 1.0 if self.two_guesses else 0.5
+
+    @property
     def guesses_by_input(self) -> tuple[int, int]:
         """Numbers of guesses of d1 and of d2."""
         of_d1 = [one.count_d1 + one.count_d2 for one in self.events if one.guess == "d1"]

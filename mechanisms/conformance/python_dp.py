@@ -39,7 +39,7 @@ def count(
     if noise_type == "LAPLACE" and total <= _MOST_ENTRIES:
         algorithm = _algorithms().Count(epsilon, max_partitions_contributed, 1, "int64")
         entries = [1] * total
-        return [algorithm.quick_result(entries) for _ in range(size)]
+        return _results(algorithm, entries, size)
     add = _noise(noise_type, epsilon, delta, max_partitions_contributed, 1.0)
     return [add(total) for _ in range(size)]
 
@@ -97,8 +97,7 @@ def bounded_mean(
             linf_sensitivity=max_contributions_per_partition,
             dtype="float",
         )
-        plain = list(entries)
-        return [algorithm.quick_result(plain) for _ in range(size)]
+        return _results(algorithm, entries, size)
     # Half of the budget is for the count, half for the sum of the distances to the middle.
     middle, number = (lower_bound + upper_bound) / 2, float(len(entries))
     total = sum(_clamped(entries, lower_bound, upper_bound)) - middle * number
@@ -139,8 +138,7 @@ def bounded_stdv(
         linf_sensitivity=max_contributions_per_partition,
         dtype="float",
     )
-    plain = list(entries)
-    return [algorithm.quick_result(plain) for _ in range(size)]
+    return _results(algorithm, entries, size)
 
 
 def bounded_quantiles(
@@ -191,11 +189,17 @@ def _sums(
             l0_sensitivity=partitions,
             dtype=dtype,
         )
-        return [algorithm.quick_result(entries) for _ in range(size)]
+        return _results(algorithm, entries, size)
     # Every term has the type of the entries, and so has the noisy sum.
     total = sum(_clamped(entries, lower, upper), start=type(lower)(0))
     add = _noise(noise_type, epsilon, delta, partitions, max(abs(lower), abs(upper)))
     return [add(total) for _ in range(size)]
+
+
+def _results(algorithm: Any, entries: Sequence[Any], size: int) -> list[Any]:
+    """Return noisy results of an algorithm of python-dp for the same entries."""
+    plain = list(entries)
+    return [algorithm.quick_result(plain) for _ in range(size)]
 
 
 def _noise(

@@ -26,10 +26,10 @@ def lies_below(successes: Iterable[bool], runs: int, rate: float) -> bool:
     """Return whether the interval of a simulated rate lies below `rate`. Stop once the other runs
     cannot change this.
 
-    successes: one for each run.
-    runs: that there are at most.
+    successes: whether each run is a success, in order.
+    runs: the number of runs.
     """
-    # The interval moves up with the count; that of the largest count ends at 1.
+    # The interval rises with the count; the interval of the largest count ends at 1.
     least = next(count for count in range(runs + 1) if interval(count, runs)[1] >= rate)
     found = 0
     for asked, success in zip(range(1, runs + 1), successes, strict=False):

@@ -222,6 +222,7 @@ for one in (of_a_set, pair_of_a_set, literal):
     [
         (2, "VIOLATION"),
         (3, "VIOLATION"),
+        (4, "VIOLATION"),
         (24, "NO_VIOLATION_FOUND"),
         (30, "NO_VIOLATION_FOUND"),
     ],

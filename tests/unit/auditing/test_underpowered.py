@@ -9,8 +9,15 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.underpowered import draws_for_rare, foreseen, misses_rare, too_few
+from dpaudit.auditing.underpowered import (
+    draws_for_rare,
+    event_could_not,
+    foreseen,
+    misses_rare,
+    too_few,
+)
 from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.records import EventCount
 from dpaudit.certificates.result import Verdict
 from dpaudit.claims import (
     ApproximateDP,
@@ -27,6 +34,7 @@ from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.power import draws_to_refute
 from dpaudit.targets.target import CallableTarget
+from tests.cli.made_results import CERTIFICATE, FIXED
 
 PURE = PureDP(1.0).points()
 
@@ -224,3 +232,41 @@ def test_rare_outputs_that_no_audit_could_require(claim: PrivacyClaim, more: Any
     with pytest.raises(UsageError) as error:
         spec_of(claim, 10_000, require_rare=0.01, **more)
     assert error.value.code == "options-conflict"
+
+
+INTERVALS = (0.0, 1.0), (0.0, 1.0)
+NEARLY_ALL = EventCount("output < 1", "d1", 498, 498, 500, 500, *INTERVALS)
+REST = EventCount("output ≥ 1", "d2", 2, 2, 500, 500, *INTERVALS)
+FEW = EventCount("output ≥ 1", "d1", 2, 1, 500, 500, *INTERVALS)
+
+
+def powerless(*events: EventCount) -> Certificate:
+    right = sum(one.count_d1 if one.guess == "d1" else one.count_d2 for one in events)
+    every = sum(one.count_d1 + one.count_d2 for one in events)
+    fixed = replace(
+        FIXED,
+        events=events,
+        correct=right,
+        wrong=every - right,
+        two_guesses=len(events) == 2,
+        detectable_epsilon=math.inf,
+    )
+    return replace(CERTIFICATE, fixed=fixed)
+
+
+def test_the_largest_share_of_right_guesses_is_named() -> None:
+    for events in ((NEARLY_ALL, REST), (NEARLY_ALL,)):
+        reason = event_could_not(powerless(*events))
+        assert reason is not None
+        assert "99.6 %" in reason  # of 1,000 draws
+        assert "62.2 %" in reason  # allowed by ε = 0.5
+
+
+def test_few_draws_are_the_reason_where_the_event_is_rare() -> None:
+    reason = event_could_not(powerless(FEW))
+    assert reason is not None
+    assert reason.startswith("3 draws")
+
+
+def test_an_event_with_power_has_no_reason() -> None:
+    assert event_could_not(CERTIFICATE) is None
