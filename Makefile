@@ -13,7 +13,7 @@ BIN := .venv/bin
 audit: .venv/installed
 	$(BIN)/dpaudit run configs/quickstart.yaml
 
-# The suite to run at each change; .ci/run also runs the targets below. worksteal: a worker that is
+# The suite to run at each change; .ci/run and .ci/environments run the targets below. worksteal: a worker that is
 # done takes over tests that others have not begun.
 test: .venv/installed-test
 	$(BIN)/python -m pytest -n auto --dist worksteal
