@@ -44,13 +44,7 @@ from dpaudit.certificates.evidence import (
     certificate,
 )
 from dpaudit.certificates.fixed_test import STOPPED, FiniteRange, FrozenRule, accused
-from dpaudit.certificates.records import (
-    EpsilonInterval,
-    FirstFailure,
-    FixedStage,
-    Redrawn,
-    Schedule,
-)
+from dpaudit.certificates.records import EpsilonInterval, FirstFailure, Redrawn, Schedule
 from dpaudit.certificates.wealth import round_of
 from dpaudit.composed import replace
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm, pool
@@ -135,30 +129,61 @@ class PairAudit:
             return self._ended_by_bets(learned, *self._event_since())
         measure = self._measure(learned.portfolio)
         self._warnings += not_counted(self._claim, measure.atoms)
-        stage: _CountedStage = "confirmation" if ledger.may_stop else "certification"
-        share = CONFIRMATION_SHARE if ledger.may_stop else CERTIFICATION_SHARE
-        share = 1 - EARLY_BETTING_SHARE if ledger.ends_by_bets else share
-        total: Counted | None = None
-        if ledger.may_stop:
-            measure = self._with_strongest_rule(measure)
-        limited = limited_divergence(
-            self._claim, learned, self._selection, self._coming, share * self._spec.alpha
-        )
-        if stage == "certification":
+        limited = self._limited_divergence(learned)
+        certifying: Tally | None = None
+        if not ledger.may_stop:  # else bets have refuted the claim during learning
             ledger.bet_with(learned.beliefs)
             ledger.begin_witnesses(learned, self._selection)
-            total = self._count(stage, plan.certifying_sizes(ledger.spent), measure)
-            if ledger.may_stop and ledger.ends_by_bets:
+            total = self._count("certification", plan.certifying_sizes(ledger.spent), measure)
+            if not ledger.may_stop:
+                return self._tested("certification", learned, measure, total, limited)
+            if ledger.ends_by_bets:
                 main = measure.portfolio.only(0)
                 return self._ended_by_bets(learned, main, certifying_tallies(ledger))
-            if ledger.may_stop:
-                stage, measure = "confirmation", self._with_strongest_rule(measure, total.tally)
-        interval = self._interval(stage, total)
-        if total is None or stage == "confirmation":
-            # The confirmation counts only new draws. So its rule may be chosen on all draws so far,
-            # with those that the bets used to refute the claim.
-            total = self._count(stage, plan.confirming_sizes(ledger.spent), measure)
-        evidence = self._evidence(stage, measure, total, limited)
+            certifying = total.tally
+        # Bets have refuted the claim. The confirmation counts only new draws. So its rule may be
+        # chosen on all draws so far, with those that the bets used.
+        measure = self._with_strongest_rule(measure, certifying)
+        total = self._count("confirmation", plan.confirming_sizes(ledger.spent), measure)
+        return self._tested("confirmation", learned, measure, total, limited)
+
+    def _tested(
+        self,
+        stage: _CountedStage,
+        learned: Learned,
+        measure: Measure,
+        total: Counted,
+        limited: tuple[Witness, float] | None,
+    ) -> Certificate:
+        """Return the certificate of a run that the exact test has ended. Check its draws, and check
+        a refutation with further draws.
+
+        stage, measure, total: stage, rules and counts of the draws of the exact test.
+        learned: the latest rules.
+        limited: (witness, limit): the witness of a Rényi divergence, and the largest divergence
+            that the claim allows; None without a witness.
+        """
+        portfolio, ledger, atoms = measure.portfolio, self._ledger, measure.atoms
+        interval = self._interval(total if stage == "certification" else None)
+        self._warnings += self._checks.counted(self._selection, portfolio)
+        self._warnings += self._checks.varied(self._kept, portfolio, total.unseen)
+        evidence = Evidence(
+            point=ledger.point,
+            alpha=self._spec.alpha,
+            confidence=self._spec.statistics.confidence,
+            blocks=tuple(ledger.blocks),
+            stage=stage,
+            method=self._spec.statistics.bound if atoms is None else "probabilistic",
+            rules=frozen_rules(portfolio, is_one=atoms is not None),
+            rounds=tuple(map(round_of, ledger.rounds)),
+            accused=accused(atoms, total.atoms) if atoms and total.atoms else (),
+            limited=limited,
+            unseen=total.unseen,
+            ranges=measure.seen is not None and measure.seen.has_ranges,
+            points=several_points(self._claim),
+            by_bets=ledger.ends_by_bets,
+            **self._divergence_bets(),
+        )
         certificate = replace(self._certificate(evidence, learned), interval=interval)
         if certificate.refuted or self._spec.may_refute(certificate.p_value):
             guesses = np.array(certificate.guesses, dtype=np.int64)
@@ -193,7 +218,7 @@ class PairAudit:
             **self._divergence_bets(),
             illustration=Tally(by_guess),
         )
-        self._interval("betting", None)
+        self._interval(None)
         certificate = self._certificate(evidence, learned)
         return self._doubted(certificate, self._measure(portfolio), guesses, tallies)
 
@@ -405,18 +430,24 @@ class PairAudit:
         ]
         return replace(measure, portfolio=portfolio.only(int(np.argmax(evidence))), seen=None)
 
-    def _interval(self, stage: FixedStage, total: Counted | None) -> EpsilonInterval | None:
+    def _limited_divergence(self, learned: Learned) -> tuple[Witness, float] | None:
+        """Choose the witness of a Rényi divergence for the exact test that comes next."""
+        share = CONFIRMATION_SHARE if self._ledger.may_stop else CERTIFICATION_SHARE
+        share = 1 - EARLY_BETTING_SHARE if self._ledger.ends_by_bets else share
+        alpha = share * self._spec.alpha
+        return limited_divergence(self._claim, learned, self._selection, self._coming, alpha)
+
+    def _interval(self, total: Counted | None) -> EpsilonInterval | None:
         """Return an interval for ε, if the user has declared all possible outputs (`range`) and the
         run made all planned draws. The interval is computed from the counts of these outputs.
         Return None otherwise; if a range was declared, the reason is added to the warnings.
 
-        stage: the last stage of the run.
-        total: counts of certifying draws; None without such draws.
+        total: counts of the draws of a complete certification; None if the run ended early.
         """
         if self._range is None:
             return None
         interval: EpsilonInterval | str = STOPPED
-        if stage == "certification" and total is not None and total.declared is not None:
+        if total is not None and total.declared is not None:
             interval = self._range.interval(total.declared, self._spec.alpha)
         if isinstance(interval, EpsilonInterval):
             return interval
@@ -448,40 +479,6 @@ class PairAudit:
             texts = [text for text in texts if STORED not in text]
         notes = [*certificate.notes, *self._checks.further_words()]
         return replace(certificate, warnings=tuple(texts), notes=tuple(notes), redrawn=redrawn)
-
-    def _evidence(
-        self,
-        stage: FixedStage,
-        measure: Measure,
-        total: Counted,
-        limited: tuple[Witness, float] | None,
-    ) -> Evidence:
-        """Check the draws, and return the evidence from which the certificate is computed.
-
-        stage, measure, total: stage, rules and counts of the draws of the exact test.
-        limited: (witness, limit): the witness of a Rényi divergence, and the largest divergence
-            that the claim allows; None without a witness.
-        """
-        portfolio, ledger, atoms = measure.portfolio, self._ledger, measure.atoms
-        self._warnings += self._checks.counted(self._selection, portfolio)
-        self._warnings += self._checks.varied(self._kept, portfolio, total.unseen)
-        return Evidence(
-            point=ledger.point,
-            alpha=self._spec.alpha,
-            confidence=self._spec.statistics.confidence,
-            blocks=tuple(ledger.blocks),
-            stage=stage,
-            method=self._spec.statistics.bound if atoms is None else "probabilistic",
-            rules=frozen_rules(portfolio, is_one=atoms is not None),
-            rounds=tuple(map(round_of, ledger.rounds)),
-            accused=accused(atoms, total.atoms) if atoms and total.atoms else (),
-            limited=limited,
-            unseen=total.unseen,
-            ranges=measure.seen is not None and measure.seen.has_ranges,
-            points=several_points(self._claim),
-            by_bets=ledger.ends_by_bets,
-            **self._divergence_bets(),
-        )
 
     def _divergence_bets(self) -> dict[str, Any]:
         bets = self._ledger.divergences
