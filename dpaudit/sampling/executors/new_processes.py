@@ -45,9 +45,10 @@ PROCESSES = 8
 _FEWEST = 2
 # SECONDS: time limit for all new processes of a refutation together.
 # PATIENCE: longest wait until `_FEWEST` processes have drawn, since an import may be slow.
-# IMPORTING: longest wait for the import of large libraries, which does not count towards the other
-#     two limits. The import takes 8 s of processor time for torch and Opacus, and longer on a busy
-#     machine.
+# IMPORTING: longest wait for the import of large libraries by one interpreter for all its forks,
+#     which does not count towards the other two limits. The import takes 8 s of processor time for
+#     torch and Opacus, and longer on a busy machine. Interpreters with hash seeds of their own
+#     import large libraries within the other two limits.
 SECONDS, PATIENCE, IMPORTING = 5.0, 60.0, 300.0
 # The time limit for all processes is at least this number of times the time until the first process
 # has drawn: on a busy machine, or with a slow import, each takes long to start. The eight processes
@@ -158,8 +159,6 @@ class NewProcesses:
                     if len(drawn) == 1:
                         first = time.monotonic() - begun
                         limit = min(max(SECONDS, OF_FIRST * first), max(SECONDS, PATIENCE))
-                        if large and is_own:
-                            begun, limit = time.monotonic(), SECONDS
                 look()
         except _CannotDrawError as error:
             return Answers([], str(error), failed=True)

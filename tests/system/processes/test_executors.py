@@ -17,6 +17,7 @@ from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -527,6 +528,31 @@ def test_one_interpreter_imports_large_libraries_for_all_its_forks(
     with closing(NewProcesses()) as others:
         assert len(others.draw(recipe, measured(2)).drawn) == 2
     assert imported == [True, True]
+
+
+@pytest.mark.parametrize(("first", "other", "drawn"), [(10.0, 3.0, 8), (20.0, 10.0, 6)])
+def test_interpreters_with_own_hash_seeds_have_four_times_the_time_of_the_first_or_a_minute(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch, first: float, other: float, drawn: int
+) -> None:
+    """They import large libraries themselves; two draw at the same time."""
+    clock = [0.0]
+    result = Done([sampler(batch).draw(measured(1)[0])], 0.1)
+
+    def sent(*_: Any) -> Future[Done]:
+        clock[0] += other if clock[0] else first
+        future = Future[Done]()
+        future.set_result(result)
+        return future
+
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    monkeypatch.setattr("dpaudit.processes.cores.cores", lambda: 2)
+    monkeypatch.setattr(new_processes, "LARGE", ("curses",))
+    monkeypatch.setitem(sys.modules, "curses.in_no_file", sys)
+    monkeypatch.setattr(new_processes, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(NewProcesses, "_sent", sent)
+    answers = NewProcesses().draw(recipe, measured(8), own_hashes=True)
+    assert len(answers.drawn) == drawn
+    assert (answers.why == "") == (drawn == 8)
 
 
 def test_a_pool_that_was_not_closed_ends_with_its_program(tmp_path: Path) -> None:
