@@ -57,7 +57,11 @@ def bound(
     seed : int, default 0
         Seed of the random split into draws to learn from and draws to test.
     bound : {'game', 'clopper-pearson'}, optional
-        Method that turns counts into a bound. Default: the more powerful of the valid methods.
+        Method that turns counts into a bound. 'game': a test of how often a rule guesses the input
+        of a draw right and wrong. 'clopper-pearson': a separate confidence bound for the
+        probability of the event under each input. Default: 'game', unless `coin_flipped` is False
+        and one input has more than twice as many draws as the other; then the method with the
+        larger predicted bound.
     name : str, default 'recorded outputs'
         Name of the audit in reports.
 

@@ -58,7 +58,8 @@ def flat_fields(kind: Any) -> dict[str, dataclasses.Field[Any]]:
 
 @_remembered
 def flat_hints(kind: Any) -> dict[str, Any]:
-    """Return the type hints of the fields that `flat_fields` returns, by name."""
+    """Return the type hints of the fields of a record class, by name. The fields of a part (a
+    dataclass that groups fields of the record) replace the field that holds the part."""
     hints = dict(typing.get_type_hints(kind))
     for name, part in parts(kind).items():
         del hints[name]

@@ -164,7 +164,9 @@ class JournalError(UsageError):
 
 
 class MechanismError(DpauditError):
-    """Raised if the mechanism behaves so that an audit would mean nothing. This is not a verdict.
+    """Raised if an audit of the mechanism would mean nothing; it then has no verdict.
+
+    For example, the draws of the mechanism repeat.
 
     Attributes
     ----------

@@ -375,7 +375,8 @@ def _place(error: BaseException) -> str:
 
     For an error that dpaudit raised, return the line that called dpaudit.
     """
-    # "<" begins the file name of generated code, such as the initialiser of a dataclass.
+    # Files to leave out. If dpaudit raised the error: all files of dpaudit, and generated code,
+    # such as the initialiser of a dataclass, whose file name begins with "<". Otherwise: this file.
     own = (str(Path(__file__).parent), "<") if isinstance(error, DpauditError) else __file__
     frames = [
         frame

@@ -118,8 +118,8 @@ class Watch:
         return "a call" in self._warned
 
     def should_warn(self, topic: str) -> bool:
-        """Return whether to log a warning about `topic`. This is True once for each topic, and only
-        in one of several processes."""
+        """Return whether to log a warning about `topic`. True at the first call with this topic,
+        and then only in the one process that may log warnings; else False."""
         if topic in self._warned:
             return False
         self._warned.add(topic)
@@ -214,12 +214,15 @@ class _Runs(_Clock):
         self._times, self._before, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Add the calls counted since the last `begin` to the total, and count from 0 again. Add
-        one more, since a new `Waiting` calls this method after the previous call has returned."""
+        """Add the calls counted since the last `begin` to the total, and count from 0 again. A new
+        `Waiting`, which watches the next call to another process, calls this method. One more call
+        is added to the total: the previous call has returned, but it was not counted, since calls
+        are counted only while `Waiting` waits."""
         self._before, self._calls = self._before + self._calls + 1, 0
 
     def see(self, calls: int) -> None:
-        """Set the number of calls since `begin`. Log a warning if an output takes too long."""
+        """Set the number of calls since the last `begin`. Log a warning if the present output has
+        taken more than 10 s (`PATIENCE`) plus the extra seconds that are allowed."""
         self._calls = calls
         self.left()
 

@@ -38,9 +38,9 @@ Function = Callable[..., Any]
 # If a mechanism is compiled again for each number of draws per call, only these numbers are used:
 # nine powers of 4, from 1 to 65,536.
 BATCH_SIZES = tuple(4**power for power in range(9))
-# The last call of a request may make more draws than needed, so that its size is in `BATCH_SIZES`.
-# The surplus is at most an eighth of the requested draws, or 4 draws if that is more, and is
-# dropped.
+# The size of every call must be in `BATCH_SIZES`, so the last call of a request may make more draws
+# than needed. The surplus is dropped. It is at most an eighth (`_MOST_DROPPED`) of the requested
+# draws, or 4 (`_FEW_DROPPED`) if that is more.
 _MOST_DROPPED, _FEW_DROPPED = 1 / 8, 4
 
 
@@ -190,9 +190,10 @@ def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments:
 def calls(
     function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any], data: str | None
 ) -> Iterator[Any]:
-    """Yield the output of a call of `function` for each dataset of `inputs`. If all arguments come
-    right after the dataset in the signature, they are given by position, which saves about 40 ns
-    per draw compared with `bind`.
+    """Yield the output of one call of `function` for each dataset of `inputs`.
+
+    If `arguments` are the parameters that come right after the dataset in the signature, they are
+    passed by position, which saves about 40 ns per draw. Otherwise `bind` fills them in by keyword.
 
     function: the user's callable.
     arguments: keyword arguments of every call.
@@ -369,11 +370,13 @@ class Mechanism(Protocol):
     name: name of the mechanism in messages.
     interleaved: whether each draw is a call of its own, so that draws of both inputs can alternate
         (`sample_each`).
-    types_by_draw: whether the type of an output depends on its own draw alone. This is False for
-        the entries of an array, in which one float turns all integers into floats.
-    text_orders: whether it can be found out if the text keys of an output have the order of a set
-        of these texts. This order depends on the hash seed, so the process that draws must compare
-        them, or must have the hash seed of this process.
+    types_by_draw: whether the type of an output, such as int or float, depends on its own draw
+        alone. This is False if outputs may be entries of one array, in which a single float turns
+        all integers into floats.
+    text_orders: whether dpaudit can find out if the text keys of a dict have the order of a set of
+        these texts. Such an order depends on the hash seed and reveals nothing. So the process
+        that draws must compare the orders, or must have the hash seed of this process. False for
+        programs in other languages, in which the order of a set is unknown.
     parts: objects of the user. dpaudit searches them for random generators, and seeds these
         generators.
     """
@@ -464,8 +467,9 @@ def collect_outputs(
                     # before the exception.
                     outputs.extend(draws)
                     end_if_forked(owner)
-                    # If the mechanism raises StopIteration, the iterator seems to have ended early.
-                    # The exception counts as an outcome, like any other.
+                    # If there are too few outputs, the mechanism has raised StopIteration, which
+                    # `extend` takes for the end of the iterator. This exception counts as an
+                    # outcome, as other exceptions do.
                     if len(outputs) < size:
                         outputs.append(as_outcome(StopIteration()))
                 except TrainingError as error:

@@ -155,9 +155,9 @@ class Program:
         self._check_quiet()
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
-            # Until the first answer arrives, send a single request. A program that does not flush
-            # its output does not answer, however many requests it gets, and the watch then warns
-            # that the output may be buffered.
+            # Send a single request until the first answer arrives; later, send several requests
+            # ahead of their answers. If the program does not flush its output, more requests bring
+            # no answer, and the warning about a slow call says that the output may be buffered.
             length = len(requests[len(outcomes)][0])
             ahead = max(1, min(_AHEAD, _AHEAD_BYTES // length)) if self._has_answered else 1
             until = min(size, len(outcomes) + ahead)
@@ -234,7 +234,7 @@ class Program:
 
     @property
     def _width(self) -> int:
-        """Number of bytes of an outcome, if the program writes binary numbers."""
+        """Number of bytes of an outcome in binary output. Not used for output in lines of JSON."""
         return 8 * (self.known.columns or 1)
 
     def _numbers(self, data: bytes) -> NDArray[Any]:
@@ -262,10 +262,12 @@ class Program:
 
 
 class Command(ByProcess[Program]):
-    """A mechanism that draws by a program, which is restarted when it ends.
+    """A mechanism whose outcomes come from a program. If the program ends, it is started again.
 
-    By default, each request asks for a single outcome. Draws of d1 and d2 can then alternate, and
-    if the program ends, it is known during which draw.
+    By default, each request to the program asks for a single outcome. Draws of d1 and d2 can then
+    alternate, and it is known which draw ended the program. If the user or the program chooses
+    batches, each request asks for many outcomes of one input, and an end of the program is an
+    error.
     """
 
     text_orders = False  # the order of texts in a set is unknown for other languages

@@ -386,7 +386,8 @@ class ByProcess(Succession[Process]):
 
     @abstractmethod
     def draw_batch(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        """Return `size` outputs, made in a single call. Raises Ended or TimedOut."""
+        """Return `size` outputs, made in a single call. Raises Ended if the process ends during the
+        call, and TimedOut if it is killed at the time limit."""
 
 
 class Isolated(ByProcess[Worker]):
@@ -446,7 +447,8 @@ class Isolated(ByProcess[Worker]):
         outcomes = process.outcomes(len(arms))
         if len(outcomes):
             self.draw_ended()
-        # If the process ended after its last draw, no outcome is missing.
+        # If the process ended after its last draw, no outcome is missing. If it ended during a
+        # draw, that draw gets the outcome `crash` or `timeout` below.
         if end is None or len(outcomes) == len(arms):
             return outcomes
         died = self.died(end, arms[len(outcomes)], has_begun=process.has_begun)
@@ -509,8 +511,8 @@ class Patience:
         self._seen, self._since = worker.NOT_BEGUN, time.monotonic()
 
     def left(self) -> float:
-        """Return the seconds left for the present draw. The clock stands still before the first
-        draw and after the last draw.
+        """Return the seconds left for the present draw. Before the first draw and after the last
+        draw, no draw is in progress: the result is then the whole time limit.
         """
         now, done = time.monotonic(), self._counters[0]
         if done != self._seen or done in (worker.NOT_BEGUN, self._count):

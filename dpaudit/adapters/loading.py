@@ -64,8 +64,8 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
         if not hasattr(os, "fork"):
             why = f"{target.name}: a separate process (isolate) needs Linux or macOS"
             raise TargetError(why, code="isolation-impossible")
-        # Both draw in other processes. They are imported only where needed, since most audits draw
-        # in this process.
+        # `Command` and `Isolated` draw in other processes. They are imported inside the function,
+        # since most audits draw in this process and do not need them.
         from dpaudit.adapters.command import Command
         from dpaudit.adapters.isolation import Isolated
 

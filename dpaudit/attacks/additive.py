@@ -163,13 +163,14 @@ def fitted_sum(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
-    """The counts of one term of the sum (a column, or several columns together), to which
-    log-ratios are fitted.
+    """The counts to which the log-ratios of one term are fitted. A score is a sum of terms; a term
+    is the log-ratio of a column, or of several columns that share a table of log-ratios.
 
     intervals: number of cells that are intervals of numbers. They come first; the other cells are
         labels.
-    held_out: (folds, cells, 2), draws by fold, cell and input.
-    train: (fits, cells, 2), the draws that each fit is made from (see `training_counts`).
+    held_out: (folds, cells, 2), number of draws by fold, cell and input.
+    train: (fits, cells, 2), number of draws from which each fit is made, by cell and input. There
+        is one fit for each fold, from the other folds, then three more (see `training_counts`).
     free: (fits, cells), the log-ratio of every cell from its own counts alone.
     """
 
@@ -180,8 +181,8 @@ class _Column:
 
     @property
     def has_order(self) -> bool:
-        """Whether there are at least 3 intervals. Only then can a linear or monotone fit differ
-        from a fit of each interval by itself.
+        """Whether the column has at least 3 intervals of numbers. With fewer intervals, a linear or
+        monotone fit is the same as a fit of each interval by itself.
         """
         return self.intervals > 2
 
@@ -200,8 +201,9 @@ class _Column:
         return 1 if larger_for_d1(self.train[FOLDS, : self.intervals]) else -1
 
     def with_numbers(self, log_ratios: FloatArray) -> FloatArray:
-        """Return the log-ratios of all cells: `log_ratios` for the intervals, and the log-ratios of
-        `free` for the labels.
+        """Return the log-ratios of all cells, (fits, cells). Cells that are intervals of numbers
+        get `log_ratios`. Cells that are labels keep `free`, the log-ratios from their own counts
+        alone.
 
         log_ratios: (fits, intervals).
         """
@@ -237,10 +239,10 @@ def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
     """Return a mask of the columns that have a signal, (columns,), at a false discovery rate of 10
     % (Benjamini & Hochberg 1995).
 
-    gains: for each column, the gain in held-out log-likelihood, in nats. Without a signal, the gain
-        is taken to be χ² with one degree of freedom. (If the fits of the folds were independent,
-        the gain would be half as large. But two folds count twice: each is in the fit that predicts
-        the other.)
+    gains: for each column, the gain in held-out log-likelihood, in nats. The gain of a column
+        without a signal is taken to be χ² with one degree of freedom. This is twice the gain that
+        independent fits would have: each fold helps to fit the score of every other fold, so that
+        chance agreement of two folds counts twice.
     """
     p = np.array([math.erfc(math.sqrt(gain / 2)) if gain > 0 else 1.0 for gain in gains])
     allowed = tuning.NOISE_COLUMNS * np.arange(1, len(p) + 1) / max(1, len(p))
@@ -249,13 +251,15 @@ def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
 
 
 def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
-    """Return (log_ratios, gain) of the fit that predicts the inputs of held-out draws best. The
-    log-ratios are multiplied by the constant that maximises their likelihood; the gain is in nats.
-    Log-ratios and gain are 0 if no fit is better than even odds.
+    """Return the kind of fit of a column that best predicts the inputs of held-out draws, as
+    (log_ratios, gain). The log-ratios are multiplied by the constant that maximises their held-out
+    likelihood. The gain is the held-out log-likelihood minus the log-likelihood of even odds, in
+    nats. Log-ratios and gain are 0 if no kind of fit gains more than a nat.
 
     column: the counts.
-    fits: log-ratios by cell, each (fits, cells), from simple to complex. A fit replaces a simpler
-        fit only if its log-likelihood is larger by more than a nat.
+    fits: one array of log-ratios for each kind of fit, such as monotone, from simple to complex.
+        The shape is (training sets, cells). A kind of fit replaces a simpler one only if its
+        log-likelihood is larger by more than a nat.
     """
     best, most_gained = np.zeros_like(fits[0]), 0.0
     for fit in fits:

@@ -219,8 +219,9 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _all_vary(some: SelectionDraws) -> bool:
-    """Return whether every column varies. For a nearly constant column, no test can show whether it
-    depends on other columns, and its evidence might be counted twice.
+    """Return whether no column is nearly constant. For a nearly constant column, no test can show
+    whether it depends on other columns. A sum over blocks of columns, which assumes that blocks are
+    independent, might then count its evidence twice.
     """
     columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
     most = (np.bincount(equal_mass_groups(one, _GROUPS)).max() for one in columns)
@@ -288,8 +289,9 @@ def _added_up(rest: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
 
 
 def shares_of(scores: Sequence[Score], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return (column, share) pairs, the largest share first. The share of a column is the weighted
-    mean of its shares in several scores; all shares add up to 1.
+    """Return (column, share) pairs, the largest share first. They say how much several scores
+    together depend on each column: the share of a column is the weighted mean of its shares in
+    these scores (`Score.columns`). All shares add up to 1.
 
     weights: the weight of each score.
     """
@@ -352,7 +354,8 @@ def _reached(
 def _depend(left: IntArray, right: IntArray, arm: IntArray, luck: float) -> bool:
     """Return whether two columns depend on each other, given the input, by Pearson's χ² test.
 
-    left, right: (draws,), for each column, the group of neighbouring values that each draw lies in.
+    left, right: one array (draws,) for each column. The values of a column are divided into groups
+        of neighbouring values; the array holds the index of the group for every draw.
     arm: (draws,), 1 for a draw of d1, 0 for d2.
     luck: false-alarm probability of the test.
     """
@@ -421,12 +424,14 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByKind:
-    """The score of outputs of several types.
+    """The score of outputs of several types, such as numbers and None. Frequent types have a score
+    of their own.
 
     names: names of the columns whose entries determine the type of an output.
     kinds: the types with a score of their own.
     rest: the score of outputs of all other types.
-    columns: (name, share) of the columns that the score depends on most.
+    columns: (name, share) of each column that the score depends on, the largest share first; the
+        shares add up to 1.
     """
 
     names: tuple[str, ...]
@@ -478,9 +483,10 @@ def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
 
 
 def _usual(keys: KeyArray) -> list[int]:
-    """Return the hashes of the frequent types of outputs, the most frequent first. A type is
-    frequent if at least a tenth of the draws, and at least 1,000 draws, have it. Return an empty
-    list if there is only one type.
+    """Return the hashes of the frequent types of outputs, the most frequent first. Outputs are of
+    one type if, in every column, their entries are of one kind: number, text, None or absent. A
+    type is frequent if at least a tenth of the draws, and at least 1,000 draws, are of this type.
+    Return an empty list if all draws are of one type.
 
     keys: (draws,), the hash of the type of each draw.
     """

@@ -48,12 +48,12 @@ class SequenceScored(Scored):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum:
-    """A score that is a sum of two parts: scores of sequences, which are refitted when further
-    draws are counted, and a fixed rest.
+    """A score that is a sum of terms. Terms that score sequences are refitted when further draws
+    are counted; the rest of the sum stays fixed.
 
-    states: for each refitted score, the states (summaries of earlier entries) of its sequences.
-    made: a function that takes the refitted scores and returns the whole score.
-    rest: the fixed part; None if there is no such part.
+    states: for each refitted term, the states (summaries of earlier entries) of its sequences.
+    made: a function that takes the refitted terms and returns the whole score, with the rest.
+    rest: the fixed rest; None if all terms are refitted.
     """
 
     states: tuple[MarkovStates, ...]
@@ -309,14 +309,15 @@ class CountedEntries:
 
     @property
     def _measured(self) -> MeasuredBins:
-        """The intervals that measure how well a score orders outcomes: the intervals of the present
-        score or, while it has too few draws, of the previous score.
+        """Intervals of a score, with the draws in each interval by input, which show how well the
+        score orders outcomes. They belong to the previous score (`earlier`) while the present score
+        (`trial`) has too few draws, then to the present score.
         """
         return self.trial if self.earlier is None else self.earlier
 
     @cached_property
     def _latest(self) -> tuple[Prefixes, ...]:
-        """The scores of sequences fitted to all draws so far."""
+        """The scores of sequences, fitted again to all draws so far."""
         return _fitted(self.total, self.by_entry)
 
     @cached_property

@@ -47,8 +47,9 @@ _REGRESSIONS = (
     ((np.positive,), _PRECISION),
     ((np.positive, abs), _LARGE_PRECISION),
 )
-# One entry for each bettor that groups neighbouring levels (groups of outcomes): (number of groups,
-# prior). The Beta prior of a group has the weight of `prior` draws of each input.
+# One entry for each bettor that joins neighbouring levels (groups of outcomes) into larger groups:
+# (number of larger groups, prior). The bettor adds `prior` draws of each input to the counts of
+# each larger group.
 _GROUPED = ((GROUPS, 6.0), (2 * GROUPS, 4.0), (GROUPS, 2.0))
 # Number of steps of Newton's method; six reach the optimum to three digits.
 _STEPS = 6

@@ -1,13 +1,15 @@
-"""From the chosen candidate to frozen rules, and beliefs to bet on.
+"""Make frozen rules, and beliefs to bet on, from the chosen candidate.
 
-`objective.py` chooses the candidate, and the cut-offs of each rule. The main rule is the best rule
-of the chosen candidate. Two side rules may join it: the rare rule, which guesses an input at
-outputs that only this input gave, and the "other" rule, of a candidate of another class. Each rule
-gets a share of the error probability of the exact test. The three are chosen by different criteria,
-each suited to its rule: the main and the other rule by the predicted bound, the rare rule by the
-expected evidence against the claim (it may refute the claim, but its bound is small), and rules to
-bet on by the growth of wealth. `learning.py` calls `freeze` and defines the words (docs/method.md
-§4 and §5).
+A candidate is an order of outcomes. `objective.py` chooses it, and the cut-offs of each rule. Up to
+three rules are frozen for the exact test, each with a share of the test's error probability:
+
+* The main rule is the rule of the chosen candidate with the largest predicted bound.
+* The "other" rule is the best rule, by predicted bound, of a candidate of another class.
+* The rare rule guesses an input at outputs that only this input gave while learning. It is chosen
+  by the expected evidence against the claim: it may refute the claim although its bound is small.
+
+Rules to bet on are chosen by the growth of wealth. `learning.py` calls `freeze`; its docstring
+defines the terms (docs/method.md §4 and §5).
 """
 
 from __future__ import annotations
@@ -114,11 +116,12 @@ def freeze(
 def rare_rule(
     rare_tables: Sequence[RareTable], objective: Objective
 ) -> tuple[Rule, RareFilter] | None:
-    """Return (rule, filter): the rare rule with the most expected evidence against the claim, and
-    the filter that selects its rare outputs. A rare rule guesses an input at outputs that only this
-    input gave. Return None if no table has such a rule.
+    """Return (rule, filter): a rare rule, and the filter that selects its rare outputs. A rare rule
+    guesses an input at outputs that only this input gave while learning. Among the rare rules of
+    all tables, the one with the most expected evidence against the claim is returned; None if no
+    table has a rare rule.
 
-    rare_tables: counts of rare and of frequent entries.
+    rare_tables: counts of learning draws by input: tables of rare entries, and of frequent entries.
     """
     points = objective.points or (objective.point,)
     made = [(table.rule(points, objective.coming, RARE_SHARE), table) for table in rare_tables]

@@ -176,15 +176,17 @@ def learn_again(
     *,
     to_bet: bool,
 ) -> Learned:
-    """Return the rules and beliefs that follow from candidates (orders of outcomes) after further
-    draws were counted.
+    """Return the rules, and the beliefs to bet on, that follow from candidates (orders of outcomes)
+    after further draws were counted. The beliefs are estimates of Pr[d1 | level].
 
     candidates: the candidates, with the counts of all draws.
     objective: the predicted bound by which rules are chosen.
-    rare_tables: counts of rare outputs and of frequent entries, from which the rare rule is made.
-    to_bet: the rules are for the next bets alone. The main rule is then chosen for the fastest
-        growth of wealth, unless the best candidate is predicted to refute the claim or the bound is
-        for δ.
+    rare_tables: counts of rare outputs and of frequent entries, from which the rare rule (a rule
+        for these outputs and entries) is made.
+    to_bet: whether the rules are only for the next bets, and not for the exact test. The main rule
+        is taken from the candidate with the largest predicted bound. Exception: if `to_bet` is
+        True, the bound is for ε, and this candidate is not predicted to refute the claim, the rule
+        is taken from the candidate whose bets are predicted to win wealth fastest.
     """
     objective = replace(objective, fixed_before=True, to_bet=to_bet)
     winner = best_of(candidates, objective)
@@ -227,8 +229,9 @@ def best_point(
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
     """Return whether the claim is so clearly refuted that learning may end early: some candidate
-    (order of outcomes) is predicted to refute it by four standard errors. Candidates with a score
-    are left out, since the cut-offs of a score need more draws. Always False if the bound is for δ.
+    (order of outcomes) is predicted to refute it by four standard errors. Candidates that order
+    outcomes by a score (a number computed from several columns) are left out, since the cut-offs of
+    a score need more draws. Always False if the bound is for δ.
     """
     errors = tuning.DEVIATIONS_BEYOND_LUCK
     without_score = [one for one in candidates if not one.has_score and not objective.for_delta]
@@ -268,8 +271,10 @@ def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> 
 
     The decision is by the value of information (Raiffa & Schlaifer 1961): the mean gain in the
     predicted bound over 5 to 20 simulations. Each simulation samples the true share of d1 in each
-    cell from its posterior, then the counts of further draws. Return False unless the best
-    candidate is one of unrelated cells, since only such cells have a posterior of the true shares.
+    cell (group of outcomes) from its posterior, then the counts of further draws.
+
+    Return False if the best candidate (order of outcomes) does not consist of unrelated cells, such
+    as single values: for other candidates, the true shares have no posterior.
     """
     winner = best_of(candidates, objective)
     if not isinstance(winner, UnorderedCells) or winner.cell_counts.predictor is not None:
@@ -295,7 +300,7 @@ def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> 
 
 
 # A rule over cells: the level (group of cells) of each cell, and a pair (l, u). The rule guesses d2
-# below level l, and d1 from level u on.
+# below level l, guesses d1 from level u on, and abstains between.
 _ChosenRule = tuple[IntArray, tuple[int, int]]
 
 

@@ -122,9 +122,11 @@ class Objective:
         return low, high, best
 
     def predicted_bounds(self, table: RuleTable, penalty: float) -> FloatArray:
-        """Return the predicted bound of every rule of a table; learning chooses rules by it.
+        """Return the predicted bound of every rule of a table. Learning chooses the rule with the
+        largest predicted bound.
 
-        penalty: standard errors that are subtracted for the luck of selection.
+        penalty: number of standard errors by which each bound is lowered, since the best of many
+            rules owes a part of its bound to luck.
         """
         if self.for_delta:
             return predicted_delta(table, self.point.epsilon, self.coming, penalty)
@@ -157,8 +159,8 @@ class Objective:
 
     @property
     def needed(self) -> float:
-        """The bound that must be exceeded to refute the claim: the claimed ε or, with `for_delta`,
-        the claimed δ.
+        """The number that the bound must exceed to refute the claim: the claimed ε or, if
+        `for_delta` says that the bound is for δ, the claimed δ.
         """
         return self.point.delta if self.for_delta else self.point.epsilon
 
@@ -238,14 +240,15 @@ def _largest_predictions(candidate: Candidate, objective: Objective) -> tuple[fl
 
 
 def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
-    """Return whether guesses of d1 and guesses of d2 are right equally often, by a Bayes factor.
+    """Return whether a rule's guesses of d1 and of d2 seem to be right equally often: whether the
+    Bayes factor favours the first of two hypotheses.
 
     The first hypothesis is that log(right / wrong) is the same for guesses of d1 and of d2. The
-    second hypothesis is that the two values differ by a normal number, whose standard deviation is
-    half of the larger value.
+    second hypothesis is that the two values differ by a normal number with mean 0, whose standard
+    deviation is half of the larger value.
 
     low, high: the rule guesses d2 below level `low`, and d1 from level `high` on.
-    luck: factor on the standard errors that follow from the counts.
+    luck: factor that multiplies the standard errors computed from the counts.
     """
     levels = len(table.correct) - 1
     sides = (low, levels), (0, high)

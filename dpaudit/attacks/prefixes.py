@@ -1,18 +1,19 @@
-"""The scorers of sequences: the log-ratio of each entry, given the entries before it.
+"""Scorers of sequences. They use the log-ratio of each entry, given the entries before it.
 
-`prefixes` is for sequences of few values: their entries take few distinct values. The log-ratio of
-a sequence is the sum, over its entries, of the log-ratio of each entry given a state. The state
-summarises the earlier entries by the count of each value. This loses nothing if entries are alike
-and independent except for a common number, such as the noisy threshold of the sparse vector
-technique. Where the last value predicts the next value better, as in a Markov chain, the state is
-the last value, or the last value and the counts. States are in `sequences.py`;
-`counted_sequences.py` refits the score when further draws are counted.
+`prefixes` is for sequences whose entries take few distinct values. The score of a sequence is the
+sum, over its entries, of the log-ratio of the entry given a state. The state summarises the earlier
+entries by the count of each value. The summary loses no evidence if all entries are alike, and are
+independent given a number that they share, such as the noisy threshold of the sparse vector
+technique. If the last value predicts the next value better, as in a Markov chain, the state is the
+last value, or the last value and the counts. States are in `sequences.py`; `counted_sequences.py`
+refits the score when further draws are counted.
 
-`banded` is for sequences that mix numbers with a few special values, such as answers above a noisy
-threshold. The place of the first answer and its size are more informative together than each alone:
-a low answer above the threshold shows that the threshold is low, so that the entries before it
-weigh more. So each number is replaced by its band (one of at most five intervals, see
-`outcomes/known.py`), which makes a sequence of few values.
+`banded` is for sequences that mix numbers with a few special values. An example is a mechanism that
+gives a number for each query above a noisy threshold, and 0 for all other queries. The position of
+the first number and its size say more together than separately: a small number shows that the
+threshold is low, so that the zeros before it are stronger evidence. So each number is replaced by
+its band (one of at most five intervals, see `outcomes/known.py`), which makes a sequence of few
+values.
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
 def _by_entry(
     sequences: Outcomes, selection: SelectionDraws, bands: Bands | None = None
 ) -> list[OrderedBins]:
-    """Return a list with one order of sequences, by the sum over entries of the log-ratio of an
-    entry given the entries before it. The list is empty if entries take too many distinct values,
-    or do not depend on earlier entries.
+    """Order sequences by a score: the sum, over the entries of a sequence, of the log-ratio of an
+    entry given the entries before it. Return a list with this order. The list is empty if there
+    are too few draws, or if entries take too many distinct values or do not depend on earlier
+    entries.
 
     sequences: the draws, as sequences of entries with few values.
     selection: the draws before numbers were replaced by bands.
@@ -155,11 +157,12 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
 
 
 def _are_codes(others: FloatArray, size: int) -> bool:
-    """Return whether the ordinary values of a column are codes, such as 1 for "yes" and 2 for "no":
-    at most 16 values, none of them rare.
+    """Return whether the ordinary numbers of a column are codes, such as 1 for "yes", 2 for "no":
+    at most 16 values, each of them at least 0.5 % of the numbers. A number is special if it is at
+    least 4 times as frequent as any ordinary number, such as 0 for "no answer".
 
-    others: the ordinary values, one for each draw.
-    size: number of entries of the column that are numbers.
+    others: the ordinary numbers, with repetitions.
+    size: number of entries of the column that are numbers, including special ones.
     """
     values, counts = np.unique(others, return_counts=True)
     return len(values) <= tuning.FEW_CELLS and bool((counts >= _OFTEN * size).all())

@@ -122,10 +122,11 @@ class RareTable:
 
     @classmethod
     def frequent(cls, selection: SelectionDraws, rare_filter: RareFilter) -> RareTable:
-        """Return the table of frequent entries. It holds the columns with at least one frequent
-        entry that only one input gave; other columns add nothing to the rare rule.
+        """Return a table of frequent entries: values and labels with at least 10 draws, and numbers
+        far beyond all others. It holds a column only if some cell of the column has at least 10
+        draws, all of one input: in any other column, the rare rule would make no guess.
 
-        rare_filter: made from the same draws; it selects the further draws to count.
+        rare_filter: selects rare outcomes; made from the same draws.
         """
         columns = []
         for column in selection.outcomes.columns[:MANY_COLUMNS]:
@@ -152,8 +153,9 @@ class RareTable:
         among its draws, and the variance of that share.
         """
         result = []
-        # The columns are computed one by one. In an array of another size, shares may be rounded
-        # differently, and the last digit decides between cells with equal counts.
+        # The shares of each column are computed by themselves, so that they do not depend on the
+        # other columns. In an array of another size, NumPy may round a share differently, and the
+        # last digit decides the order of cells with equal counts.
         for counts, column in zip(self._tallies, self.columns, strict=True):
             single, tail = (law.expected(counts) for law in self._laws)
             result.append(np.where(column.is_tail, tail, single)[:, 1:])
@@ -232,8 +234,9 @@ class RareTable:
         self, points: Sequence[ProfilePoint], coming: int
     ) -> tuple[ProfilePoint, _Guesses]:
         """Return the point (ε, δ) that the rare rule tests, and the guesses of the rule. There are
-        no guesses if the evidence expected from `coming` draws is less than the rule's share of the
-        error probability costs: -log(`RARE_SHARE`) nats.
+        no guesses if `coming` draws are unlikely to give the evidence that the rule needs: it has
+        only the part `RARE_SHARE` of the error probability of the exact test, so it needs at least
+        -log(`RARE_SHARE`) nats.
         """
         result = [(point, self._guesses_at(point)) for point in points]
         seen = [self._seen(guesses.cell) for _, guesses in result]
@@ -251,10 +254,11 @@ class RareTable:
         return point, guesses if most >= -math.log(RARE_SHARE) else guesses.take(np.arange(0))
 
     def _guesses_at(self, point: ProfilePoint) -> _Guesses:
-        """Return the guesses in cells (values, labels or pieces of tails) that probably only one
-        input gives: in the most probable cell, and in all cells with a probability of at least ½.
-        With δ > 0, all guesses are of one input, since a rule that guesses a single input is
-        charged only half of δ.
+        """Return the guesses of the rare rule. It may guess an input in a cell (value, label or
+        piece of a tail) if all learning draws in the cell are of this input. It does so in the cell
+        for which this is least likely to be luck, and in all cells for which luck has a probability
+        of at most ½. With δ > 0, all guesses are of one input, since a rule that guesses a single
+        input is charged only half of δ.
         """
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
         own = np.flatnonzero(_of_one_arm(self._counts, self._least))
@@ -361,8 +365,10 @@ def _of_one_arm(counts: IntArray, least: int) -> Mask:
 
 
 def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareColumn]:
-    """Return the cells (values, labels, tails) of each column, made from outcomes that the filter
-    of rare outputs selected.
+    """Return the cells of each column: single values, labels (texts), and pieces of the tails of
+    the numbers. Columns without cells are left out.
+
+    kept: the draws that `rare_filter` selected; the cells are made from them.
     """
     if kept.size < LEAST_SEEN:
         return []

@@ -49,7 +49,8 @@ _FEWEST_COLUMNS = 3
 _MOST_TABLES = 400
 # Number of Newton steps in the fit of the log-odds of a value.
 _NEWTON_STEPS = 8
-# Index of the state (summary of the earlier entries) that all rare or unknown pasts share.
+# A state is a summary of the earlier entries of a sequence. Index of the state that stands for all
+# rare or unknown summaries.
 LOST = 0
 
 
@@ -71,10 +72,10 @@ class Summary:
     last: bool
 
     def after(self, past: Past, symbol: int) -> Past:
-        """Return the summary of the earlier entries after one more entry.
+        """Return the summary of the earlier entries of a sequence, updated by one more entry.
 
-        past: the summary before this entry.
-        symbol: number of the value of the entry.
+        past: the summary without this entry.
+        symbol: index of the entry's value among the possible values.
         """
         times = list(past[1:])
         times[symbol] += self.times
@@ -169,14 +170,15 @@ class MarkovStates:
         draws: IntArray | None,
         least: int = DRAWS_PER_VALUE,
     ) -> MarkovStates | None:
-        """Return the states (summaries of the earlier entries) that keep the parts named by
-        `summary`; None if they need too many parameters.
+        """Return the states of sequences, where a state is a summary of the earlier entries. Return
+        None if the states need more than 400 parameters.
 
-        summary: which parts of the earlier entries a state keeps.
-        symbols: the values of each entry.
+        summary: which parts of the earlier entries a state keeps: value counts, last value.
+        symbols: the possible values of each entry.
         outcomes: the sequences.
         draws: number of draws of each outcome; None: 1 each.
-        least: least number of draws of a state; rarer pasts share the state `LOST`.
+        least: least number of draws for which a summary gets a state of its own. All summaries with
+            fewer draws share the state `LOST`.
         """
         values = len(symbols[0].values)
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
@@ -201,9 +203,12 @@ class MarkovStates:
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
     def finer(self, outcomes: Outcomes) -> MarkovStates:
-        """Return states (summaries of the earlier entries) of the same outcomes in which fewer
-        pasts share the state `LOST`: a past needs fewer draws for a state of its own, since further
-        draws will reach it. Return the present states if the new states need too many parameters.
+        """Return states for draws that are still to be counted. A summary of the earlier entries
+        needs only 10 draws in `outcomes`, in place of 50, to get a state of its own, so fewer
+        summaries share the state `LOST`. Return the present states if the new states need more than
+        400 parameters.
+
+        outcomes: the sequences for which the present states were made.
         """
         symbols = [one.symbols for one in self.steps]
         return self._by(self.summary, symbols, outcomes, None, OFTEN) or self
@@ -442,8 +447,9 @@ def _log_ratios(
     ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
     odds_ratio: (fits, tables), the log odds ratio of each table.
     """
-    # Newton's method finds `centre`, the mean of the log-odds of the value on d1 and on d2, such
-    # that the expected draws of the value, over both inputs, equal the observed draws.
+    # The log-odds of the value (against the values after it) are `centre` + `odds_ratio` / 2 on d1
+    # and `centre` - `odds_ratio` / 2 on d2. Newton's method finds the `centre` for which the
+    # expected draws of the value, d1 and d2 together, equal the observed draws.
     draws = (ahead + behind).astype(np.float64)
     wanted = ahead.sum(axis=2) + 0.5
     centre = np.log(wanted / (behind.sum(axis=2) + 0.5))
@@ -462,8 +468,9 @@ def _log_ratios(
 
 def sequence_predictor(outcomes: Outcomes, counts: IntArray) -> Predictor | None:
     """Return a function that predicts the log-ratios of all sequences, (fits, sequences), from
-    their counts in each fit, (fits, sequences, 2). Return None if the entries of the sequences take
-    more than a few distinct values, or do not depend on earlier entries.
+    their draws by input, (fits, sequences, 2). Each fit uses only its own table of draws. Return
+    None if there are fewer than 1,000 draws, or if the entries of the sequences take more than a
+    few distinct values or do not depend on earlier entries.
 
     outcomes: the distinct sequences.
     counts: draws of each sequence by input, (sequences, 2).

@@ -86,10 +86,11 @@ def thresholds(selection: SelectionDraws) -> list[Candidate]:
 def single_columns(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[Candidate]:
-    """Return candidates that order outcomes by one column each, for the most informative columns.
+    """Return candidates (orders of outcomes). Each of the most informative columns gives candidates
+    that order outcomes by this column alone.
 
-    columns: the columns to choose from; None stands for all columns. Outcomes with a single column
-        give no candidates.
+    columns: the columns to choose from; None stands for all columns. If there is only one column,
+        the result is empty, since `one_dimensional` orders by it.
     """
     columns = selection.outcomes.columns if columns is None else columns
     return _of_most_informative(selection, columns, ONE_COLUMN) if len(columns) > 1 else []
@@ -410,8 +411,9 @@ class _BySize(BinSource):
         return self.levels
 
     def intervals(self) -> Intervals:
-        """Return the cells as intervals, in the order of their scores. Each interval has a
-        position: the mean of its numbers.
+        """Return `Intervals` with one entry for each cell (interval of numbers, or label) of the
+        column, the cell with the lowest score first. The position of a cell is the mean of its
+        numbers, NaN for a label.
         """
         place = np.arange(len(self.scores))
         order = np.lexsort((place if self.rising else -place, self.scores))

@@ -112,10 +112,12 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomLevels(LevelMap):
-    """Level map (from outcomes to groups) of single outcomes.
+    """Level map (from outcomes to groups) that gives a level to each known outcome, and one level
+    to all others. An outcome is known if it was seen repeatedly while learning.
 
-    known: finds the index of a known outcome.
-    level: (known outcomes + 1,), the level of each known outcome, then of all others.
+    known: finds the index of an outcome in `each`.
+    level: (known outcomes + 1,), the level of each outcome in `each`; the last entry is the level
+        of all other outcomes.
     each: the known outcomes.
     """
 

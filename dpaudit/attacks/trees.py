@@ -137,9 +137,9 @@ class Trees:
 
 
 def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
-    """Return whether some pair of columns shows a difference between d1 and d2 that a candidate
-    (order of outcomes) does not explain. In the table of both columns, the difference must be
-    significant, and large enough to be worth fitting trees."""
+    """Return whether the values of some two columns together distinguish d1 from d2 beyond the
+    prediction of a candidate (order of outcomes). The difference must be significant in a χ² test,
+    and large enough to be worth fitting trees."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
     # With many pairs of columns, fewer draws are used to save time.

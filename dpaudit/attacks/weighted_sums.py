@@ -138,7 +138,8 @@ class Linear:
         return f"{what}, most of all {listed(named, 'and')}" if named else what
 
     def _term(self, name: str) -> str:
-        """Return a column in words: `weight × name`, or only its name if it has several weights."""
+        """Return words for a column of the sum: `weight × name` if its number is the only feature
+        made from it, else only its name."""
         both = zip(self.features, self.weights[1:], strict=True)
         own = [(one, weight) for one, weight in both if one.column.removeprefix(KIND) == name]
         feature, weight = own[0]

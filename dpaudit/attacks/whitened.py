@@ -85,9 +85,10 @@ def _by_itself(
 
 
 def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
-    """Return a whitened coordinate (a number minus its prediction from the numbers before it) in
-    the units of the outputs. Its coefficients are rounded to few decimals, which changes the
-    standard deviation by at most about 1 % for each coefficient.
+    """Return a whitened coordinate (a number minus its prediction from the numbers before it) as a
+    difference of columns in the units of the outputs, such as `output[2] − 0.5 × output[1]`.
+    Coefficients are rounded to few decimals; each rounding changes the difference by at most about
+    1 % of its standard deviation.
 
     spread: standard deviation of the whitened coordinate.
     """
@@ -115,8 +116,9 @@ class Difference:
     terms: tuple[tuple[str, float], ...]
 
     def __call__(self, outcomes: Outcomes) -> Table:
-        """Return a table with one column: for every outcome the number, or a label if an entry is
-        not a number.
+        """Return a table whose only column is the sum of `column` and the multiples of other
+        columns, for every outcome. If the sum is not a number, for example because an entry is a
+        text, the column has a label there.
         """
         names = [self.column, *(name for name, _ in self.terms)]
         numbers = matrix([Number(name) for name in names], outcomes)
@@ -227,8 +229,10 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     count = len(numbers)
     covariance = gram(_centred(numbers, is_d1)) / count
     inverse, new = _decorrelated(covariance)
-    # The variance of a regression coefficient is (variance of the residual of its row) · (entry on
-    # the diagonal of the inverse covariance of the earlier columns) / (number of draws).
+    # `new` has the variance of each column's residual; where it is 0, `inverse_new` is 0, too. Row
+    # i of `precision` is the diagonal of the inverse covariance of columns 0 to i. The variance of
+    # a regression coefficient is (variance of the residual of its row) · (entry on the diagonal of
+    # the inverse covariance of the earlier columns) / (number of draws).
     inverse_new = np.where(new > 0, 1 / np.where(new > 0, new, 1.0), 0.0)
     precision = np.cumsum(inverse**2 * inverse_new[:, None], axis=0)
     result = []

@@ -44,8 +44,9 @@ _SHARES = (0.1, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.15, 0.2, 0.3
 # The number of guesses is chosen on this share of the canaries, and guesses are made about the
 # others (measured: benchmarks/canaries.py).
 CHOOSING = 0.5
-# Coins that repeat with a period are an error, not chance, if at least this number of coins equal
-# earlier coins: fair coins do that with a probability below `IMPOSSIBLE`.
+# Coins are refused as repeated if they consist of equal copies of a sequence of at least this
+# length, or if each coin is written twice and there are at least this number of such pairs. Fair
+# coins repeat in this way with a probability below `IMPOSSIBLE`.
 _REPEATED = math.ceil(-math.log2(IMPOSSIBLE))
 # The report warns that the scores may have the wrong sign if their AUROC is below this number. The
 # AUROC is the probability that an included canary has a larger score than an excluded one.
@@ -189,10 +190,12 @@ def chosen_plan(
 
 
 def plans(canaries: int, sides: Sides | None) -> list[Plan]:
-    """Return the plans of guesses to try. If no plan has a positive bound, the first one is used.
+    """Return the plans of guesses to try. `chosen_plan` uses the plan with the best bound, or the
+    first plan if no plan has a positive bound.
 
     canaries: number of canaries.
-    sides: "both" or "in", as in `Plan`; None: try both kinds.
+    sides: "both" for plans in which half of the guesses say "in" and half "out"; "in" for plans in
+        which all guesses say "in"; None for plans of both kinds.
     """
     made = [max(1, round(share * canaries)) for share in _SHARES]
     every: tuple[Sides, ...] = ("both", "in") if sides is None else (sides,)
@@ -210,11 +213,13 @@ def plans(canaries: int, sides: Sides | None) -> list[Plan]:
 def _bound(
     seen: Guesses, claim: PrivacyClaim, alpha: float, independent: bool
 ) -> tuple[float, float]:
-    """Return (a, b), by which plans of guesses are compared: (bound for μ, 0) for a claim that is a
-    curve, else (bound for ε, bound for δ) at the claim's point. The plan with the largest pair is
-    best.
+    """Return a pair of numbers by which plans of guesses are compared: the plan with the largest
+    pair is best.
 
-    The bound for μ does not depend on the claim, so all curves get the same plan.
+    For a claim with a single point (ε, δ), the pair is (lower bound for ε, lower bound for δ) at
+    this point. For a claim that is a curve of points, it is (lower bound for μ of Gaussian DP, 0);
+    this bound does not depend on the claim, so all curves get the same plan. If at most half of the
+    guesses are right, the pair is (0, 0).
     """
     if 2 * seen.correct <= seen.guesses:
         return 0.0, 0.0

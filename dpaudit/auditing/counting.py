@@ -128,7 +128,8 @@ class Ledger:
 
     @property
     def largest_wealth(self) -> float:
-        """Largest wealth of the bettors so far."""
+        """Largest wealth so far of the bettors (strategies that bet against the claim). They begin
+        with wealth 1; a large wealth is evidence against the claim."""
         largest = self.wealth.log_largest
         if self.divergences is not None:
             largest = max(largest, self.divergences.log_wealth)
@@ -170,8 +171,9 @@ class Ledger:
     def count(
         self, stage: Stage, sizes: Iterable[int], measure: Measure, first: int = 0
     ) -> Iterator[Counted]:
-        """Draw, count, record and yield blocks. Bet on each block, except in a confirmation. End
-        early if a bet refutes the claim and the budget has room for a confirmation.
+        """Draw and count blocks. Record and yield each block, and bet on it, except in a
+        confirmation (the exact test that follows a refutation by bets). End early if a bet refutes
+        the claim and the budget has room for a confirmation.
 
         stage: the stage of the draws, such as "learning".
         sizes: number of draws of each block.
@@ -230,11 +232,12 @@ class RareStore:
     """The draws with rare outputs, and the filter that selects rare outputs.
 
     When memory is full, the filter is narrowed: the most frequent of the rare outputs are evicted,
-    and later draws with these outputs are only counted. The draws that remain are exactly those
-    that the narrower filter would have selected from the start, so the frequencies of their outputs
-    are known.
+    and later draws with these outputs are only counted. The draws that remain are exactly the draws
+    that the narrower filter would have selected from the start. So no draw with their outputs is
+    missing, and the frequency of an output is its number of draws divided by `arms`.
 
-    arms: (2,), number of draws of d1 and of d2 from which the rare draws were selected.
+    arms: (2,), number of draws of d1 and of d2, rare or not, among which the filter selected the
+        rare draws.
     """
 
     def __init__(self, rare_filter: RareFilter, selection: SelectionDraws) -> None:
@@ -255,7 +258,7 @@ class RareStore:
 
     @property
     def kept(self) -> SelectionDraws:
-        """The rare draws."""
+        """The draws with rare outputs that are in memory."""
         self._parts = [pool(self._parts)]
         return self._parts[0]
 
@@ -373,10 +376,10 @@ class Counts:
         ]
 
     def candidates(self) -> tuple[list[Candidate], list[RareTable]]:
-        """Return the candidates with the counts of all draws, and two tables of rare outputs.
+        """Return the candidates (orders of outputs) with the counts of all draws, and two tables.
 
-        The first table is for outputs that the filter selects as rare, the second for outputs that
-        are frequent although only one input gives them.
+        The first table counts the outputs that the filter selects as rare. The second counts
+        frequent outputs that only one input gives.
         """
         table = self._table()
         return [*self._candidates, *table.order()], [table, self._frequent]
@@ -402,7 +405,8 @@ class Counts:
         self.rare.make_room(coming, spared)
 
     def kept(self) -> SelectionDraws:
-        """Return the draws in the sample buffer and the rare draws."""
+        """Return the draws in memory: the sample buffer, the draws with rare outputs, and one
+        example draw of each rare output that was evicted."""
         return pool([self.selection, *self.rare.seen])
 
     def _table(self) -> RareTable:
@@ -474,8 +478,9 @@ def learn_by_counting(
         is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
         if is_due and not is_last:
             is_last = is_enough(candidates, ledger.spent, plan, now)
-        # With a time limit, a new plan may have a smaller budget than the old plan, and so an
-        # earlier time to freeze the rules.
+        # `until` is the number of draws after which the audit next decides whether to freeze the
+        # rules. With a time limit, the budget may have become smaller; then this decision is due
+        # after fewer draws than planned before.
         until = next_until if is_due else min(until, next_until)
         learned = learning.learn_again(candidates, now, tables, to_bet=not is_last)
         if is_last:

@@ -25,22 +25,23 @@ from dpaudit.stats.witness import Witness, most_telling_witness
 # Number of draws after which the first witnesses (functions of the output that bet) begin. Two
 # further witnesses begin each time that the number of draws has doubled.
 _FIRST = 400
-# Two witnesses (functions of the output that bet) begin at a time. One has the best stakes for a
-# run with 2 · n further draws, the other for 6 · n, where n is the number of draws so far. The more
-# draws are expected, the smaller the stakes.
+# Witnesses (functions of the output that bet) begin in pairs. If a pair begins after n draws, the
+# stakes of one witness are best for a run with 2 · n further draws, and those of the other for a
+# run with 6 · n further draws. The more draws are expected, the smaller the stakes.
 _COMING = (2, 6)
-# Number of times that two witnesses begin. All witnesses together have the whole stake, in equal
-# shares.
+# Number of pairs of witnesses (functions of the output that bet) that begin during a run. Each of
+# these 8 witnesses has 1/8 of the whole stake.
 _TIMES = 4
 
 
 @dataclass(slots=True, eq=False)
 class _Bet:
-    """A witness (function of the output that bets), with the draws that it has bet on.
+    """A witness, with the draws on which it has bet. A witness is a function of the level (bin) of
+    an output, with stakes for bets on the function's mean under d1 and under d2.
 
-    level: the map from outputs to levels (bins).
-    witness: the function of the level, with its stakes.
-    counts: (levels, 2), number of draws that it has bet on, by level and input.
+    level: the map from outputs to levels.
+    witness: the function and its stakes.
+    counts: (levels, 2), number of draws on which the witness has bet, by level and input.
     """
 
     level: LevelMap

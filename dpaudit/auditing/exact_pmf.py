@@ -1,8 +1,9 @@
 """Audits without draws, for mechanisms that state the probability of each output (`pmf`).
 
-engine.py calls `exact_certificates` for audits with `exact: true`; recheck.py calls `certify`. The
-exact ε and δ of each pair of inputs are computed from the two output distributions (docs/method.md
-§10). There are no bounds and no error probability.
+engine.py calls `exact_certificates` for audits with `exact: true`; recheck.py calls `certify` to
+compute the certificate of a stored result again. The exact ε and δ of each pair of inputs are
+computed from the two output distributions (docs/method.md §10). There are no bounds and no error
+probability.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Choose what the exact tests count, from a claim and learning draws: rules, single outputs,
-witness.
+"""Choose, from a claim and learning draws, the rules, the single outputs and the witness that the
+exact tests use.
 
-pair_audit.py and recorded.py use these functions. An exact test counts only draws that were not
-used to choose its rules (docs/method.md §4). Other functions here write notes for the report. A
-rule guesses d1 or d2, or abstains, at each level (bin of outputs).
+A rule guesses d1 or d2, or abstains, at each level (bin of outputs). A witness is a bounded
+function of the level that bounds a Rényi divergence from below. An exact test counts only draws
+that were not used to choose its rules (docs/method.md §4). Other functions here write notes for the
+report. pair_audit.py and recorded.py use this module.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ engine.py opens a journal and draws through the journal. A chunk is a unit of sa
 block of draws. A journal first returns the recorded chunks. After that it draws new chunks, and
 records each chunk before it returns the chunk to the audit. With a time limit, the recorded
 readings of the clock are returned again, too. The audit recomputes everything else from the chunks,
-and so makes the same decisions as the interrupted run. At every chunk, the journal compares the
-state of the bettors with the recorded state. Users find the description in docs/guides/journal.md;
-journal_file.py describes the file.
+and so makes the same decisions as the interrupted run. To verify this, the journal records the
+wealth that the audit has won by bets against the claim, compares it at every repeated chunk, and
+raises JournalError if it differs. The guide for users is docs/guides/journal.md; journal_file.py
+describes the file.
 """
 
 from __future__ import annotations

@@ -254,7 +254,8 @@ def _checked(path: Path, file: BufferedReader) -> int:
     end, is_broken = 0, False
     for line in file:
         is_whole = not is_broken and _json(line) is not None
-        # If a line break is damaged, a broken record and the whole record after it are in one line.
+        # A whole record may also be inside a broken line: if the line break between two records is
+        # damaged, both are in one line. So broken lines are searched for whole records.
         if not is_whole and any(
             _json(line[start.start() :]) is not None
             for start in _START.finditer(line, 0 if is_broken else 1)

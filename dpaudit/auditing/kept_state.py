@@ -69,8 +69,8 @@ class KeptState:
         return names + (["os.environ"] if self._sampler.changes_environment else [])
 
     def exhausted(self, number: int) -> str | None:
-        """Return an error message if all calls raise after a certain number of calls, as when a
-        privacy budget is used up; else None.
+        """Return an error message if every call after a certain number of calls raises an
+        exception, as when a privacy budget is used up; else None.
 
         number: index of the pair of inputs that is audited.
         """
@@ -81,8 +81,9 @@ class KeptState:
     def explained(
         self, error: MechanismError, number: int, *, has_failures: bool
     ) -> MechanismError | None:
-        """Return an error that gives the cause of `error`, if calls change the mechanism or use it
-        up; else None.
+        """Return an error that gives the likely cause of `error`, or a remedy; None if neither is
+        known. Known causes: calls change variables of the mechanism, or all calls raise after a
+        certain number of calls, as when a privacy budget is used up.
 
         number: index of the pair of inputs that is audited.
         has_failures: whether any draw was an exception.
@@ -168,11 +169,14 @@ def _exhaustion(
     deadline: float,
     seed: int,
 ) -> tuple[int, str] | None:
-    """Return (calls, message): the number of calls that succeed before all further calls raise, and
-    an error message. Return None if the mechanism does not seem exhausted, or if time runs out
-    before this is known.
+    """Call a new mechanism many times. If it is exhausted, so that every call after a certain
+    number of calls raises an exception, return (this number, an error message). Return None if it
+    does not seem exhausted, or if time runs out before this is known.
 
-    make, target, pair, most: as in `exhausted`.
+    make: returns a sampler with a new mechanism.
+    target: how the mechanism is made.
+    pair: the inputs to call the mechanism with, in turn.
+    most: largest number of calls before the first exception.
     deadline: time at which the check ends, in seconds of `time.monotonic`.
     seed: seed of the calls.
     """

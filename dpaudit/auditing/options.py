@@ -608,7 +608,7 @@ _TABLE = (
         unless="serial with one worker, else processes",
         more="guides/scale.md",
     ),
-    # Options of the section "Attacks".
+    # Options of the section "Attacks" of the help.
     _attack(
         "floating_point",
         SWITCH,

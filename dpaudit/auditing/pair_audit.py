@@ -88,9 +88,9 @@ class PairAudit:
         # Whether the point (ε, δ) to bet against is known. If the claim is a curve, it is known
         # only after the first fit, which chooses a point of the curve.
         self._has_point = len(self._claim.points()) == 1
-        # Whether bettors reserve a part of their stake for rare outputs. They do if learning may
-        # continue after the buffer is full, with enough draws for rare outputs to appear. The part
-        # must be fixed before the first bet.
+        # Whether bettors keep a part of their stake for bets on rare outputs. They do if learning
+        # may continue after the sample buffer is full: only then are there enough draws to find
+        # rare outputs. This is decided here, since the part must be fixed before the first bet.
         self._reserves = (
             spec.sampling.time is not None or self._plan.freeze_at > self._plan.buffer_until
         )
@@ -158,7 +158,9 @@ class PairAudit:
         """Return the certificate of a run that the exact test has ended. Check its draws, and check
         a refutation with further draws.
 
-        stage, measure, total: stage, rules and counts of the draws of the exact test.
+        stage: the stage of the audit whose draws the exact test uses.
+        measure: the frozen rules that counted these draws.
+        total: the counts of these draws.
         learned: the latest rules.
         limited: (witness, limit): the witness of a Rényi divergence, and the largest divergence
             that the claim allows; None without a witness.
@@ -380,8 +382,8 @@ class PairAudit:
 
     @property
     def _coming(self) -> int:
-        """Number of draws that the next rule will count: the draws of the confirmation after a
-        refutation by bets, else the remaining budget.
+        """Number of draws on which the next rules will be tested: the draws of the confirmation if
+        bets have refuted the claim and the run may end early, else the remaining budget.
         """
         if self._ledger.may_stop:
             return self._plan.confirming(self._ledger.spent)
@@ -399,8 +401,9 @@ class PairAudit:
         return self._selection if self._counts is None else self._counts.kept()
 
     def _measure(self, portfolio: Portfolio) -> Measure:
-        """Return a `Measure`, which says what to count in certifying draws: guesses of the rules,
-        single outputs, outputs of the declared range, and outputs that learning has not seen.
+        """Return a `Measure`, which lists the things to count in certifying draws: guesses of the
+        rules, single outputs, outputs that the user has declared possible (`range`), and outputs
+        with a value that no learning draw had.
         """
         singles = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
@@ -412,10 +415,11 @@ class PairAudit:
         return reduce(add, self._ledger.count(stage, sizes, measure))
 
     def _with_strongest_rule(self, measure: Measure, counted: Tally | None = None) -> Measure:
-        """Return the measure with only one rule, for a confirmation: the rule with the most
-        evidence against the claim.
+        """Return a copy of `measure`, which says what to count in draws, with only one rule: the
+        rule with the most evidence against the claim. It is used for a confirmation, the test on
+        new draws after bets have refuted the claim.
 
-        counted: tally of certifying draws; None: use the counts expected from the learning draws.
+        counted: tally of certifying draws; None: use the counts expected from learning draws.
         """
         portfolio, point, draws = measure.portfolio, self._ledger.point, self._ledger.spent
         if counted is None:
@@ -473,8 +477,9 @@ class PairAudit:
         """
         texts = [*certificate.warnings, *self._checks.doubted(measure, guesses, tallies)]
         redrawn = self._compare(self._selection, measure, guesses, tallies)
-        # New processes have stored no results. If they agree, stored results did not cause the
-        # refutation, and the warning about stored results is dropped.
+        # New processes have stored no results. Their draws agree with the draws of this process
+        # (a difference raises MechanismError), so stored results did not cause the refutation, and
+        # the warning about stored results is dropped.
         if redrawn is not None and redrawn.processes:
             texts = [text for text in texts if STORED not in text]
         notes = [*certificate.notes, *self._checks.further_words()]

@@ -139,7 +139,8 @@ def plan(
 ) -> AuditPlan:
     """Return the number of draws that an audit needs to detect a leak of a given size.
 
-    All trials together take about half a minute, plus the first trial if its size is given.
+    The number is computed from trials (short audits). All trials together take about half a minute.
+    If `draws` is given, the time of the first trial is added.
 
     Parameters
     ----------
@@ -152,10 +153,11 @@ def plan(
     run : callable
         Called with an AuditSpec; runs the audit and returns its result.
     draws : int, optional
-        Number of draws of the first trial. Default: at most 10,000, for about ten seconds.
+        Number of draws of the first trial. Default: the number that takes about ten seconds, at
+        most 10,000.
     within : callable, optional
-        Like `run`, for the shortest trial; raises UsageError after `PATIENCE` seconds. Default:
-        `run`.
+        Used in place of `run` for the shortest trial, which has 100 draws and measures the speed of
+        the mechanism. Raises UsageError after `PATIENCE` (30) seconds. Default: `run`.
     say : callable
         Called with a text that announces trials of five seconds or more.
 
@@ -391,8 +393,10 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
             by_input=(of_d1, inside - of_d1),
             power=power,
         )
-    # Each event of the rule has an exact test, a pair of Clopper-Pearson bounds. The result is the
-    # smallest ε that the test of any event detects.
+    # Here, the exact test makes a pair of Clopper-Pearson bounds for each event of the rule. The
+    # result is the smallest ε that the bounds of at least one event detect. `seen` is the share of
+    # the trial's draws that are in an event; `half` is the number of certifying draws of each
+    # input.
     seen, half = (test.correct + test.wrong) / test.draws, draws // 2
     alpha, least = alpha / max(1, len(test.events)), math.inf
     for event in test.events:

@@ -291,8 +291,9 @@ def _draws(record: Certificate) -> Iterator[Finding]:
     yield "stages in their order", stages, sorted(stages)
     rounds = [block.round for block in record.blocks if block.round is not None]
     yield "rounds in their order", rounds, sorted(rounds)
-    # Bets on certifying blocks use the beliefs of the last round of learning. Two kinds of blocks
-    # have no bets: the first block, before which nothing was learned, and those of a confirmation.
+    # The round of a block is the index of the beliefs that bet on it, or None without bets.
+    # All certifying blocks have the last round. Three kinds of blocks have no bets: the first
+    # block, before which nothing was learned, the blocks of a confirmation, and recorded draws.
     certified = {block.round for block in record.blocks if block.stage == "certification"}
     yield "round of the certification", certified, {len(record.rounds) - 1} if certified else set()
     others = {block.round for block in record.blocks if block.stage in _NOT_BET_ON}
@@ -332,11 +333,11 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
 
 
 def _illustration(record: Certificate) -> Tally | None:
-    """If bets ended the run, return the (3, 2) counts of the event that illustrates the refutation:
-    draws by guess of the rule (d1, d2, none) and by input. Return None for any other run.
+    """Return the counts of the event that illustrates a refutation by bets: draws by guess of the
+    rule (d1, d2, none) and by input, (3, 2). Return None for a run that bets did not end.
 
-    Raises ValueError if the event counts all draws of the run or more, since some draws must have
-    chosen the event.
+    Raises ValueError if the counts are of all draws of the run, or more. The first draws choose the
+    event, so only the draws after them may be counted.
     """
     fixed = record.fixed
     if fixed.stage != "betting":
@@ -407,8 +408,7 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
     after = record.refuted_after
     if _by_divergence(record) and after is not None and (refuted is None or refuted > after):
-        # The record lacks the counts from which a bet against a divergence was computed after each
-        # block. So the recorded number of draws is taken.
+        # Taken as recorded: the record lacks the counts that bets against a divergence use.
         refuted = after
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     ended = schedule.bets and not schedule.full and refuted is not None
@@ -420,8 +420,9 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
         )
         yield "blocks to learn from", learning, sizes
         recorded = [block.round for block in record.blocks if block.stage == "learning"]
-        # With the option `full`, older versions of dpaudit refitted rules as often as without it.
-        # The rounds of both schedules are accepted.
+        # `now` has the rounds (periods between two refits of the rules) of the present schedule,
+        # `before` those of the schedule without the option `full`. Older versions of dpaudit used
+        # the latter schedule even with `full`, so a record with the rounds `before` is accepted.
         yield "rounds of the blocks", recorded, before if recorded == before else now
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming or ended else wanted

@@ -98,7 +98,7 @@ class RecordedAudit:
     scores_only: whether outputs are scores of an attack, for which only thresholds are tried.
     bound: method of the bound; None: the valid method with the larger predicted bound.
     confidence: 1 minus the probability of a false alarm.
-    seed: seed of the split.
+    seed: seed of the random split into rows to learn from and rows that certify.
 
     Raises UsageError for a value outside its range, and for too few draws.
     """
@@ -202,9 +202,9 @@ def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
     """Return both samples as tables of outputs.
 
     A column with the types of outputs, such as int or float, is added only if types vary within
-    each sample: otherwise the recording may have converted all values of a sample to one type. No
-    column is added for the order of text keys: in a set, it depends on the hash seed of the process
-    that made the recording.
+    each of the two samples: otherwise the recording may have converted all values of a sample to
+    one type. No column is added for the order of text keys in a dict: the mechanism may make the
+    dict from a set, whose order depends on the hash seed of the process that made the recording.
     """
     if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
         both = _read(d1, "d1"), _read(d2, "d2")
@@ -330,11 +330,12 @@ class _RecordedRun:
     def _learn_from_counts(
         self, selection: SelectionDraws, learned: Learned, objective: Objective, split: Split
     ) -> Learned:
-        """Continue to learn from rows that are only counted, if the recording has many rows. Return
-        the rules to freeze.
+        """Return the rules to freeze. If the recording has more rows to learn from than the sample
+        buffer holds, the rules are learned again from counts of these rows, by level and input;
+        else they are the rules of `learned`.
 
         selection: rows in the sample buffer.
-        learned: rules learned from these rows.
+        learned: rules learned from the rows in the sample buffer.
         objective: the predicted bound by which rules are chosen.
         split: the order of the rows.
         """

@@ -89,7 +89,9 @@ class Refutation:
             and columns[0].codes is None
             and not ledger.spec.statistics.floating_point
         )
-        # Another process may add up a set in another order, and so round the sum differently.
+        # A new process may add up the numbers of a set in another order, and so round the sum
+        # differently. So a new number within rounding of an earlier number gets the level
+        # of the earlier number.
         if is_number:
             near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
             measure = replace(measure, portfolio=replace(measure.portfolio, level=near))

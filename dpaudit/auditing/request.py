@@ -111,8 +111,9 @@ def digest(value: Any) -> str:
 
 
 def _canonical(value: Any) -> str:
-    """Return a text that is equal for equal values, such as `sequence [int 1, int 2]` for [1, 2]. A
-    value of a type that is not listed here is identified by a digest of its pickle.
+    """Return a text that is equal for equal values, such as `sequence [int 1, int 2]` for [1, 2].
+    For a value of any type that has no case in this function, the text contains a digest of the
+    pickle of the value.
     """
     match value:
         case Enum():

@@ -19,11 +19,14 @@ from dpaudit.auditing.options import MINIMUM_SAMPLES
 # Number of single calls at the start of an audit, which show the columns of an output and the
 # duration of a call. Their outputs do not count for or against the claim.
 FIRST_CALLS = 4
-# Number of draws that show whether equal seeds give equal outputs. For each input, a quarter of
-# them is made, and then repeated with the same seed. They do not count for or against the claim.
+# Number of draws for two checks; they do not count for or against the claim. A quarter of the draws
+# is made, then another quarter repeats them with the same seed, to check that equal seeds give
+# equal outputs. The other half, a quarter for each input, checks that later calls do not change an
+# earlier output.
 PROBE_CALLS = 128
-# Seconds for a draw. If each call makes one draw and takes longer, the mechanism is slow, and bets
-# alone may end the audit.
+# A mechanism is slow if each call makes one draw and takes longer than this number of seconds. By
+# default, an audit of a slow mechanism ends as soon as bets refute the claim, without a
+# confirmation by further draws.
 SLOW_DRAW = 0.005
 
 # Number of draws below which a fit is poor and a test is weak. It has three uses.
@@ -46,9 +49,10 @@ _LEAST_BUFFERED_DRAWS = 2_000
 # refitted each time that draws have grown by this factor, from 1,000 draws until half of the buffer
 # is full.
 _GROWTH = 1.25
-# A counted block has 1/16 as many draws as were made before it. Bets are evaluated at the end of a
-# block, so smaller blocks show a refutation earlier. A confirmation has at least 16 blocks, enough
-# to see whether draws depend on their call.
+# A block whose draws are only counted, and not kept in memory, has 1/16 as many draws as were made
+# before it. Bets are evaluated at the end of a block, so smaller blocks show a refutation earlier.
+# A confirmation (an exact test on new draws, after bets have refuted the claim) has about 16 blocks
+# or more, enough to see whether draws depend on the call that made them.
 BLOCK_SHARE = 16
 # If bets alone may end the run, a block has 1/12 as many draws as were made before it. Rules are
 # refitted after each block: draws are slow then, so that saving some is worth the time of a fit.
@@ -98,7 +102,8 @@ _REFIT_GROWTH_OF_FULL_RUNS = 8
 _LEARNING_SHARE = 1 / 8
 # Fraction of the time limit in which the number of draws per second is measured.
 _TIMING_TIME = 0.05
-# Least number of blocks in which the draws per second are measured.
+# If there is a time limit, the draws per second are measured in at least this number of blocks. The
+# blocks are made small enough for that.
 _TIMED_BLOCKS = 8
 # Longest time that workers may take to start, as a fraction of the remaining time.
 _STARTING_TIME = 1 / 3
@@ -173,7 +178,9 @@ class Plan:
         self._seconds, self._clock, self._start = seconds or 0.0, clock, clock()
         self._is_by_clock = seconds is not None
         self._late = late
-        # Number of draws in the buffer when the clock closed it; None while it is open.
+        # With a time limit, the buffer of learning draws is closed (takes no more draws) when it is
+        # full or learning has taken its share of the time. Number of draws in the buffer at that
+        # time; None before, and without a time limit.
         self._closed_at: int | None = None
         # Whether the buffer may take up to half of the budget, instead of the usual share.
         self._keeps_half = False
@@ -362,8 +369,8 @@ class Plan:
         return math.ceil((growth - 1) * spent)
 
     def may_freeze_early(self, spent: int) -> bool:
-        """Return whether enough draws were made to freeze the rules early, in case the claim is
-        clearly refuted.
+        """Return whether enough draws were made to end learning and freeze the rules earlier than
+        planned. Callers also check that the claim is clearly refuted.
 
         spent: number of draws made so far.
         """
@@ -442,8 +449,10 @@ def wants_refit(
     buffer_until: number of draws after which the buffer is full.
     points: number of points (ε, δ) of the claim. The first fit chooses a point, so with several
         points it waits for more draws.
-    full: whether the run continues after a refutation (option `full`).
-    bets: whether bets alone may end the run.
+    full: whether the run continues after a refutation (option `full`). If so, the first fit
+        is later, and refits are rarer.
+    bets: whether bets alone may end the run. If so, draws are slow, and refits are more frequent,
+        since each may save draws.
     """
     if bets and available <= FEW_DRAWS:
         return points == 1 or available >= min(_EARLY_POINTS, buffer_until // 2)

@@ -272,8 +272,8 @@ class AuditSpec:
 
     @property
     def tested(self) -> PrivacyClaim:
-        """The claim for one output, which holds the results of `runs` independent runs of the
-        mechanism.
+        """The claim that the audit tests: the claim for one run, composed `runs` times, since an
+        output holds the results of `runs` independent runs of the mechanism.
 
         Raises ClaimError if the claim for one run implies no bound for this number of runs.
         """

@@ -135,8 +135,9 @@ class TimeLeft:
             return
         pairs = len(self._spec.pairs)
         coming = (pairs - self._number) * MINIMUM_SAMPLES - spent
-        # Read the clock on every call, even if the result is not needed: a run that continues the
-        # journal gets the recorded readings one by one, in this order.
+        # Read the clock on every call, even after the warning: a run that continues an interrupted
+        # run gets that run's readings from the journal one by one, so both must read the clock
+        # equally often.
         takes = self._journal.clock() + coming / rate
         if takes > self._spec.sampling.time and not self.warning:
             self.warning = (late_words(self._spec.sampling.time, rate, pairs, takes),)

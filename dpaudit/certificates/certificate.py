@@ -82,14 +82,15 @@ class Betting:
     alpha_betting : float
         Error probability of betting, a part of `Certificate.alpha`.
     wealth : float
-        Betting refutes the claim if this number is at least 1 / alpha_betting. It is a minimum over
-        the claimed ε and the smaller ε of a grid: for each of them, the largest wealth at the end
-        of any block of draws is taken.
+        Betting refutes the claim if this number is at least 1 / alpha_betting. Bets are made
+        against the claimed ε and against each smaller ε of a grid. Each ε has a largest wealth at
+        the end of any block of draws; this number is the smallest of these.
     epsilon_betting : float
         Lower bound for ε from the bets. With probability at least 1 - alpha_betting, the bounds at
         all times of the run are valid.
     rounds : tuple of Round
-        Beliefs of the bettors, one entry for each time that the bettors learned from draws.
+        Beliefs of the bettors (estimated probabilities of d1 at each level), one entry for each
+        time that the bettors learned from draws.
     bet_against : ProfilePoint or None
         The point (ε, δ) of the claim that the bets were made against; None if it is
         `Certificate.point`.

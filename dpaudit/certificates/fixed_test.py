@@ -61,7 +61,8 @@ class FrozenRule:
     guesses: guess at each level (bin of outputs): d1 (1), d2 (-1) or none (0).
     words: (description of the event that the rule guesses d1, description of the event that it
         guesses d2). None stands for an event that is not shown.
-    point: point (ε, δ) of the claim that the rule tests; None for the point of the bets.
+    point: point (ε, δ) of the claim that the rule tests; None for the point against which the audit
+        bets.
     """
 
     kind: RuleKind
@@ -209,9 +210,10 @@ def atoms_test(
 
     alpha, point = setting.alpha / 2, setting.point
     atoms = [[atom for atom in accused if atom[1] == guess] for guess in _GUESSES]
-    # One table for each list of `atoms`, (outputs, 2): counts of each output for d1 and d2. An
-    # entry of `sides` is (counts for the input expected to give the outputs more often, counts for
-    # the other input, number of all draws of the first of the two).
+    # Two tables, (outputs, 2), with the counts of each output for d1 and for d2. The first table
+    # has the outputs that are expected more often for d1 ("its input" is d1), the second those that
+    # are expected more often for d2. For each table, `sides` has (counts for its input, counts for
+    # the other input, number of all draws of its input).
     tables = [np.array([one[2:] for one in of], dtype=np.int64).reshape(-1, 2) for of in atoms]
     sides = [(table[:, own], table[:, 1 - own], arms[own]) for own, table in enumerate(tables)]
     masses = [probabilistic.violating_mass(*side, point.epsilon, alpha) for side in sides]

@@ -97,13 +97,15 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Settings from which, with the budget and the counts, the sizes of all blocks follow.
+    """Settings that, together with the budget and the counts, determine the size of every block
+    (group of consecutive draws).
 
     Attributes
     ----------
-    learned, block : int
-        Largest number of draws that are kept to learn from; number of draws that a worker process
-        makes before it counts them.
+    learned : int
+        Largest number of draws whose outputs are kept in memory to learn from.
+    block : int
+        Largest number of draws that a worker process keeps in memory before it counts them.
     by_clock : bool
         Whether a time limit determined the budget, from the speed of the draws to learn from.
     full : bool
@@ -112,8 +114,8 @@ class Schedule:
         Number of draws from which the audit learned only by counting them, in addition to the draws
         that are kept; 0 in files of older versions.
     confirming : int
-        Number of draws that a confirmation makes at least, unless fewer are left in the budget;
-        1,000 in files without this field.
+        Least number of draws of a confirmation (a test on new draws after an early refutation by
+        bets). If fewer are left in the budget, it uses these. 1,000 in files without this field.
     bets : bool
         Whether a refutation by bets ends the run without a confirmation (docs/method.md §4).
     """
@@ -219,7 +221,8 @@ class FixedTest:
 
 @dataclass(frozen=True, slots=True)
 class DivergenceTest:
-    """The test of a Rényi divergence, on the draws of the exact test.
+    """The test of the claimed bound on a Rényi divergence. It uses the same draws as the exact test
+    (`FixedTest`).
 
     Attributes
     ----------

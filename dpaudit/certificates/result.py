@@ -97,9 +97,9 @@ class Family:
         (0, 1).
     level : float
         The claim of this audit is refuted if its p-value is at most this number. Until all audits
-        of the family have ended, it is an equal share of the error probability,
-        1 - `AuditResult.confidence`. Then Holm's procedure makes it larger if other claims were
-        refuted.
+        of the family have ended, the level is the equal share of the error probability that this
+        audit has, which is 1 - `AuditResult.confidence`. Then Holm's procedure may make the level
+        larger, if claims of other audits were refuted.
     """
 
     name: str
@@ -233,12 +233,12 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class Recorded(Sampled):
-    """The ending of an audit of recorded outputs.
+    """The value of `AuditResult.ending` for an audit of recorded outputs.
 
     Attributes
     ----------
     certificates : tuple of Certificate
-        The single certificate.
+        A tuple with one certificate, since a recording has one pair of inputs.
     """
 
 
@@ -264,7 +264,8 @@ class Exact:
 
     @property
     def p_value(self) -> float:
-        """0 if the claim is false for a pair, else 1. The verdict does not depend on chance."""
+        """0 if the claim is false for at least one pair, else 1. The probabilities of the outputs
+        are known exactly, so chance has no part in the verdict."""
         return 0.0 if self.deciding.refuted else 1.0
 
 

@@ -68,8 +68,9 @@ class Wealth:
         self._factors = None  # the factors of the added values are missing
 
     def believe(self, beliefs: Beliefs) -> None:
-        """Set the beliefs for the next draws. The caller must do so before it looks at these
-        draws."""
+        """Set the beliefs of the bettors (estimates of the input of a draw, given its level) for
+        the next draws. The caller must do so before it looks at these draws: only bets that are
+        fixed in advance may refute a claim."""
         self._factors = beliefs.log_factors(self._grid, self._delta)
         self._shares = stakes(beliefs, self._delta)
         if self._gains.shape[1] != len(self._shares):
@@ -126,8 +127,8 @@ class Wealth:
 
     @property
     def epsilon_lower(self) -> float:
-        """Return the lower bound for ε, a value of the grid. The bounds at the ends of all blocks
-        are valid together."""
+        """Return the lower bound for ε, a value of the grid. It may be read at the end of any
+        block: all of these bounds are valid together with probability at least 1 - alpha."""
         return epsilon_lower(self._grid, self._largest, self._alpha)
 
     def _after(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
@@ -150,8 +151,9 @@ def replay(
 ) -> Wealth:
     """Return the wealth after all blocks, computed from recorded beliefs and counts.
 
-    If the claim was refuted, the wealth against larger values of ε is computed as well, up to the
-    first values that are not all refuted. The lower bound for ε needs them.
+    If the claim was refuted, the wealth against larger values of ε is computed as well, since the
+    lower bound for ε needs it. The values are taken from the grid in groups of 12, up to the first
+    group with a value that is not refuted.
     """
     wealth = _replayed(Wealth(point, alpha), rounds, blocks)
     while (further := wealth.beyond()) is not None:
@@ -186,10 +188,11 @@ def round_of(beliefs: Beliefs) -> Round:
 
 
 def beliefs_of(recorded: Round) -> Beliefs:
-    """Return recorded beliefs of bettors as arrays.
+    """Return the recorded beliefs of bettors as arrays: their probabilities of d1, and the guesses
+    of the rules that they bet on.
 
     Raises ValueError for a probability outside (0, 1) or a guess other than -1, 0 and 1: wealth
-    from such beliefs would prove nothing.
+    that was won with such beliefs would prove nothing.
     """
     beliefs = Beliefs(
         np.array(recorded.posteriors, dtype=np.float64),

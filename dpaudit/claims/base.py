@@ -25,8 +25,9 @@ Adversary = Callable[[Any], int | None]
 # "number": a number.
 # "text": a text.
 # "path": the import path of a function. The claim keeps the path as a text.
-# "function": the import path of a function, such as `package.module:f`. The claim gets the
-# function, and the parameter `name` gets the path.
+# "function": the import path of a function, such as `package.module:f`. The claim gets the function
+# itself. The parameter called "name", the name of the function in reports, is set to the path
+# unless the user gives a name.
 # "table": a list of pairs of numbers.
 Form = Literal["number", "text", "path", "function", "table"]
 # A check of a parameter: called with the name of the parameter (for messages) and its value;
@@ -352,8 +353,10 @@ class PointClaim(PrivacyClaim):
 
 @lru_cache
 def described(kind: type[PrivacyClaim]) -> dict[str, Parameter]:
-    """Return the `Parameter` annotations of a definition, by name of the parameter, in the order of
-    the constructor.
+    """Return a dict from the name of each parameter of a privacy definition, such as `epsilon`, to
+    its `Parameter` annotation. The parameters have the order of the constructor.
+
+    kind: class of the definition.
     """
     hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name].__metadata__[0] for one in fields(kind)}

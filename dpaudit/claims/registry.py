@@ -26,11 +26,11 @@ DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClaimParameter:
-    """A parameter that one or more definitions take, or a substitute that a user may give instead
-    of it.
+    """A parameter of one or more privacy definitions, such as μ, or a substitute: a number that
+    users may give in place of a parameter, such as σ in place of μ.
 
     name: name of the parameter or the substitute.
-    definitions: keys, such as "pure", of the definitions that take the parameter.
+    definitions: keys of the privacy definitions that take it, such as "pure".
     help, forms, has_flag, has_curve: as in `claims.base.Parameter`.
     """
 
@@ -174,8 +174,8 @@ def _form(name: str, definition: str) -> list[str]:
     """Return parts of a message that lists the required parameters of a definition, such as
     "epsilon and delta (approximate)".
 
-    name: parameter that the user gave. If it is a substitute, such as sigma, the message lists the
-        substitute instead of the parameter.
+    name: name that the user gave. If it is the name of a substitute, such as sigma for the
+        parameter mu, the message lists sigma in place of mu.
     definition: key of the definition.
     """
     parts: list[str] = []
@@ -220,9 +220,11 @@ def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -
 
 
 def _names(definition: str, *, telling: bool = False) -> set[str]:
-    """Return the names of the parameters and substitutes of a definition.
+    """Return the names of the parameters of a definition, and of their substitutes. A substitute
+    may be given in place of a parameter, such as sigma in place of mu.
 
-    telling: whether to return only the names of parameters that imply the definition.
+    telling: whether to return names only for parameters that imply the definition, as rho implies
+        zCDP; users who give such a parameter need not name the definition.
     """
     about = _DESCRIBED[definition].items()
     wanted = (_spellings(name, one) for name, one in about if one.is_telling or not telling)
@@ -235,11 +237,13 @@ def _spellings(name: str, about: Parameter) -> tuple[str, ...]:
 
 
 def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
-    """Return the parameters by name. A substitute is converted to the parameter that it stands for,
-    such as sigma to mu.
+    """Return the values of the parameters of a definition, by name. If the user gave a substitute
+    in place of a parameter, such as sigma in place of mu, it is converted to the parameter.
 
     given: values by name, as the user gave them.
     definition: key of the definition.
+
+    Raises ClaimError if a parameter and its substitute are both given.
     """
     converted = dict(given)
     for name, about in _DESCRIBED[definition].items():

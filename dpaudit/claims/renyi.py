@@ -43,8 +43,8 @@ _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
 _ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 # Largest error of log q in the search for the q that maximises p - e^ε q.
 _LOG_Q_ERROR = 1e-7
-# Largest ε at which a profile is computed, in nats. At a larger ε, e^-ε would nearly underflow, so
-# the profile at this ε is returned, which is larger.
+# Largest ε, in nats, at which the privacy profile δ(ε) of a Rényi claim is computed. For a larger
+# ε, e^-ε would nearly underflow, so δ(650) is returned. It is larger than δ(ε), which is safe.
 _LARGEST_EPSILON = 650.0
 
 Order = Annotated[
@@ -428,8 +428,9 @@ class ApproximateZCDP(PrivacyClaim):
     def composed(self, claims: Sequence[Self]) -> ApproximateZCDP:
         """Return the claim with the sum of all ρ and δ = 1 - ∏ (1 - δᵢ).
 
-        This δ bounds the probability that at least one release i lies outside of its event. It is
-        at most the sum of all δᵢ. Source: Bun & Steinke 2016, Section 8.
+        Claim i bounds the divergence only within an event of probability at least 1 - δᵢ. The new δ
+        bounds the probability that at least one release lies outside of its event. It is at most
+        the sum of all δᵢ. Source: Bun & Steinke 2016, Section 8.
         """
         fails = -math.expm1(math.fsum(math.log1p(-claim.delta) for claim in claims)) * (1 + 1e-15)
         delta = below_one(min(fails, total(claims, "delta")), "composition")

@@ -212,10 +212,10 @@ def _check_shape(points: Knots, name: str) -> None:
 
 
 def _log_slopes(knots: Knots, alpha: float) -> list[float]:
-    """Return log |slope| of each edge of the polygon that contains α, if |slope| ≥ 1. These are at
-    most two numbers: two edges meet at a corner.
+    """Return log |slope| of the edge of a piecewise linear trade-off function that contains α, or
+    of the two edges that meet if α is a corner. Edges with |slope| < 1 are left out.
 
-    knots: corners of the polygon, in rising order of α.
+    knots: corners of the function's graph, in rising order of α.
     """
     around = [pair for pair in pairwise(knots) if pair[0][0] <= alpha <= pair[1][0]]
     steep = [-_slope(*pair) for pair in around if pair[1][0] > pair[0][0]]
@@ -336,8 +336,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """
     ahead, behind = _normal_tail(epsilon / mu - mu / 2), _normal_tail(epsilon / mu + mu / 2)
     scaled = math.exp(epsilon) * behind if behind else 0.0
-    # The result is rounded up by 1e-13 · ahead, which exceeds the rounding errors even if `ahead`
-    # and `scaled` nearly cancel.
+    # The result is rounded up by 1e-13 · ahead, so that it is never below δ(ε). This exceeds the
+    # rounding errors even if `ahead` and `scaled` nearly cancel.
     return min(1.0, max(0.0, ahead - scaled) + 1e-13 * ahead)
 
 
@@ -365,7 +365,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
-    # At the upper end of the search, δ(ε) ≤ Φ(-ε/μ + μ/2) is below 1e-300.
+    # The search ends at ε = μ (μ/2 + 38). There, δ(ε) ≤ Φ(-ε/μ + μ/2) = Φ(-38) < 1e-300, so the
+    # solution is smaller for any `delta` of at least 1e-300.
     return crossing(lambda eps: delta - gaussian_delta(mu, eps), 0.0, mu * (mu / 2 + 38), 1e-9)[0]
 
 
@@ -543,8 +544,8 @@ _ROUNDED_DOWN = 1e-13
 
 @lru_cache(maxsize=32)
 def _points(claim: PrivacyClaim) -> tuple[tuple[float, float], ...]:
-    """Return pairs (e^ε, δ(ε)) of a claim's privacy profile, for the ε of a grid and for the ε of
-    the claim's points.
+    """Return pairs (e^ε, δ(ε)) of a claim's privacy profile. The values of ε are those of a grid,
+    and those of the points (ε, δ) that an audit may test (`claim.points()`).
     """
     own = [min(point.epsilon, 700.0) for point in claim.points()]
     grid = [_LARGEST_EPSILON * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]

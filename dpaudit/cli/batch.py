@@ -225,7 +225,8 @@ class Printer:
             self._block(render_summary(results, not_run, in_full=not self._quiet))
 
     def _line(self, text: str) -> None:
-        """Print a line, after an empty line if the previous text was a block."""
+        """Print a line of text. If `_block` printed the previous text, print an empty line
+        first."""
         click.echo(f"\n{text}" if self._needs_blank else text, file=self._to)
         self._needs_blank = False
 

@@ -70,8 +70,9 @@ class _Bash(BashComplete):
                 joined[-1] += word
             else:
                 joined.append(word)
-        # If bash has split a word at colons, it replaces only the text after the last colon. The
-        # completion must then leave out the text before it.
+        # If bash has split a word at colons, it replaces only the part after the last colon. So the
+        # completion must not repeat the part up to this colon: `f`, for example, and not
+        # `mine.py:f`.
         is_split = len(joined) <= number and ":" in joined[-1]
         plain = [next(iter(split_arg_string(one)), "") for one in joined]
         self._is_quoted = joined[-1][:1] in ("'", '"')
@@ -111,8 +112,9 @@ class _StandIn(ModuleType):
 
 
 class _AnyOperation(type):
-    """Metaclass of a class that supports every operation, such as a call, + or an index. Each
-    operation returns the class itself."""
+    """Metaclass of `_Anything`, the class that stands in for all objects of NumPy and SciPy while
+    a command line is completed. Operations on the class, such as + or an index, return the class
+    itself, so that modules that use these objects can be imported."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):

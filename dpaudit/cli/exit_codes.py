@@ -46,7 +46,8 @@ def of_result(result: AuditResult) -> int:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code of a command that ran several audits.
+    """Return the exit code of a command that ran several audits: the first code in `_PRECEDENCE`
+    (from usage errors to "nothing found") that one of the audits has; 0 without audits.
 
     codes: the exit code of each audit.
     """

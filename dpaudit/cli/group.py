@@ -108,8 +108,8 @@ class RootGroup(SuggestingGroup):
         return code
 
     def invoke(self, ctx: click.Context) -> Any:
-        # Handle errors here, while click's context still exists: it knows whether --debug was
-        # given.
+        # Handle errors here, while click's context still exists, since only the context says
+        # whether the user gave --debug.
         try:
             return super().invoke(ctx)
         except click.UsageError as error:

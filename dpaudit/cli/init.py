@@ -178,11 +178,12 @@ def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
 def _on_defaults(
     reading: Reading, known: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return remarks on the arguments at the keys `init` and `params`, as a dict {key: remark}.
+    """Return comments for the keys `init` and `params` of the configuration file, which hold
+    arguments of the mechanism, as a dict {key: comment}.
 
-    If the user did not give an argument with the name of a claim's parameter, such as epsilon, its
-    remark says whether the default or the claimed number was used. A key without such arguments has
-    no remark.
+    A comment is about arguments that have the name of a claim's parameter, such as epsilon, and
+    that the user did not give. It says whether such an argument has its default or the claimed
+    number. A key without such arguments has no comment.
     """
     remarks = {}
     for key in ("init", "params"):

@@ -95,7 +95,8 @@ jobs:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A first audit, from which the files are written.
+    """A first audit, from which `dpaudit init` writes a configuration file, a pytest test and a CI
+    workflow.
 
     settings: values by key of the configuration file, with FILL_IN for unknown values.
     remarks: comments by key of the configuration file.
@@ -110,7 +111,8 @@ class Start:
 
     @property
     def holes(self) -> list[str]:
-        """Return the keys whose value is FILL_IN, such as `claim.epsilon`."""
+        """Return the keys of the configuration file, such as `claim.epsilon`, whose value is still
+        the placeholder FILL_IN. The user must give these values."""
         return [".".join(map(str, path)) for path in holes(self.settings)]
 
     @property

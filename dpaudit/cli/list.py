@@ -81,8 +81,9 @@ def list_() -> None:
 )
 @debug_option
 def audits(files: tuple[Path, ...]) -> None:
-    """List the audits of configuration files, matrices expanded, as dpaudit run selects them by
-    -k; what they name is imported, and nothing is run.
+    """List the audits of configuration files by name. The option -k of dpaudit run selects audits
+    by these names. An entry with a matrix gives several audits. Modules that the files name are
+    imported, but no audit is run.
     """
     from dpaudit.config.loading import load_config
     from dpaudit.config.project import here

@@ -136,10 +136,12 @@ def _without_a_file(ctx: click.Context, badge: str | None) -> Exception:
 
 
 def _check_badge(badge: str, file: Path, *, plain: bool) -> None:
-    """Raise UsageError if no badge can be written to `badge`.
+    """Raise UsageError if the option --badge cannot be used: next to options for reports, without a
+    file of results, or with a path to which no SVG image can be written.
 
-    file: file of results.
-    plain: whether the user asked only for a badge.
+    badge: path of the image; "-" for no image.
+    file: file of results; "-" for standard input.
+    plain: whether the options for reports (-q, -v, --report) are absent.
     """
     if not plain:
         raise UsageError(

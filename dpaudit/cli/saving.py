@@ -255,10 +255,10 @@ def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
 def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
     """Replace a file atomically: readers see either the old content or the new content.
 
-    lasting: wait until the content is on the disk.
+    lasting: whether to wait until the content is on the disk.
 
-    Raises DpauditError if the file cannot be written. Mistakes of the user are found before the
-    run, by `check_writable`.
+    Raises DpauditError, and not UsageError, if the file cannot be written: `check_writable` has
+    found mistakes of the user, such as a missing folder, before the run.
     """
     with _writing(path, DpauditError):
         temporary = _beside(path)

@@ -215,9 +215,11 @@ def _unfilled(parameters: Mapping[str, Parameter], given: Iterable[str]) -> list
 
 
 def _method(found: type, target: ImportedTarget) -> tuple[ImportedTarget, tuple[str, ...]]:
-    """Return (target, ()), with the only public method that can draw set in the target.
+    """Return (target, ()), after setting `call`, the method that draws, to the only public method
+    of the class `found`. If objects of the class can be called directly, return (target, ()) with
+    the target unchanged.
 
-    If there are several such methods, return the unchanged target and the names of the methods.
+    If there are several public methods, return the unchanged target and the names of the methods.
     """
     if any("__call__" in vars(base) for base in found.__mro__):
         return target, ()
@@ -258,11 +260,12 @@ def _called(
     known: Mapping[str, Any],
     missing: tuple[str, ...],
 ) -> Reading:
-    """Return the `Reading` of a mechanism whose drawing function is `function`. The function's
-    arguments are checked as in an audit.
+    """Return the `Reading` of a mechanism: its parameters and missing arguments, as the signature
+    of its drawing function shows them.
 
-    known: values of the claim's parameters.
-    missing: names of missing arguments of the constructor.
+    function: the function that draws. Its arguments are checked as in an audit.
+    known: values of the claim's parameters, such as {"epsilon": 1.0}.
+    missing: names of the constructor's arguments that have no value yet.
     """
     parameters = parameters_of(function)
     document = inspect.getdoc(function) or ""
@@ -341,8 +344,11 @@ class Guess:
 
 
 def _rows(*values: Any, form: str | None = None) -> Guess:
-    """Return a guess in which d1 is the list of `values`, and d2 the same list without its last
-    value."""
+    """Return two example inputs: d1 is the list of `values`, d2 the same list without its last
+    value.
+
+    form: type to which both lists are converted, such as `array`; None for plain lists.
+    """
     return Guess(list(values), list(values[:-1]), True, form, "add-remove")
 
 
@@ -350,8 +356,8 @@ def _single(d1: Any, d2: Any) -> Guess:
     return Guess(d1, d2, True)
 
 
-# Example inputs for whole and real numbers. d2 lacks the last record, which is 1 because most
-# mechanisms clip values above 1.
+# Example inputs for a list of whole numbers and for a list of real numbers: d1 = [0, 1, 1] and
+# d2 = [0, 1]. The record that d2 lacks is 1, since most mechanisms clip larger values to 1.
 _WHOLE, _REAL = _rows(0, 1, 1), _rows(0.0, 1.0, 1.0)
 _ARRAY = _rows(0.0, 1.0, 1.0, form="array")
 # Pairs (regular expression for the text of a type, inputs to propose). The first match counts.

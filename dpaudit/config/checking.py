@@ -33,7 +33,8 @@ from dpaudit.inputs.adjacency import parse_adjacency
 
 # Valid claim that replaces a wrong one, so that the search for further errors can go on.
 _CLAIM = {"epsilon": 1.0}
-# Import path of a valid mechanism, which replaces a wrong mechanism.
+# Import path of a valid mechanism that replaces a wrong one, so that the search for further errors
+# can go on.
 _MECHANISM = "builtins:abs"
 # Valid input that replaces a wrong input.
 _INPUT = 0
@@ -107,8 +108,9 @@ class _Mending:
         return self.spec is not None and not self.mended & _TARGET
 
     def _follows(self, error: PlacedError) -> bool:
-        """Return whether an error may result from an earlier correction. For example, after a wrong
-        parameter of a claim is removed, the parameter is missing."""
+        """Return whether the correction of an earlier error may have caused this error. For
+        example, the correction of a claim removes a wrong parameter, and the next error says that
+        this parameter is missing."""
         is_general = error.path in ((), ("claim",)) and self._named(error) is None
         return is_general and "claim" in self.mended
 

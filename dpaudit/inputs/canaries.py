@@ -28,7 +28,7 @@ SCORE, CANARY, RUN = "score", "canary", "run"
 _MOST = 10**8
 # Number of the random stream for the coins. A seed gives several independent random streams.
 _COINS = 1
-# Number of the random stream for the directions of the canaries' gradients.
+# Index of the random stream from which the directions of the canaries' gradients are drawn.
 _DIRECTIONS = 2
 # Number of the random stream for the split of the canaries and the order of equal scores.
 SPLIT = 3
@@ -87,7 +87,7 @@ class Canaries:
         return coins_digest(self.included)
 
     def select(self, candidates: Any) -> Any:
-        """Return the included candidates, in their order.
+        """Return the candidates whose canaries the coins include, in their order.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Canaries:
         Raises
         ------
         UsageError
-            If the number of candidates is not n.
+            If the number of candidates is not the number of canaries, `n`.
         """
         if len(candidates) != self.n:
             why = f"{len(candidates):,} candidates for {self.n:,} canaries; give one for each"
@@ -174,8 +174,8 @@ class Canaries:
 
 
 def coins_digest(included: NDArray[np.bool_]) -> str:
-    """Return the SHA-256 of the coins, in hexadecimal. It is computed from the text with `1` for
-    each included canary and `0` for each other canary."""
+    """Return the SHA-256, in hexadecimal, of the coins that decide which canaries are included. The
+    hashed text has `1` for each included canary and `0` for each other canary, such as `0110`."""
     return hashlib.sha256((included + ord("0")).astype(np.uint8).tobytes()).hexdigest()
 
 

@@ -280,7 +280,11 @@ def _quoted(text: str, *, in_file: bool) -> str:
 
 def _constant(text: str, *, in_file: bool) -> str | None:
     """Return a message for a string that the user probably meant as a constant, such as `None` or
-    `nan`; None for any other string."""
+    `nan`; None for any other string.
+
+    in_file: whether the string is in a file. If not, it is on a command line, and the message puts
+    the quotes of a text inside further quotes, which the shell removes.
+    """
     form = "null" if text == "None" else _WORDS.get(_LIBRARY.sub("", text).lower())
     if form is None:
         return None

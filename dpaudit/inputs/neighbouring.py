@@ -299,17 +299,17 @@ def _numeric(value: Any) -> Any:
 def _without(
     first: Any, second: Any, d1: Any, d2: Any, parts: str, adjacency: str, what: str
 ) -> str:
-    """Return the reason why two inputs cannot be compared, if at least one of them has no rows or
-    numbers.
+    """Return a text that says why two inputs cannot be compared: at least one of them has no rows,
+    or no numbers.
 
-    Raises DatasetError if only one input lacks them, and this input is a single value or a mapping:
-    then the two cannot be neighbours. An object of any other type may have records that this module
-    cannot find.
+    Raises DatasetError instead if only one input has none, and this input is a single value or a
+    mapping: then the two are certainly not neighbours. An object of any other type may have records
+    that this module cannot find, so the two may be neighbours.
 
-    first, second: rows or numbers of d1 and of d2. None for an input without them.
+    first, second: rows or numbers of d1 and of d2; None for an input without them.
     parts: "rows" or "numbers", for messages.
     adjacency: name of the relation, for messages.
-    what: reason in words, such as "has no rows to compare".
+    what: last words of the returned text, such as "has no rows to compare".
     """
     name, other, without = ("d1", "d2", d1) if first is None else ("d2", "d1", d2)
     both_lack = first is None and second is None

@@ -85,8 +85,8 @@ class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one,
         return bool(self.bool_values[node.value.lower()])
 
     def construct_time(self, node: Any) -> Any:
-        """Return the date or time in a node with the tag `!!timestamp`. Raises an error for other
-        texts."""
+        """Return the date, or date with a time, in a node with the tag `!!timestamp`. Raises
+        ConstructorError for any other text."""
         if not self.timestamp_regexp.match(node.value):
             raise _misfit(node, "a date such as 2024-01-31, or with a time, 2024-01-31 12:30:00")
         return self.construct_yaml_timestamp(node)
@@ -284,7 +284,8 @@ def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
 
 
 def empty_keys(node: Any) -> Iterator[str]:
-    """Yield the keys in braces that have no value, such as `a` in `{a}`, and `a:1` in `{a:1}`.
+    """Yield the keys in braces that have no value, such as `a` in `{a}`. In `{a:1}`, YAML reads
+    `a:1` as such a key, since the space after the colon is missing.
 
     node: root of the document. None for an empty document.
     """

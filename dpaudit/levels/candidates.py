@@ -1,11 +1,12 @@
 """Candidates: orders of outcomes that scorers propose, with counts of draws by level and input.
 
-An order puts outcomes into levels that rise from "surely d2" to "surely d1" (the words are defined
-in `attacks/learning.py`). There are three classes with one protocol:
+An order puts outcomes into levels (groups) that rise from "surely d2" to "surely d1". The terms
+*level*, *cell* and *log-ratio* are defined in `attacks/learning.py`. There are three classes with
+one protocol:
 
-* `OrderedBins` are bins of a number or of a score, or cells of one column in an order that was
-  fitted once. If log-ratios change little from level to level (`is_smooth`), they can be smoothed
-  and cut finer.
+* `OrderedBins` are bins of a number or of a score, or cells of one column whose order is not fitted
+  again after further draws. If log-ratios change little from level to level (`is_smooth`), the
+  log-ratios can be smoothed and the levels cut finer.
 * `UnorderedCells` are single values or whole outputs, each ordered by its own counts. When further
   draws are counted, the log-ratios of cells are shrunk towards common values and the cells are
   ordered again.
@@ -58,13 +59,14 @@ class Candidate(ABC):
 
     attack: name of the scorer, as reports show it.
     counts: (levels, 2), number of learning draws by level and input; the last level is for outcomes
-        that learning never saw. If the order was fitted to kept draws, these are held-out counts:
-        the level of each draw comes from a fit to other draws. Exception: for counted cells and
-        rare outputs, the same counts also determine the order.
-    count_penalty: standard errors subtracted from bounds that are predicted from these counts:
-        `tuning.PENALTY`, or `PENALTY_ANY_ORDER` for an order of many cells, or `PENALTY_SHRUNK` if
-        the order is by shrunk counts.
-    estimate: expected draws by level and input; None if no estimate is better than the counts.
+        that learning never saw. If the order was fitted to draws in memory, these are held-out
+        counts: the level of each draw comes from a fit to other draws. For rare outputs, and for
+        cells after further draws were counted, the same counts determine the order.
+    count_penalty: number of standard errors by which a bound that is predicted from `counts` is
+        lowered, since the order may look good by luck: `tuning.PENALTY`, or `PENALTY_ANY_ORDER` for
+        an order of many cells, or `PENALTY_SHRUNK` if the order is by shrunk counts.
+    estimate: expected draws by level and input, from which bounds are predicted in place of
+        `counts`; None if no estimate is better than the counts.
     """
 
     attack: str
@@ -87,8 +89,9 @@ class Candidate(ABC):
 
     @property
     def is_shrunk(self) -> bool:
-        """Whether log-ratios are shrunk towards common values, now or when further draws are
-        counted. Shrunk log-ratios depend less on luck, so that a smaller penalty suffices.
+        """Whether the log-ratios of levels are shrunk towards common values, or will be when
+        further draws are counted. Shrunk log-ratios depend less on luck, so that predicted bounds
+        need a smaller penalty (number of standard errors by which they are lowered).
         """
         return self.estimate is not None
 
@@ -173,7 +176,9 @@ class BinSource(ABC):
     that are finer than levels, and a `Learner` that refits the order.
     """
 
-    # Whether `learner` may return a `Learner`. This flag is cheap; calling `learner` is costly.
+    # Whether counts of further draws may refit the order: whether the method `learner` may return a
+    # learner and not None. Code that needs only this answer reads the flag, since calling `learner`
+    # is costly.
     is_relearned: ClassVar[bool] = False
 
     @abstractmethod
@@ -191,7 +196,8 @@ class BinSource(ABC):
 
 
 class Learner(Protocol):
-    """Refits an order of outcomes from counts of further draws; the draws are not kept."""
+    """Refits an order of outcomes, from the most evidence for d2 to the most evidence for d1, with
+    further draws. It takes only counts of these draws, since they are not kept in memory."""
 
     @property
     def counter(self) -> CellCounter: ...

@@ -64,13 +64,14 @@ class Cells:
 
     @property
     def says_something(self) -> bool:
-        """Whether the cells can change a sum: the value of at least one cell (interval or label) is
-        not 0.
+        """Whether the value of at least one cell (interval or label) is not 0. If all values are 0,
+        a score that adds up values of cells can leave these cells out.
         """
         return bool(self.values.any() or self.label_values.any())
 
     def __call__(self, column: Column) -> NDArray[Any]:
-        """Return, for every entry of the column, the value of the cell that it lies in: (size,)."""
+        """Return, for every entry of the column, the value of its cell (interval of numbers, or
+        label): (size,)."""
         if column.codes is None:
             return self.digitise(column.numbers)
         result = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))

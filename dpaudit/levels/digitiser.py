@@ -25,9 +25,9 @@ _CELLS_PER_EDGE = 16
 # With at most this number of edges, each number is compared with every edge: that is about as fast
 # as a look-up in a grid.
 _FEW = 12
-# A look-up compares a number with at most this number of edges in its grid cell; numbers in cells
-# with more edges are found by binary search. An interval of a single value has both of its edges in
-# one cell.
+# Largest number of edges in a grid cell with which a look-up compares a number; numbers in cells
+# with more edges are found by binary search. It is more than 2, since an interval that contains a
+# single value usually has both of its edges in one cell.
 _DEEPEST = 3
 
 

@@ -139,7 +139,8 @@ class NearLevels(LevelMap):
             both = self.known[np.clip([place - 1, place], 0, len(self.known) - 1)]
             distance = np.abs(both - column.numbers)
             nearest = np.where(distance[0] < distance[1], *both)
-            # Numbers that equal a known number are not replaced: -0.0 equals 0.0, but is another
+            # A number that differs from the nearest known number only by rounding is replaced by
+            # it. A number that equals a known number is kept: -0.0 equals 0.0, but is another
             # output.
             least = distance.min(axis=0)
             is_near = (least > 0) & (least <= TINY * np.abs(nearest))
@@ -281,10 +282,11 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
 
 
 def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
-    """Return the number of draws by level (group of outcomes) and input, (levels + 1, 2), where the
-    level of each draw comes from a fit without its fold. The last level is for unseen outcomes.
+    """Return the number of draws by level (group of outcomes) and input, (levels + 1, 2). The level
+    of a draw is the level of its cell under the fit to all other folds, so the draw did not
+    influence its own level. The last level is for unseen outcomes.
 
-    level: (folds, cells), the level of each cell by the fit without that fold.
+    level: (folds, cells), for each fold, the level of each cell under the fit to all other folds.
     counts: (folds, cells + 1, 2), draws by fold, cell and input; the last cell is for unseen
         outcomes.
     levels: number of levels, without the last.

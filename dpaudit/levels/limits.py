@@ -1,5 +1,5 @@
-"""Limits of time, memory and arithmetic that several modules share. They do not choose between
-rules; constants that do are in `tuning.py`.
+"""Limits on time, memory and arithmetic that several modules share. The tuned constants, which
+decide which rule (guess of the input from the output) is tested, are in `tuning.py`.
 """
 
 # Limits on columns and on values of outcomes: the constants down to the next heading.
@@ -40,8 +40,9 @@ FEWEST_DRAWS = 300
 # Least number of draws for slow scorers, and for scorers that need the frequencies of combinations
 # of values.
 LEAST_DRAWS = 1_000
-# Least number of draws for trees, and for ranks of scores or columns: with fewer draws, ranks
-# depend on luck.
+# Least number of draws for three uses: boosted trees; ranks of scores, by which the scores of
+# different fits get the same scale; and separate ranks of columns that hold entries and of columns
+# that hold types. With fewer draws, ranks are mostly chance.
 DRAWS_TO_RANK = 2_000
 # With at least this number of draws, orders are cut finer than levels, and independent blocks of
 # columns are searched for. With twice this number, several fits are compared on some of the draws.
@@ -78,8 +79,9 @@ BEYOND_DOUBT = 15.0
 
 # A cell counts in a χ² test only if at least this number of draws is expected in it.
 LEAST_EXPECTED = 4.0
-# False-alarm probability, over all pairs of columns, of two tests: whether two columns depend on
-# each other, and whether two columns together show a difference of d1 and d2.
+# False-alarm probability of each of two tests that are made for all pairs of columns: whether two
+# columns depend on each other, and whether two columns together show a difference of d1 and d2. The
+# pairs share it equally.
 LUCK = 0.001
 
 # From here to the end: limits on groups of neighbours, and on words in texts.
@@ -87,7 +89,9 @@ LUCK = 0.001
 # Neighbouring values, or neighbouring levels (groups of outcomes), are joined into this number of
 # groups with about equal numbers of draws.
 GROUPS = 8
-# Number of neighbours on either side of a best cut-off that are examined one by one.
+# Number of neighbours on either side of an optimum that are used one by one. Two uses: intervals
+# next to a cut-off of the best rule become levels of their own; and the best ramp (a piecewise
+# linear term of a fit) is averaged with the ramps whose ends are near its ends.
 NEAR = 6
 # Number of the best columns, scorers, and refitted scores that are kept for further use.
 BEST = 2

@@ -53,7 +53,8 @@ class Smoothed:
 
     draws: (levels, 2), expected draws of d1 and of d2; at each level, their sum is the number of
         draws there.
-    follows_score: whether the fit includes a multiple of the score.
+    follows_score: whether the fitted log-odds of d1 have a multiple of the score as a term
+        (`position` of `smoothed`), in addition to ramps.
     log_likelihood: log-likelihood minus the cost of the terms, in nats.
     """
 
@@ -152,9 +153,11 @@ def _ramps_over(coordinate: FloatArray) -> _Ramps:
     coordinate: (levels,), the coordinate of each level, finite and strictly rising.
     """
     start, end = np.triu_indices(len(coordinate), 1)
-    # A ramp is 0 at levels (groups of outcomes) before its start and 1 at levels after its end. Its
-    # heights at the levels from start to end are computed for all ramps in one array: ramp 0's
-    # levels, then ramp 1's levels, and so on.
+    # rise: (levels, ramps), the height of each ramp at each level (group of outcomes). It is 1 at
+    # levels after the end of the ramp and 0 before its start. The heights from start to end are
+    # computed below for all ramps in one array, `total`: first at all levels of ramp 0 from its
+    # start to its end, then of ramp 1, and so on. `ramp` and `level` hold the ramp and the level of
+    # each entry of this array.
     rise = (np.arange(len(coordinate))[:, None] > end).astype(np.float64)
     lengths = end - start + 1
     ramp = np.repeat(np.arange(len(start)), lengths)
@@ -217,9 +220,10 @@ class _Fits:
             along = _centred(position, self._ahead[0], self._draws[0])
             usual = np.sqrt((self._draws[0] @ along**2) / max(1.0, self._draws.sum()))
             self._others = np.stack([along / max(float(usual), TINY), self._others[0]])
-        # State of the regressions that still grow: their indices, the terms, the coefficients; and
-        # for each term the index of its ramp (-1 if the term is no ramp) and the offset of the
-        # ramp.
+        # State of the regressions that may still get terms. `_growing`: their indices. `_terms`:
+        # the value of each term at each level. `_heights`: the coefficients. `_chosen`: for each
+        # term, the index of its ramp (flat, then linear, then flat; -1 if the term is no ramp) and
+        # the offset added to the ramp.
         self._growing = np.arange(fits)
         self._terms, self._heights = np.empty((fits, levels, 0)), np.empty((fits, 0))
         self._chosen = np.empty((fits, 0, 2))
@@ -282,9 +286,13 @@ class _Fits:
     def _scores(
         self, ahead: FloatArray, draws: FloatArray, fitted: FloatArray
     ) -> tuple[tuple[Indices, FloatArray, FloatArray], tuple[Indices, FloatArray]]:
-        """Return for each fit two candidates for the next term: the ramp with the largest score
-        statistic, as arrays (index, offset, statistic), and the other term with the largest score
-        statistic, as arrays (index, statistic).
+        """Find two candidates for the next term of each fit: the best ramp (flat, then linear, then
+        flat), and the best of the other terms (the constant and the position). The best term has
+        the largest score statistic, which is about twice its gain in log-likelihood.
+
+        Return ((ramp, offset, statistic), (term, statistic)), arrays of shape (fits,). `ramp` and
+        `term` are indices. `offset` is added to the ramp: -½, for example, makes it rise from -½ to
+        ½.
 
         ahead, draws, fitted: (fits, levels), draws of d1, draws of both inputs, and present
             log-odds.

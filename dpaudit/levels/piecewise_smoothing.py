@@ -23,9 +23,10 @@ from dpaudit.levels.shrinkage import GAP, GRID
 
 # Number of EM steps (expectation-maximisation) that learn the jump probability.
 _STEPS = 10
-# The probability that log-ratios jump between two places of a row is kept at least this far from 0
-# and from 1. The same number is added to the weights of constant and of drifting stretches (runs of
-# places without a jump), so that neither weight becomes 0.
+# A row is a list of related places, such as the entries of a sequence. The probability that the
+# log-ratio jumps from one place of a row to the next is limited to the range from this number to 1
+# minus this number. Two weights, of constant and of drifting stretches (runs of places without a
+# jump), are increased by this number, so that neither of them becomes 0.
 _LEAST_CHANCE = 1e-3
 # Largest number of places in a stretch (run of places without a jump). Longer stretches would take
 # time, since there are many, and they add little.
@@ -143,8 +144,9 @@ class _Stretches:
 
     def chances(self, worth: FloatArray, chance: FloatArray) -> FloatArray:
         """Return the posterior probability of every stretch (run of consecutive places), (fits,
-        stretches): that log-ratios jump before its first place and after its last place, and
-        nowhere between.
+        stretches). It is the probability that log-ratios jump before the first place of the stretch
+        and after its last place, but not between two of its places. No jump is needed at an end of
+        the row.
 
         worth: (fits, stretches), log-likelihood of the estimates in each stretch.
         chance: (fits,), probability of a jump from one place to the next.
@@ -201,8 +203,9 @@ class _Likelihoods:
         weights = np.where(is_there, weight[:, stretches.rows], 0.0)
         numbers = weights * np.where(is_there, estimates[:, stretches.rows], 0.0)
         place = np.arange(weights.shape[2])
-        # Let z run from -1 to 1 along a stretch. The lines below compute Σ w, Σ w z, Σ w z², Σ w x
-        # and Σ w x z, where x are the estimates and w their weights.
+        # A stretch is a run of consecutive places. Let z run from -1 at its first place to 1 at its
+        # last place. The lines below compute Σ w, Σ w z, Σ w z², Σ w x and Σ w x z over each
+        # stretch, where x are the estimates and w their weights.
         middle, half = stretches.middle, stretches.half
         one, first = stretches.summed(weights), stretches.summed(weights * place)
         second = stretches.summed(weights * place**2)

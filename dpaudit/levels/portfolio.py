@@ -133,7 +133,8 @@ class Rule:
 
     @property
     def right_and_wrong(self) -> tuple[float, float]:
-        """Expected numbers of right and of wrong guesses, out of the number of learning draws."""
+        """(right, wrong): the expected numbers of right and of wrong guesses that this rule makes
+        about the inputs of the learning draws; (0, 0) if they are unknown."""
         if self.expected_guesses is None:
             return 0.0, 0.0
         (right_d1, wrong_d1), (wrong_d2, right_d2) = self.expected_guesses.tolist()
@@ -177,7 +178,8 @@ class Portfolio:
 
     @property
     def guesses(self) -> IntArray:
-        """The guess of the main rule at each level: (levels,), 1 for d1, -1 for d2, 0 for none."""
+        """The guess of the main rule (the first rule) at each level (group of outcomes): (levels,),
+        1 for d1, -1 for d2, 0 for none."""
         return np.asarray(self.all_guesses[0])
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:

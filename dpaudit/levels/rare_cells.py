@@ -45,6 +45,8 @@ _TAIL, _TIMES_AS_FAR = 0.05, 3.0
 
 Numbers = NDArray[np.intp]
 # A piece of the number line: (start, end, is_tail). The start is included, the end is excluded.
+# `is_tail` says whether the piece is part of a tail. There it proves less that all draws are of one
+# input, since that often happens by chance.
 Piece = tuple[float, float, bool]
 
 
@@ -154,8 +156,9 @@ class RareLevels(LevelMap):
 
 def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
     """Return for each column the range of its joint numbers. A joint number stands for a column and
-    one of its cell numbers other than 0. The first range starts at 2, and each range starts where
-    the range before it ends.
+    a cell number of this column, except the cell number 0 (`USUAL`). The first range starts at 2,
+    since the joint numbers 0 (`USUAL`) and 1 (`OTHER`) stand for outcomes without a listed rare
+    entry. Each further range starts where the range before it ends.
     """
     ends = np.cumsum([2, *(one.size - 1 for one in columns)]).tolist()
     return [slice(*both) for both in pairwise(ends)]

@@ -279,10 +279,12 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
-    """Return the limit of the usual numbers at one end: the `often`-th of the given numbers, or a
-    number with few decimals slightly below it. With `often` = 1, return the first number itself.
+    """Return the lower end of the range of usual numbers: the `often`-th number in `rising`, or a
+    number slightly below it that has few decimals. With `often` = 1, return the first number
+    itself.
 
-    rising: numbers at one end of a range, rising.
+    rising: the smallest numbers, rising. For the upper end, the caller negates the largest numbers
+        and the result.
     """
     last = float(rising[often - 1])
     if often == 1:

@@ -32,9 +32,10 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     starts: list[int] = []
     firsts: list[float] = []
     seconds: list[float] = []
-    # Neighbouring cells are merged into blocks. `starts`, `firsts` and `seconds` list the blocks
-    # before the last one. The last block is in the variables `start`, `first` and `second`, for
-    # speed in this inner loop of learning. Both counts of a block include ½.
+    # Neighbouring cells are merged into blocks. `starts`, `firsts` and `seconds` list, for all
+    # blocks but the last, the index of the first cell and the two counts. The variables `start`,
+    # `first` and `second` hold the same numbers of the last block, for speed in this inner loop of
+    # learning. ½ is added to both counts of a block.
     pairs = iter((counts + 0.5).tolist())
     start, (first, second) = 0, next(pairs)
     for cell, (ahead, behind) in enumerate(pairs, 1):

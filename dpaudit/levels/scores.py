@@ -234,8 +234,8 @@ class Scored:
         return len(self.edges) > LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
-        """Return the intervals that are finer than the levels (groups of outcomes), with the draws
-        in each.
+        """Return intervals of the score, about three for each level (group of outcomes), with the
+        number of draws in each interval.
 
         is_d1: (size,), whether each draw was made on d1.
         """

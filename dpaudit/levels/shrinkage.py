@@ -52,7 +52,8 @@ GAP = np.gradient(GRID)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """The distribution of the log-ratios of cells, on the grid `GRID`.
+    """The distribution of the log-ratios of cells (groups of outcomes), on the grid `GRID`. The
+    log-ratio of a cell compares its frequency on d1 and on d2.
 
     weights: (grid,), the probability of each log-ratio.
     even: log-odds of d1 in a cell with log-ratio 0, which differ from 0 if the inputs were drawn
@@ -64,7 +65,7 @@ class Law:
 
     @classmethod
     def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Law:
-        """Return the distribution that makes the counts of cells most likely.
+        """Return the maximum-likelihood distribution of the log-ratios of cells, given the counts.
 
         counts: (cells, 2), draws by cell and input.
         arms: (2,), number of all draws of d1 and of d2.
@@ -84,9 +85,9 @@ class Law:
         share = 1 / (1 + np.exp(-GRID - self.even))
         mean = posterior @ share
         variance = np.maximum(posterior @ share**2 - mean**2, 0.0)
-        # A cell with many draws keeps its own estimate: if the error of its log-ratio is smaller
-        # than half the distance between grid points, the grid is too coarse to improve the
-        # estimate.
+        # A cell with many draws keeps the estimate from its own counts: if the standard error of
+        # its log-ratio is smaller than half the distance between neighbouring log-ratios of `GRID`,
+        # the grid is too coarse to improve the estimate.
         draws = alike.sum(axis=1)
         seen = (alike[:, 0] + 0.5) / (draws + 1)
         error = 1 / np.sqrt((draws + 1) * seen * (1 - seen))
@@ -286,7 +287,8 @@ class _Likelihood:
         return cls(np.exp(logs - most), most, 1 / (1 + against))
 
     def blame(self, weights: FloatArray) -> FloatArray:
-        """Return the posterior probability of every log-ratio in every cell: (2, cells, sizes).
+        """Return the posterior probability of every log-ratio in every cell (group of outcomes):
+        (2, cells, sizes). The first axis is the sign of the log-ratio: positive, then negative.
 
         weights: (sizes,), prior probability of each size; both signs are equally likely.
         """
@@ -486,8 +488,9 @@ def _fitted(
 
 def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
     """Return the posterior probability of every log-ratio in every cell, (2, cells, sizes), and the
-    share of d1 at each log-ratio, (2, 1, sizes). The log-ratios are those of the model's clusters,
-    followed by the points of the grid with a tiny prior weight.
+    share of d1 at each log-ratio, (2, 1, sizes). The first axis is the sign of the log-ratio,
+    positive first; the last axis is its absolute size. The sizes are those of the model's clusters,
+    followed by the points of a grid, each with a tiny prior weight.
     """
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), LEAST_WEIGHT)])
@@ -518,10 +521,13 @@ def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
 def _cluster(
     result: FloatArray, variance: FloatArray, apart: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw the log-ratios of the cells of one cluster from their posterior: (cells,).
+    """Draw the true log-ratios of the cells of one cluster from their posterior: (cells,).
+
+    With prior probability ½, the true log-ratios are all equal. Otherwise, they are normally
+    distributed around a common mean.
 
     result, variance: (cells,), estimated log-ratios and the variances of their errors.
-    apart: prior standard deviation of the true log-ratios if they differ.
+    apart: standard deviation of this normal distribution.
     """
     (alike, together), (differing, spread) = (
         _common_mean(result, variance + further) for further in (0.0, apart**2)

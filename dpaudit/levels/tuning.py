@@ -26,9 +26,9 @@ PENALTY_ANY_ORDER = 4.5
 # can have a large bound, too, so that more rules can look good by luck. Halving it changes the
 # efficiency of audits by -1.3 hundredths, doubling it by +0.3.
 PENALTY_WITHOUT_DELTA = 1.0
-# Penalty, in standard errors, for counts smoothed over levels (groups of outcomes), which depend
-# little on luck. Halving it changes the efficiency of audits by +0.6 hundredths, doubling it by
-# +1.8.
+# Penalty, in standard errors, for counts smoothed over levels (groups of outcomes). It is less than
+# PENALTY, since luck affects smoothed counts little. Halving it changes the efficiency of audits by
+# +0.6 hundredths, doubling it by +1.8.
 PENALTY_SMOOTHED = 1.5
 # Penalty, in standard errors, for candidates (orders of outcomes) in which one fit gives the
 # estimates of all levels, so that frequent outputs determine the estimates of rare outputs. Halving
@@ -91,11 +91,13 @@ GAIN_OF_RAMP = 6.0
 # audits.
 GAIN_OF_CHOICE = 2.0
 # Log-likelihood, in nats, that each further parameter must gain, such as one more cluster of cells:
-# one nat, as in AIC. Halving it changes the efficiency of audits by -0.2 hundredths, doubling it by
-# 0.
+# one nat, as in AIC. Halving it changes the efficiency of audits (a share, from 0 to 1) by -0.2
+# hundredths, doubling it by 0.
 COST_OF_PARAMETER = 1.0
-# Log-likelihood, in nats, that a separate score must gain: the score of an independent block of
-# columns, or of the outputs of one type.
+# Least gain in log-likelihood, in nats, for separate scores. An independent block of columns gets a
+# score of its own if this score gains this much over the frequencies of the inputs alone. Each
+# type of output gets a score of its own if together these scores gain this much over one score that
+# sums over all columns.
 GAIN_OF_BLOCK = 3.0
 
 # Constants that set how strongly counts are smoothed: the constants from here to the end.
@@ -108,8 +110,8 @@ DRAWS_PER_CELL = 24
 # Halving or doubling it does not change the efficiency of audits.
 SHARE_OF_TAILS = 0.02
 # In a sum over columns, this number of draws of each input is added to the counts of every cell
-# (interval or label), which shrinks log-ratios to zero. Halving it changes the efficiency of audits
-# by 0 hundredths, doubling it by +0.1.
+# (interval or label), which shrinks log-ratios towards zero. Halving it changes the efficiency of
+# audits (a share, from 0 to 1) by 0 hundredths, doubling it by +0.1.
 PRIOR_DRAWS = 4.0
 # False discovery rate of the test that selects the columns of a sum: the expected share of the
 # selected columns that have no signal. Halving it changes the efficiency of audits by +0.3

@@ -148,8 +148,8 @@ def curve(
     return {"asked": asked, "claim": {"guarantees": [list(one) for one in kept]}, "answer": words}
 
 
-# Functions that compute the distance of two inputs. None of them is smaller than the exact
-# distance.
+# Functions that compute the distance of two inputs. They round up: a result is never smaller than
+# the exact distance.
 
 
 def norm(first: Any, second: Any, order: float) -> float | None:

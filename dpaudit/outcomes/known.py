@@ -115,10 +115,11 @@ class Bands:
         intervals.
 
         numbers, codes: the column's numbers and codes, as in `Column`.
-        labels: number of texts that the column has already. The codes of the intervals come after
-        their codes.
+        labels: number of texts that the column has already. These texts have the codes 1 to
+        `labels`, and the texts for intervals get the codes from `labels` + 1 on.
         """
-        # Masks are added up as bytes. On random entries, np.where would take four times as long.
+        # Add up Boolean masks, as bytes, to number the values. For columns of random entries,
+        # np.where would take four times as long.
         own = np.zeros(len(numbers), dtype=np.uint8)
         is_true = np.empty(len(numbers), dtype=bool)
         for place, number in enumerate(self.alone, 1):
@@ -169,7 +170,8 @@ class Alphabet:
         return replace(self, bands=bands) if self.name in bands.names else self
 
     def __call__(self, column: Column) -> Symbols:
-        """Return the small integer of each entry of a column, shape (outcomes,)."""
+        """Return the small integer of each entry of a column, shape (outcomes,): its index in
+        `values`, or `len(values)` for an entry that is not there."""
         many = len(self.values)
         known, lowest, steps = _reading(self)
         # Masks are added up as bytes, modulo 256. That takes a fifth of the time of np.where.
@@ -190,12 +192,13 @@ class Alphabet:
 
 @lru_cache(maxsize=1024)  # the same alphabets read every block of draws
 def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
-    """Return (known, start, steps), from which `Alphabet` computes a number r for each entry. The
-    small integer of the entry is `len(values)` minus r.
+    """Return (known, start, steps), from which `Alphabet` computes a number r for each entry of a
+    column. The small integer of the entry is `len(values)` minus r.
 
-    known: maps an entry to its r. `Alphabet` uses it for entries that are texts.
+    known: maps each entry in `values` to its r; needed for texts. Any other text has r = 0.
     start: r of a number for which no comparison in `steps` is true.
-    steps: comparisons of a number with another number; each true comparison adds to r.
+    steps: (comparison, number, increase). If the comparison of an entry with the number is true,
+    the increase is added to r.
     """
     known = {value: len(own.values) - place for place, value in enumerate(own.values)}
     if own.bands is None:
@@ -232,8 +235,9 @@ class Known:
         return cls(keys, Entries.of(outcomes))
 
     def through(self, bands: Bands) -> Known:
-        """Return a `Known` that applies `bands` to outcomes before it looks for them. `bands` must
-        already have been applied to the known outcomes."""
+        """Return a copy that looks for outcomes after `bands` has replaced their numbers by texts
+        that name intervals. The known outcomes must already contain such texts in place of
+        numbers."""
         entries = None if self.entries is None else self.entries.through(bands)
         return Known(self.keys, entries, bands)
 
@@ -296,8 +300,8 @@ class Entries:
         outcome gets the number of known outcomes as its index.
 
         Return None if the outcomes must be found by hashes instead: if their shape is not that of
-        the known outcomes, if they contain -0.0, or if they have more distinct texts than there are
-        outcomes.
+        the known outcomes, if they contain -0.0, or if a column lists more distinct texts than
+        there are outcomes (a selection of few outcomes keeps the texts of all).
         """
         if not isinstance(outcomes, Table) or _fixed(outcomes) != self.fixed:
             return None
@@ -372,8 +376,9 @@ class Entries:
 
 
 def _columns(table: Table) -> list[Column]:
-    """Return the columns on which the 64-bit hashes of outcomes depend. Hashes also depend on the
-    signs of zeros, which are in no column of their own."""
+    """Return the columns on which the 64-bit hash of an outcome depends: columns of entries, and
+    columns of other properties of entries, such as types. The hash also depends on whether a zero
+    is 0.0 or -0.0, for which there is no separate column."""
     return [*table.all_columns, *(column for path, column in table.forms if path.is_in_keys)]
 
 

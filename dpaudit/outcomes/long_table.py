@@ -71,8 +71,9 @@ class LongTable(Outcomes):
     offsets: the entries `offsets[p]:offsets[p + 1]` belong to path number p, from 0. Shape (paths +
     1,).
     rows: index of the outcome of each entry, shape (entries,).
-    numbers, codes: the entries, shape (entries,), as in `Column`. Codes refer to the labels of the
-    vocabulary.
+    numbers: the entries that are numbers; NaN for an entry that is a text. Shape (entries,).
+    codes: 0 for an entry that is a number, k for the text `vocabulary.labels[k - 1]`. Shape
+    (entries,).
     size: number of outcomes.
     """
 

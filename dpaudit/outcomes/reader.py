@@ -84,9 +84,10 @@ class Reader:
         self._fixed: list[tuple[Path, str | float]] = []
 
     def read(self, path: Path, rows: Rows, values: Values) -> None:
-        """Add the column entries for the values at one place in the outcomes. Values of each type
-        are read by the function for this type.
+        """Add the column entries for the values at one place in the outcomes, such as
+        `output["age"]`. The type of a value decides which function reads it (`reader_of`).
 
+        path: the place.
         rows: indices of the outcomes that have this place. None for all.
         values: value of each of these outcomes.
         """
@@ -185,8 +186,8 @@ class Reader:
             self._parts.append(_constant_part(path, rows, entry, len(rows)))
 
     def lengths(self, path: Path, rows: Rows, values: Values) -> NDArray[np.int64]:
-        """Add the length of each value at one place in the outcomes as a column entry. Return the
-        lengths, shape (values,)."""
+        """Add a column with the lengths of the values, such as lists, at one place in the outcomes.
+        Return the lengths, shape (values,)."""
         lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
         about = path.about("length")
         if (lengths == lengths[0]).all():
@@ -265,8 +266,11 @@ def _where_there(parts: list[Part], size: int) -> Column:
 
 
 def _whole(parts: list[Part], size: int) -> Column:
-    """Return one column with the entries in `parts`, all at the same place. Together, they contain
-    one entry for every outcome. size: number of outcomes."""
+    """Return one column with the entries in `parts`, which all have the same place in an outcome,
+    such as `output[0]`. Together, they contain one entry for every outcome.
+
+    size: number of outcomes.
+    """
     first = parts[0]
     if first.rows is None:
         return Column(first.path.name, first.numbers, first.codes, first.labels)

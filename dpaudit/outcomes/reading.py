@@ -355,8 +355,8 @@ def _places(values: Values) -> list[tuple[Any, Places]]:
     every = dict.fromkeys(key for keys in index for key in keys)
     are_few = len(index) <= _FEW_SETS and len(every) <= _FEW_KEYS
     if are_few and all(isinstance(key, str) for key in every):
-        # This method is faster in a common case: few keys, all of them strings, in few
-        # combinations.
+        # In the common case of few keys, all of them strings, in few combinations, NumPy masks are
+        # faster than the loop below.
         number = np.array(which)
         sets = {key: np.array([key in keys for keys in index]) for key in every}
         return [(key, np.flatnonzero(having[number])) for key, having in sets.items()]

@@ -92,8 +92,9 @@ _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
 class InOrder(dict[Any, Any]):
-    """A dict that another process sent. In that process, no set of the dict's keys has the order of
-    these keys, so the order may reveal something."""
+    """A dict that another process sent, with its keys in an order that no set of these keys has in
+    that process. So the order does not come from a set, and may reveal something about the
+    input."""
 
 
 class AsInASet(dict[Any, Any]):
@@ -225,8 +226,8 @@ def signs_of(column: Column) -> Column:
 def types_of(form: Column, column: Column) -> Column:
     """Return a column with the name of the type of each entry of `column`, such as `float`.
 
-    form: column of the same outcomes that contains only unusual types, such as `int` for a number;
-    `absent` where an entry has its usual type.
+    form: column of the same outcomes with the types that are not the usual ones, such as `int` for
+    a number, whose usual type is `float`. `absent` where an entry has its usual type.
     """
     usual = _usual_types(column)
     if form.codes is None:
@@ -286,8 +287,9 @@ class Phrases:
 
 
 def phrases_of(name: str) -> Phrases | None:
-    """Return the texts that describe events for a column of a property that == does not compare,
-    such as types or orders of keys; None for any other column.
+    """Return the texts that describe events for a column, if the column holds a property of outputs
+    that Python's == ignores: the type (1 == 1.0), the order of a dict's keys, and the like. Return
+    None for any other column.
 
     name: name of the column, such as `type of output`.
     """

@@ -34,7 +34,8 @@ LONG = 64
 # The column entry for a string with more characters (or bytes) than this is cut, and a hash is
 # appended.
 _LONGEST_LABEL = 200
-# If the entry for a string is cut (`_LONGEST_LABEL`), this number of characters stays at its start.
+# If the column entry for a string is cut, since it is longer than `_LONGEST_LABEL`, it keeps its
+# first 40 characters.
 _SHOWN = 40
 # Arrays with at most this number of distinct strings are read by comparing all strings with each
 # distinct string. With more distinct strings, a dict is faster.

@@ -58,13 +58,15 @@ def hash_seed() -> str | None:
 
 
 def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
-    """Return whether an order of keys counts as the order of a set, so that it reveals nothing.
+    """Return whether the order of a dict's keys may be the order of a set. Such an order is left
+    out of the outcome.
 
-    True if a set of these keys may have this order in this process. Also True if the hashes of the
-    keys differ from process to process: otherwise, two runs with equal seeds could give different
-    outcomes.
+    True if a set of these keys may have this order in this process. Also True if the hash of some
+    key differs from process to process: if the order were part of the outcome, two runs with equal
+    seeds could give different outcomes.
 
-    texts: whether strings were hashed with the hash seed of this process.
+    texts: whether strings were hashed with the hash seed of this process. If not, their hashes
+    count as different in each process.
     """
     is_fixed = texts and hash_seed() is not None
     return not all(_has_known_hash(key, is_fixed) for key in keys) or _can_be_of_a_set(keys)
@@ -83,9 +85,9 @@ def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
     """Return whether a set of these keys may have this order in this process.
 
     For three or more keys, the answer is an approximation. It is wrongly True for some orders that
-    no set has, since keys whose hashes collide may be in any place. It is wrongly False for about 1
-    in 1,000 orders of sets of more than 15 keys, and for orders that are due to collisions with
-    elements that were removed from the set.
+    no set has, since a key whose hash collides with another is accepted in any place. It is wrongly
+    False for about 1 in 1,000 orders of sets with more than 15 keys, and for the order of a set if
+    a key collided with an element that was removed later.
     """
     if len(keys) < 2 or tuple(set(keys)) == keys:
         return True

@@ -408,8 +408,9 @@ def unsigned(column: Column) -> Column:
 
 
 def are_alike(tables: Sequence[Table]) -> bool:
-    """Return whether tables have the same columns in the same order. Columns of properties that ==
-    does not compare, such as types, may differ."""
+    """Return whether tables have the same columns in the same order, and share the same fixed
+    entries. They may differ in properties that == does not compare, such as the types of 1 and
+    1.0."""
     first = tables[0]
     names = [column.name for column in first.all_columns]
     return all(

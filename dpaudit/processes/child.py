@@ -63,9 +63,9 @@ _ALIKE = 3
 # same failure, the audit ends with an error. (If only one input ends the process, that is a leak,
 # and not an error.)
 _ALWAYS = 20
-# Time in seconds. If all draws so far have ended their processes, and took longer than this,
-# dpaudit logs a warning, and the error comes after `_ALIKE` instead of `_ALWAYS` draws of each
-# input.
+# Time in seconds. If every draw so far has ended its process with the same failure, and these draws
+# together took longer than this time, dpaudit logs a warning. The audit then ends with an error
+# after 3 such draws of each input (`_ALIKE`) instead of 20 (`_ALWAYS`).
 PATIENCE = 10.0
 # Shell script of the guardian, which kills sessions when its input closes, as it does when dpaudit
 # ends. Each line of the input has a sign and the number of a session: "+" adds a session to kill,
@@ -176,7 +176,8 @@ class Child:
     ) -> None:
         self.received = bytearray()  # received output that no method has returned yet
         self.has_ended = False
-        # Whether the program had read any of its input when it was killed; True until then.
+        # False if the program was killed before it had read any byte of its input, so that it never
+        # began a draw. True in all other cases, also while the program runs.
         self.has_read = True
         self._sent = 0
         self._unsent = memoryview(b"")
@@ -492,7 +493,8 @@ class Succession(Generic[Process]):
         self.known = self._process.known
         # Number of processes in a row that ended before they completed a draw.
         self._deaths = 0
-        # Messages of the latest processes in a row that ended before a draw began.
+        # Messages about processes that ended before a draw began. The list is emptied when a draw
+        # is complete, and when a process ends during a draw.
         self._unbegun: list[str] = []
         # Whether some draw was completed, or two draws ended their processes with different
         # failures.

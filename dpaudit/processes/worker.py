@@ -484,7 +484,8 @@ def _file_of_dpaudit(*names: str) -> Any:
 
 
 def _package_of_dpaudit(name: str) -> Any:
-    """Import a package of dpaudit by its path, under a private name, and return it."""
+    """Import a package of dpaudit by its path, and return it. dpaudit need not be installed for
+    this Python. In `sys.modules`, the package has a name such as `dpaudit_library_claims`."""
     folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name)  # noqa: PTH100, PTH118, PTH120
     if "dpaudit_" + name in sys.modules:
         return sys.modules["dpaudit_" + name]

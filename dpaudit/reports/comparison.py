@@ -44,8 +44,8 @@ _SOURCES: Mapping[type, str] = {
     Exact: "a stated law",
     Canaries: "guesses about canaries",
 }
-# Settings that are compared by the fields of the results. The list of "other settings" that differ
-# leaves them out.
+# Options of an audit whose changes are reported separately: a smaller number of draws, and another
+# error probability. The list of "other settings" that differ leaves them out.
 _COMPARED = ("samples", "confidence")
 _INPUTS = ("d1", "d2", "pairs")
 _MECHANISM = ("mechanism", "params", "command", "compose")
@@ -371,9 +371,10 @@ def _interval(one: AnyCertificate) -> tuple[float, float]:
     interval = getattr(one, "interval", None)
     if interval is None:
         return one.epsilon_lower, float("inf")
-    # Only `epsilon_lower` of one run and `interval.upper` of the other are compared. Each has the
-    # error probability of its pair, so the sum stays as documented; `interval.lower` would add a
-    # third.
+    # The caller compares `epsilon_lower` of one run with `interval.upper` of the other. Each bound
+    # has the error probability of its pair, so the probability of a false report is at most their
+    # sum, as documented. `interval.lower` would be a third bound with an error probability of its
+    # own.
     return one.epsilon_lower, interval.upper
 
 

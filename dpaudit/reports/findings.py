@@ -321,8 +321,9 @@ def caught(epsilon: float, point: ProfilePoint, what: str) -> str:
 
 
 def seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
-    """Return the event's share of the draws of d1 and of d2 as percentages, with the digits of the
-    headline. A share is "" if its input has no draws."""
+    """Return the event's share of the draws of d1, and of the draws of d2, as percentages; "" for
+    an input without draws. A share above the limit of the claim has enough digits to show that it
+    is above, as in the headline (first sentence) of the report."""
     ahead, behind = shares(event)
     most = _most(behind, point)
     larger = numbers.shares_apart(most, ahead)[1] if ahead - most > _NOISE else numbers.share(ahead)

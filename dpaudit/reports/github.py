@@ -74,7 +74,8 @@ def command(kind: str, message: str, properties: dict[str, str]) -> str:
 
 def _message(text: str) -> str:
     found = text.replace("%", "%25").replace("\r", "%0D")
-    # `visible` escapes every other character at which GitHub may end the line.
+    # GitHub ends a command at a line end. `splitlines` removes line ends of every kind, and
+    # `visible` escapes other control characters, in case GitHub ends the command there, too.
     return visible("%0A".join(found.splitlines()))
 
 

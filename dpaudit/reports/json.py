@@ -115,7 +115,11 @@ class ContradictoryFile(DpauditError):
 
 
 class Entry(NamedTuple):
-    """The JSON text of one audit, and the text whose hash enters the digest of the file."""
+    """One audit in a file of results.
+
+    lines: the indented JSON text that is written to the file.
+    digested: the canonical JSON text from which the SHA-256 digest of the file is computed.
+    """
 
     lines: str
     digested: str
@@ -215,8 +219,12 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
 
 
 def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
-    """Remove the fields of the result's `ending` from `fields`, and return the `Ending` made of
-    them. The `Ending` holds the certificates, or the error."""
+    """Return the `Ending` of a recorded result: its certificates, or its error. Remove the fields
+    that it is made of (`certificates`, `exact`, `one_run`, `error`, `error_code`) from `fields`.
+
+    fields, verdict: all fields of the result, and its verdict.
+    path: place of the result in the file, such as `audits[0]`, for messages.
+    """
     drawn = decode(tuple[Certificate, ...], fields.pop("certificates"), f"{path}.certificates")
     exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
     canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")

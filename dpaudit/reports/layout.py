@@ -30,8 +30,9 @@ class Row(NamedTuple):
     text: str
 
     def lines(self) -> list[str]:
-        """Return the row as lines of text. Further lines begin below the first character of the
-        text."""
+        """Return the row as lines of at most 80 columns. The first line has the label and the
+        beginning of `text`; the further lines are indented, so that they begin below this
+        beginning. A paragraph has no label, and the same indentation in all lines."""
         if self.label is None:
             return wrap(self.text, _MARGIN, _MARGIN)
         return wrap(self.text, f"{_MARGIN}{f'{self.label} ':<{LABEL - len(_MARGIN)}}", BELOW)

@@ -165,8 +165,8 @@ class _Definitions:
 
 
 def _audit(found: _Definitions) -> Schema:
-    """Return the schema of an audit. As in the file, the fields of its `ending` replace the field
-    `ending`."""
+    """Return the schema of an audit in a file of results. The file has no field `ending`: its place
+    is taken by the fields that `AuditResult.ending` contains, such as `certificates`."""
     audit = found.record(AuditResult, "ending")
     certificate = found.record(Certificate, "blocks")
     certificate["properties"] = {name: certificate["properties"][name] for name in CERTIFICATE}

@@ -94,8 +94,8 @@ def headline(result: AuditResult) -> str:
 
 
 def reason(result: AuditResult) -> str:
-    """Return the reason for the verdict. For a strict audit, add the warnings because of which it
-    fails."""
+    """Return the reason for the verdict. If the audit fails only because it is strict (option
+    `strict`: warnings are failures), add these warnings."""
     if result.underpowered is not None:
         said = f"under-powered: {result.underpowered}"
     else:

@@ -154,8 +154,8 @@ def total_words(trace: Trace) -> str:
     if trace.claim is None:
         return words
     claim = in_a_line(trace.claim)
-    # The text does not say that a total below the claim is enough: the total omits values that are
-    # released without noise.
+    # If the total is within the claim, the text states both numbers, but does not say that the
+    # claim holds: the total omits values that are released without noise.
     return f"{words}, more than {claim} allows" if trace.exceeds else f"{words}; claimed: {claim}"
 
 

@@ -104,7 +104,12 @@ class Head:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learning:
-    """Result of `ToLearn`: draws that the audit first bets on and then learns from."""
+    """Result of a request `ToLearn`: draws on which the audit first bets, and from which it learns
+    after that.
+
+    fresh: the draws.
+    failures: exceptions among the draws.
+    """
 
     fresh: FreshDraws
     failures: Failures

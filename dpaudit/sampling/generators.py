@@ -136,7 +136,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
     parts: functions, methods, partial objects or other objects that make up the mechanism.
     """
     home = set().union(*map(home_of, parts))
-    # Global generators are left out, since `reseed_globals` seeds them.
+    # Ids of the global generators. The result leaves them out, since `reseed_globals` seeds them.
     shared = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
     shared.add(id(getattr(sys.modules.get("torch"), "default_generator", None)))
     carried: list[RandomSource] = []

@@ -46,8 +46,9 @@ WARNED, CHECKS = 1e-4, 6
 # Phrase of the warning about caches, by which `dpaudit.auditing` finds the warning. It drops the
 # warning if the draws of new processes agree, since a new process starts with an empty cache.
 STORED = "returns a stored result"
-# Largest number of learning draws that are tested. If the first draws of counted blocks are
-# compared with them, at most twice this number of draws are tested in all.
+# Largest number of learning draws that are tested for repeated and dependent draws. If the first
+# draws of counted blocks are tested together with them, at most twice this number are tested in
+# all.
 _DRAWS = 20_000
 # Number of draws at the start of two blocks that are compared first. Nearly all blocks of
 # independent draws differ there; only if they do not, all draws are compared.
@@ -63,9 +64,10 @@ _HEAVIER = 100.0
 # A series is not tested if one value has more than this share of its draws: the test is asymptotic,
 # and needs variation.
 _NEARLY_ALL = 0.9
-# _MANY: least number of draws for a note about a column whose value never repeats.
-# _REPEATING: a column repeats its values often if it has at most this number of distinct values per
-#     draw. The note is given only if another column does.
+# Limits for a note that the value of a column never repeats, as the seed of a hash function does.
+# _MANY: the note needs at least this number of draws.
+# _REPEATING: the note needs another column that repeats its values often: the number of its
+#     distinct values is at most this fraction of the number of draws.
 _MANY, _REPEATING = 500, 0.1
 # Values, as texts, that a mechanism returns if it has computed nothing.
 _EMPTY = {"None", "NaN"}
@@ -137,12 +139,13 @@ def check_independence(
 
 
 def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
-    """Raise DependentDrawsError if the first draws of counted chunks repeat earlier draws.
+    """Raise DependentDrawsError if the first draws of counted chunks repeat learning draws or each
+    other. A counted chunk is a request for draws that are counted, and then mostly discarded.
 
-    This happens if a worker process has a copy of the generator of another process. If the worker
-    starts late, the other process has made the same draws long before.
+    Draws repeat if a worker process has a copy of the random generator of another process. The
+    other process may have made the same draws much earlier, if the worker starts late.
 
-    draws: learning draws, which were made before.
+    draws: learning draws, which were made earlier.
     heads: first draws of each counted chunk.
     """
     draws = beginning(draws)
@@ -166,7 +169,8 @@ def series_of(
     what: "draws" or "rows", for messages.
     keys: (draws,), a hash of each outcome.
     is_d1: (draws,), whether each input was d1.
-    in_turns: whether to yield the series of all draws.
+    in_turns: whether draws of d1 and d2 follow each other in the order in which they were made. If
+        False (d1 and d2 were recorded separately), the series of all draws is not yielded.
     but: names of inputs ("d1", "d2") whose series is not yielded.
     """
     if in_turns:

@@ -235,7 +235,8 @@ class Sampler:
         """
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
-        # `take` picks the input of each draw from an array within a few nanoseconds.
+        # The two inputs are put into an array, since its method `take` picks the input of each draw
+        # within a few nanoseconds.
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()

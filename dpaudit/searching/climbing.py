@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 
 # Largest number of records that a `Pool` keeps. It offers them as replacements for other records.
 _MOST_RECORDS = 24
-# Largest number of values that a `Pool` keeps for each column, as replacements for other values.
+# Largest number of values that a `Pool` keeps for each column. It offers them as replacements for
+# other values of the same column.
 _MOST_VALUES = 12
 # Number of distances at which `_steps` tries numbers above and below a number. The first distance
 # is the range of the known numbers. Each further distance is half of the distance before it.
 _HALVINGS = 24
 # `of_every_size` makes lists of every length up to this number of records.
 _MOST_SIZE = 40
-# Largest number of neighbours that `of_every_size` yields for each list that it makes. A few
-# suffice, since most functions treat all records alike.
+# `of_every_size` makes lists of every length, and pairs each list with some of its neighbours.
+# Largest number of neighbours for each list. A few suffice, since most functions treat all records
+# alike.
 _NEIGHBOURS = 20
 # Significant digits to which `moved_alike` rounds a sum. Later digits are rounding errors.
 _DIGITS = 12

@@ -40,8 +40,8 @@ def final_pairs(
     """Return the result of a search, with the pairs to certify.
 
     These are the best pairs inside the space (the set of possible inputs), or the best pairs
-    outside it if no pair inside gave outputs. One more pair is added: a simplified version of the
-    smallest pair that leaks clearly, and leaks again in new draws.
+    outside it if no pair inside gave outputs. In addition, of the clearly leaking pairs whose leak
+    new draws confirm, the pair with the fewest records is simplified and added.
 
     inside, outside: tried pairs whose inputs lie inside the space, and outside it, best first. A
     `Contender` is a proposed pair with the estimates of its leak.
@@ -63,8 +63,9 @@ def final_pairs(
         if list(map(repr, simpler)) not in [list(map(repr, pair)) for pair in pairs]:
             is_shrunk = inside_smallest is not None or not tried
             pairs.append(simpler)
-    # Leave out pairs that only show a rejected type: most mechanisms raise a TypeError for a
-    # missing value, which lies outside the space (the set of possible inputs).
+    # Leave out pairs for which the mechanism only raises a TypeError or an AttributeError. The
+    # pairs of `noted` lie outside the space (the set of possible inputs), and most mechanisms raise
+    # such an exception for a missing value, so the report does not mention it.
     others = [one for one in confirming.with_outputs(noted) if not one.has_wrong_type]
     aside = _smallest(confirming, others)
     leading = [*tried[:_LEADERS], *beyond[:_LEADERS]]

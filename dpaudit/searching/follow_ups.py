@@ -36,12 +36,13 @@ def around(
     relation: Relation,
     rng: np.random.Generator,
 ) -> Iterator[Proposal]:
-    """Yield random variations of pairs, each pair in turn. Stop when changes no longer lead to
-    neighbours.
+    """Yield random variations of pairs of inputs, each pair in turn. A variation whose inputs are
+    not neighbours is left out. Stop after 20 of these per pair in a row.
 
     A variation of datasets makes the same change to both inputs, or replaces a record that only one
-    input has. A variation of vectors of query answers moves entries of both inputs, or reverses the
-    direction in which an entry differs.
+    input has. A variation of vectors of query answers changes the same entry of both inputs, or all
+    entries: it sets new values with the same difference, copies the values of another entry,
+    exchanges the values of d1 and d2, or makes them equal.
 
     values: records or entries to add, or to put in place of others; at least one.
     """
@@ -136,7 +137,9 @@ def where_exceptions_begin(
 
     Make a path of neighbours from a dataset that gives outputs to a dataset that raises. At some
     step of the path, the exceptions begin: this step is a leak. Bisection finds it with few draws.
-    The paths change the number of records first, then one record after the other, then the values.
+    The first path to a list adds its records one by one (or user by user), if neighbours differ in
+    size. Other paths replace one record after the other. If inputs are vectors of query answers,
+    the step is bisected further: the two vectors move closer together until they are neighbours.
 
     raising: datasets for which the mechanism raises.
     quiet: datasets for which the mechanism gives outputs.

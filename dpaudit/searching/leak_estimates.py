@@ -214,8 +214,8 @@ class Confirming:
 
     def is_clear(self, one: Contender) -> bool:
         """Return whether the draws of a tried pair show a clear leak."""
-        # If the estimate of ε is at most the claim, the large evidence is only the luck of the best
-        # of many scores.
+        # The best of many scores may have large evidence by luck alone. So the estimate of ε must
+        # also be above the claim.
         return one.evidence >= self.enough and one.estimate > self._least
 
     def is_sure(self, one: Contender) -> bool:

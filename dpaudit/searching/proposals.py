@@ -1,5 +1,6 @@
-"""Pairs of neighbours that are worth a trial: pairs with unusual values, patterns of query answers,
-pairs among a few datasets that are all compared with each other, and random pairs."""
+"""Propose pairs of neighbours that are worth a trial: pairs with unusual values, pairs of vectors
+that follow a pattern (such as "one above": one entry is larger on d2), all pairs of neighbours
+among a few simple datasets, and random pairs."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ class NeighbourSearch(SearchSettings):
         if spec.sampling.time is None:
             in_addition = COMPARING if self.relation.is_of_answers else 0.0
             spent = min(searched.draws, int((1 + in_addition) * SHARE * spec.sampling.samples))
-            # The simplified pair gets no share of the draws, since it leaks in the same way as the
-            # pair from which it was made.
+            # The draws left are divided among the pairs. If one pair was made by simplifying
+            # another pair, it gets no share, since it leaks in the same way.
             several = len(pairs) - searched.shrunk
             left = {"samples": max(MINIMUM_SAMPLES, (spec.sampling.samples - spent) // several)}
         else:

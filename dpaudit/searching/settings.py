@@ -25,12 +25,13 @@ class SearchSettings:
     space: set of the values that one input may have.
     adjacency: neighbouring relation between two inputs.
     form: data type in which the mechanism takes datasets, such as `pandas`. None for plain Python.
-    inside: whether to try only inputs inside the space.
-    outside: whether inputs outside the space count. If `inside` and `outside` are False, a few
-    inputs outside are tried, and a leak is only noted in the report.
+    inside: whether to try only pairs inside the space.
+    outside: whether pairs outside the space are tried, too, and may be certified. If `inside` and
+    `outside` are False, a few pairs outside are tried, and a leak of such a pair is only noted in
+    the report.
     keep: number of pairs to certify; they share the false-alarm probability.
-    elsewhere: whether data frames are made by the process that runs the mechanism, and not by this
-    process.
+    elsewhere: True if the process that runs the mechanism makes the data frames; False if this
+    process makes them.
     """
 
     space: Space
@@ -91,11 +92,12 @@ def formed(
     """Return a copy of a dataset in the data type in which a mechanism takes it. The mechanism may
     change the copy.
 
-    form: `array`, `numpy`, `pandas` or `polars`. None for plain Python.
+    form: `array` or `numpy` for a NumPy array, `pandas` or `polars` for a data frame. None for
+    plain Python.
     space: set of possible datasets. It states the columns of a table without rows, and the order of
     the columns of an array. None if unknown.
-    elsewhere: whether the process that runs the mechanism makes the data frame, and not this
-    process.
+    elsewhere: whether to return `Rows` instead of a data frame. The process that runs the mechanism
+    makes the data frame from them.
 
     Raises DatasetError if the dataset cannot be converted to this data type. The search leaves out
     such a dataset.

@@ -187,8 +187,10 @@ def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_different(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs in which a record that only one list has, or one of two single values, is
-    replaced by a simpler value.
+    """Yield pairs in which the inputs differ in a simpler value. In lists, a record that only one
+    list has is replaced by a simpler record. If the inputs are single values, such as numbers, d1
+    or d2 is replaced by a simpler value. The counterpart in the other input is kept, or is changed
+    in the same way.
 
     space: set of possible inputs.
     """

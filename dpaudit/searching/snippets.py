@@ -31,7 +31,8 @@ def as_python(value: Any) -> str:
         items = (f"{as_python(name)}: {as_python(part)}" for name, part in value.items())
         return f"{{{', '.join(items)}}}"
     if isinstance(value, list):
-        # For scalars only: `[row] * 3` would contain the same row object three times.
+        # A long list of equal scalars is written as `[value] * length`. A list of equal rows is
+        # written in full, since `[row] * 3` would contain the same row object three times.
         if len(value) > _MANY and len(set(map(repr, value))) == 1 and _is_scalar(value[0]):
             return f"[{as_python(value[0])}] * {len(value)}"
         return f"[{', '.join(map(as_python, value))}]"
@@ -121,8 +122,8 @@ def _importing(target: ImportedTarget | CallableTarget) -> tuple[list[str], str]
     given = "".join(f", {name}={_escaped(value)}" for name, value in target.params.items())
     if isinstance(target, CallableTarget):
         name = target.name.rpartition(".")[2]
-        # A lambda has no name, so the program calls it `function`, the name of the parameter of
-        # `sensitivity`.
+        # The generated program cannot call a lambda by its name, `<lambda>`. It calls the lambda
+        # `function`, after the parameter of `sensitivity` to which the user passed it.
         return [], f"{name if name.isidentifier() else 'function'}({data}{given})"
     module, _, attribute = target.path.partition(":")
     name = attribute.partition(".")[0]

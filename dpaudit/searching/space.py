@@ -281,7 +281,7 @@ class Line(ABC):
         return is_there
 
     def take(self, text: str, expected: str | None = None) -> None:
-        """Move past this word or mark. Raise NotUnderstood if it is not the next token.
+        """Move past the next token if it is the word or mark `text`; otherwise raise NotUnderstood.
 
         expected: description of the token for the message. None to show `text` itself.
         """

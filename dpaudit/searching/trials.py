@@ -44,8 +44,9 @@ PROPOSED = 0.6
 # Share of the search's draws for variations of the best pairs. The rest is for making a pair
 # simpler.
 GUIDED = 0.15
-# Share of the search's draws for pairs outside the space (the set of possible inputs), if the
-# report only notes their leaks. This share is enough to see a clear leak.
+# Unless an option includes or excludes all inputs outside the space (the set of possible inputs),
+# the search also tries some pairs outside it. They are not certified; the report only mentions a
+# leak. Share of the search's draws for these pairs: it is enough to see a clear leak.
 NOTED = 0.1
 # If the best pairs of query answers leak clearly, the search may make additional draws to compare
 # them: this share of its planned draws. The audit then certifies with fewer draws. That lowers its

@@ -57,8 +57,9 @@ class Beliefs:
     rules : ndarray of int, shape (rules, levels)
         For bettors on a rule: the guess of the rule at each level, 1 for d1, -1 for d2, 0 for none.
     early : bool
-        Whether the run bets from its first draws and ends by bets alone. Bettors with a posterior
-        then take part for any δ, and have three quarters of the initial wealth.
+        Whether the run bets from its first draws and ends by bets alone. If True, bettors with a
+        posterior take part for any δ, and have three quarters of the initial wealth. If False, they
+        take part only for δ = 0, and have one half of it.
     """
 
     posteriors: FloatArray
@@ -79,9 +80,10 @@ class Beliefs:
         -------
         ndarray of float, shape (..., bettors, levels, 2)
             The last axis is the input of the draw: d1, d2. Under the claim each factor has
-            expectation at most 1. Bettors with a posterior come first; unless `early`, they take
-            part only if δ = 0. Bettors on a rule follow, one bettor for each pair of a rule and a
-            stake (docs/method.md §4).
+            expectation at most 1. Bettors with a posterior come first. For δ > 0 they have entries
+            only if the attribute `early` is true, as in a run that bets from its first draws.
+            Bettors on a rule follow, one bettor for each pair of a rule and a stake
+            (docs/method.md §4).
         """
         claims = np.asarray(epsilon, dtype=float)
         if delta > 0 and not self.early:
@@ -163,7 +165,10 @@ def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def bound_grid(epsilon: float) -> FloatArray:
-    """Return the grid of claims ε that are bet against, from which a lower bound for ε is read.
+    """Return the values of ε that the bettors bet against.
+
+    They bet against each value as if it were the claimed ε; the lower bound for ε follows from the
+    values that they refute.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ Keys = NDArray[np.generic]
 # A series counts as constant if the difference of its largest and smallest entry is at most this
 # share of its largest absolute entry: rounding alone may cause such a difference.
 _ROUNDING = 1e-12
-# Largest number of pairs of equal entries in a sequence of draws. Longer sequences are shortened,
-# to limit the time and memory of `repetition_p_value`.
+# Largest number of pairs of equal entries in a sequence of draws, roughly. A sequence with more
+# pairs is cut to its beginning, to limit the time and memory of `repetition_p_value`.
 _MOST_PAIRS = 100_000
 # The number of pairs of equal entries is first estimated from this many entries at the beginning,
 # then counted over all entries.
@@ -167,9 +167,10 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     return places[first], places[second] - places[first]
 
 
-# Prior weights w, in draws, one for each alternative hypothesis of `log_e_value`. Under an
-# alternative, each group has its own probability of the event, drawn from a Beta distribution. Its
-# mean is the event's share in all groups together, and it is narrower for a larger w.
+# `log_e_value` tests whether an event has the same probability in all groups of draws. There is one
+# alternative hypothesis for each prior weight w, in draws: each group has a probability of its own,
+# drawn from Beta(w p, w (1 - p)), where p is the event's share in all groups together. The larger
+# w, the closer these probabilities are to p.
 _WEIGHTS = 8.0 ** np.arange(8)
 # If there are more groups of draws than this, equal pairs of counts are evaluated only once, which
 # is then faster.

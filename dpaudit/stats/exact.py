@@ -63,7 +63,8 @@ def epsilon(p: Law, q: Law, delta: float = 0.0) -> Extreme:
 
 def delta(p: Law, q: Law, epsilon: float) -> float:
     """Return δ(ε), the largest value of P(E) - e^ε Q(E) and Q(E) - e^ε P(E) over all events E.
-    Outcomes with P(s) = e^ε Q(s), up to the tolerance, add exactly 0.
+    Outcomes with P(s) = e^ε Q(s), up to the relative error `TOLERANCE`, add exactly 0, so that a
+    rounding error adds nothing to δ.
 
     >>> delta({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, 0.0)
     0.5
@@ -104,7 +105,8 @@ def exceeds_point(p: Law, q: Law, epsilon: float, claimed: float) -> bool:
 
 
 def exceeds(value: float, claimed: float) -> bool:
-    """Return whether a probability is above the claimed probability by more than the tolerance."""
+    """Return whether a probability is above the claimed probability by more than a relative
+    tolerance of 1e-9, which allows for rounding errors."""
     return value > claimed * (1 + TOLERANCE)
 
 

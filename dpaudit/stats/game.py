@@ -32,7 +32,8 @@ _NUISANCE_SHARE = 0.01
 # that is at least the exact one. (A scan computes p-values at rising ε or δ until one exceeds
 # alpha; bisection fails, since the p-value is not monotone.)
 _QUICK_TERMS = 128
-# Smallest step of a scan for a bound, in standard deviations of the bound.
+# A scan for a bound on ε or δ raises it in steps. This is the length of the smallest step, as a
+# fraction of the standard deviation of the bound, if there are more than `_COSTLY_DRAWS` draws.
 _STEP = 1 / 64
 # A scan for a bound starts this many standard deviations of the bound below the expected bound.
 _HEADSTART = 3.0
@@ -200,9 +201,9 @@ def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
     """Return a lower bound for δ, in closed form. It is slightly smaller than the bound of the
     exact test.
 
-    Let k be the smallest number for which the same counts, with k fewer correct guesses, do not
-    refute ε at alpha / 2. Then δ must excuse at least k draws, and a Clopper-Pearson bound at alpha
-    / 2 turns k into a bound for δ (docs/method.md §2).
+    Let k be the smallest number of correct guesses that must be removed from the counts so that
+    they no longer refute (ε, 0)-DP at alpha / 2. Then δ must account for at least k draws, and a
+    Clopper-Pearson bound at alpha / 2 turns k into a bound for δ (docs/method.md §2).
     """
 
     def stands(spared: int) -> bool:

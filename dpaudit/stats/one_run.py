@@ -195,7 +195,8 @@ def smallest_detectable(seen: Guesses, needed: int, epsilon: float) -> float:
     """
     if needed > seen.guesses:
         return math.inf
-    # The error probability at which the test for δ = 0 refutes from `needed` right guesses on.
+    # The error probability of the test of (ε, 0) that refutes from `needed` right guesses on: the
+    # largest probability of at least `needed` right guesses under this claim.
     level = _tail(Guesses(seen.canaries, seen.guesses, needed), epsilon)
     return detectable_epsilon(seen.guesses, epsilon, level * (1 + 1e-9))
 

@@ -62,8 +62,9 @@ def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
 
     Notes
     -----
-    Let Pr[at least v guesses are right] = alpha. The claim is refuted if it then follows from
-    (12.2) that Pr[at least 0 guesses are right] > 1, which is impossible.
+    Let v be the number of right guesses, and assume that Pr[at least v guesses are right] = alpha.
+    The claim is refuted if (12.2) then implies that Pr[at least 0 guesses are right] > 1, which is
+    impossible.
     """
     n, guesses = seen.canaries, seen.guesses
     tail, above = alpha, 0.0  # P_j and S_{j+1}; the smallest P_0 has P_j = 0 for j > v

@@ -34,7 +34,8 @@ def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
     is_new = _is_new(ordered)
     if is_new.all():
         return order
-    # The key rank · size + position has no ties and orders equal numbers by position.
+    # Equal numbers have equal ranks. The key rank · size + position has no ties, and orders equal
+    # numbers by position.
     smaller = (np.cumsum(is_new) - 1) * size
     order += smaller
     order.sort()

@@ -119,7 +119,8 @@ def telling_share(by_input: tuple[int, int], draws: int) -> float:
     >>> telling_share((300, 300), 1000), round(telling_share((9960, 40), 10_000), 3)
     (1.0, 0.038)
     """
-    # Half of the draws have a standard error of √draws / 2.
+    # If each draw is guessed with probability ½, a number n of guesses has a standard error of
+    # √draws / 2, and n - (draws - n) has a standard error of √draws.
     spare = _BEYOND_HALF * math.sqrt(draws)
     telling = sum(min(one, draws - one + spare) for one in by_input)
     return telling / max(1, sum(by_input))

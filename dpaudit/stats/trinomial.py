@@ -26,8 +26,8 @@ from scipy.special import betainc, gammaln
 
 from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interval, upper_tail
 
-# Number of evenly spaced values of w = Pr[wrong guess] at which Pr[z ≥ observed z] is computed
-# first; z is the score of the guesses.
+# Number of evenly spaced values of w = Pr[wrong guess] at which a test first computes Pr[z ≥
+# observed z], where z is the score of the guesses. Values near local maxima follow (`_REFINED`).
 _POINTS = 65
 # Around a local maximum of Pr[z ≥ observed z] (z is the score), the interval between the two
 # neighbouring w = Pr[wrong guess] is divided by this number of evenly spaced values, both ends
@@ -117,8 +117,8 @@ class _Grid:
 
     @property
     def step(self) -> int:
-        """Size of a group of values of W, the number of wrong guesses; the last group may be
-        smaller.
+        """Number of values of W, the number of wrong guesses, in each group (range of consecutive
+        W). The last group may have fewer values.
         """
         return int(self.edges[1] - self.edges[0])
 
@@ -167,12 +167,15 @@ class ScoreTest:
         self._low, self._high = clopper_pearson_interval(wrong, draws, gamma)
 
     def score(self, epsilon: float, spared: float) -> float:
-        """Return z = (C - e^ε W - sN) / sd for C right and W wrong guesses in N draws.
+        """Return the score z = (C - e^ε W - sN) / sd for C right and W wrong guesses in N draws.
 
         Parameters
         ----------
-        epsilon, spared : float
-            ε ≥ 0 in nats, s = hδ in [0, 1).
+        epsilon : float
+            ε ≥ 0, in nats.
+        spared : float
+            s = hδ in [0, 1): the claim is Pr[correct] ≤ e^ε Pr[wrong] + s. h is 1 if the rule can
+            guess both inputs, and 1/2 if it can guess only one.
 
         Returns
         -------
@@ -233,8 +236,10 @@ class ScoreTest:
 class _Path:
     """The differences between the binomial tails of neighbouring groups of W.
 
-    The tail of a group is Pr[Bin(n, q) ≥ k] with n = N - W and k = C*(W), for the first W of the
-    group. From group to group, n falls and k rises. By
+    W is the number of wrong guesses in N draws; a group is a range of consecutive W. C*(W) is the
+    smallest number of right guesses whose score z is at least the observed z. The tail of a group
+    is Pr[Bin(n, q) ≥ k] with n = N - W, k = C*(W) and q = Pr[right guess | no wrong guess], for the
+    first W of the group. From group to group, n falls and k rises. By
 
         Pr[Bin(n, q) ≥ k] = Pr[Bin(n - 1, q) ≥ k] + q Pr[Bin(n - 1, q) = k - 1]
         Pr[Bin(n, q) ≥ k] = Pr[Bin(n, q) ≥ k + 1] + Pr[Bin(n, q) = k],
@@ -345,10 +350,11 @@ class _Tail:
         yield float(max(np.max(values), np.max(self._at(finer))))
 
     def _resolved(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (points, values): values of w = Pr[wrong guess] in rising order, so close that no
-        jump is missed between them, and Pr[z ≥ observed z] at each.
+        """Return (points, values), two arrays. `points` are values of w = Pr[wrong guess] in rising
+        order: the points of the grid, and further w between them, so close together that no jump of
+        Pr[z ≥ observed z] is missed. `values` are Pr[z ≥ observed z] at `points`.
 
-        values: Pr[z ≥ observed z] at the points of the grid, which is not computed again.
+        values: Pr[z ≥ observed z] at the points of the grid, which the caller has computed.
         """
         points = self.grid.points
         added = _points_between(points, self.draws, self.ratio, self.spared, self.grid.step)
@@ -428,15 +434,17 @@ def _peaks(values: FloatArray) -> IntArray:
 def _points_between(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> FloatArray:
-    """Return further values of w, so that no jump of Pr[z ≥ observed z] is missed between values.
+    """Return values of w to add to `points`, so that no jump of Pr[z ≥ observed z] as a function of
+    w lies unseen between two values.
 
-    w and c are the probabilities of a wrong and of a right guess, W is the number of wrong guesses.
-    At c = e^ε w + s a fixed share of the guesses is wrong. So, for a given number of abstentions,
-    the probability is a saw-tooth function: it jumps when the largest W with z ≥ observed z falls
-    by a step. The distance between jumps is (1 + ratio) · step abstentions, or step / draws in w.
+    z is the score of the guesses, W the number of wrong guesses, and w and c the probabilities of a
+    wrong and of a right guess. At c = e^ε w + s a fixed share of the guesses is wrong. So, given
+    the number of abstentions, the probability is a saw-tooth function of this number: it jumps when
+    the largest W with z ≥ observed z falls to the next group of W. The distance between jumps is
+    (1 + ratio) · step abstentions, or step / draws in w.
 
     points: values of w, in rising order.  ratio, spared: e^ε and s.
-    step: number of values of W in a group.
+    step: number of consecutive values of W in a group, which are treated alike.
     """
     finer = points
     while np.any(coarse := _coarse(finer, draws, ratio, spared, step)):
@@ -558,16 +566,19 @@ def _critical_correct(
     while np.any(high - low > 1):
         narrow((low + high) // 2)
     high = np.where(high > draws - wrong, draws + 1, high)
-    # C* must rise with W, since a group uses the C* of its first W for all of its W. A running
-    # minimum undoes rounding errors that break this order.
+    # `high` is C*, the fewest right guesses with z ≥ observed z for each number W of wrong guesses.
+    # Callers group values of W and use the C* of the smallest W for the whole group, so C* must
+    # rise with W. A running minimum, from the largest W down, undoes rounding errors that break
+    # this order.
     return np.asarray(np.minimum.accumulate(high[::-1])[::-1], dtype=np.int64)
 
 
 def _near_critical(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return an approximation of the result of `_critical_correct`, whose exact search starts
-    there.
+    """Return an approximation of the smallest number of right guesses whose score z is at least
+    `observed`, for each number of wrong guesses. `_critical_correct` begins its exact search at
+    these numbers.
     """
     even = ratio * wrong + spared * draws
     correct = np.clip(even, 0, draws - wrong)

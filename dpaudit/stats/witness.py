@@ -126,14 +126,16 @@ def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) ->
 
 
 def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
-    """Return a lower bound of the Rényi divergence D_a(P ‖ Q).
+    """Return a lower bound of the Rényi divergence D_a(P ‖ Q) of order a.
 
     Parameters
     ----------
     witness : Witness
-        The function of the level from which the bound is computed; fixed before the draws.
+        A function with one value for each level (bin of the output), from which the bound is
+        computed; fixed before the draws. It also states the order a, and whether P is the law of
+        the output on d1 or on d2.
     counts : ndarray of int, shape (levels, 2)
-        Number of draws of d1 and number of draws of d2, for each level (bin of the output).
+        Number of draws of d1 and number of draws of d2, for each level.
         Expected counts, as floats, give a predicted bound.
     alpha : float
         The error probability, in (0, 1).

@@ -81,7 +81,8 @@ def applied(named: Function | str, role: str) -> Function:
 
 
 def build(target: ImportedTarget) -> Function:
-    """Return the function that draws. Raises TargetError if it cannot be imported or made."""
+    """Return the function that draws. Raises TargetError if the target cannot be imported, or if
+    its class or factory cannot make the function."""
     named = resolve(target.path)
     if inspect.isclass(named) and not target.factory:
         _check_usable(named, target)

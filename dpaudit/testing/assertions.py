@@ -29,8 +29,8 @@ _ALLOWED = " cannot refute "
 
 
 class AuditWarning(UserWarning):
-    """A warning of an audit in a test that passes, for example that both inputs give equal
-    outputs."""
+    """Category of the Python warnings of a passing test: one for each warning of its audit, for
+    example that both inputs give equal outputs. (A failing test shows the report instead.)"""
 
 
 class _NotGiven:
@@ -138,8 +138,8 @@ def assert_violates(
     Raises
     ------
     AssertionError
-        In each of these cases; the message is the report of the audit. The claim is not refuted.
-        The audit ended with an error. The audit gave a warning, and `strict=True`.
+        If the claim is not refuted, if the audit ended with an error, or if the audit gave a
+        warning and `strict=True`. The message is the report of the audit.
     UsageError
         If the arguments are invalid.
 

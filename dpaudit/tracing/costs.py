@@ -123,9 +123,10 @@ class Piece:
         if self.law == "uniform":
             return min(1.0, self.shift / max(self.scales))
         if self.law == "exponential" and not self.has_two_scales:
-            # Exponential noise is never negative, so only the input with the smaller value gives
-            # outcomes between the two values. At larger outcomes, its density is the smaller one.
-            # So δ is the probability of the outcomes between the values.
+            # The noise is added to one value on d1 and to another value on d2, and is never
+            # negative. So only the input with the smaller value gives outcomes between the two
+            # values. Above both values, this input has the smaller density. So δ is the probability
+            # of an outcome between the values on this input.
             return -math.expm1(-self.shift / max(self.scales))
         if self.law == "laplace" and not self.has_two_scales:
             return -math.expm1((epsilon - value) / 2)

@@ -114,7 +114,8 @@ def trace_apart(
 
 def _made(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: float) -> Trace | None:
     """Return the trace; None if it fails."""
-    # Imported here, since usually only the forked copy traces.
+    # Imported here, so that this process need not import the tracer. Usually only a forked copy of
+    # this process traces.
     from dpaudit.tracing.trace import trace_pair
 
     with suppress(DpauditError):

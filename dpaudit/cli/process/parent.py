@@ -32,13 +32,15 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class _Shared:
-    """Memory shared by child and parent: exit code, name of the running audit, and path of a
+    """Memory shared by two processes: the child, which runs the program, and the parent, which
+    watches the child. It holds the exit code, the name of the running audit, and the path of a
     temporary file.
 
-    The temporary file holds the results so far. If the child lives, it prints them to standard
-    output at the end.
-    owner: process number of the child. parent: process number of the parent.
+    The temporary file holds the results so far. At the end, the child prints the results to
+    standard output; if the child dies, the parent prints them.
 
+    owner: process number of the child.
+    parent: process number of the parent.
     chatter: file descriptor to which the child sends the output of mechanisms.
     """
 

@@ -124,8 +124,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The first finding of a trace, which looks for the line of code that leaks. It is the likely
-    cause, or a hint if no cause is certain."""
+    """The first finding of a trace (a search for the line of code that leaks). The finding is the
+    likely cause of the leak, or a hint if no cause is certain."""
 
     is_certain: bool
     words: str

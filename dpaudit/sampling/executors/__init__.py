@@ -53,8 +53,8 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 
 Workers = int | Literal["auto"]
 EXECUTORS = ("serial", "processes", "dask")
-# Values of the option `executor` for draws on this machine: in this process, or in worker processes
-# that it starts.
+# Values of the option `executor` for draws on this machine: `serial` for this process, `processes`
+# for worker processes that it starts, None to choose between the two by the number of workers.
 LOCAL = (None, "serial", "processes")
 # Names of worker processes begin with this text, by which a process knows that it is a worker.
 WORKER = "dpaudit-worker"
@@ -67,8 +67,8 @@ WORTHWHILE = 5.0
 # draws of a refutation (`NewProcesses`), so that it is imported only once. This is not possible if
 # each process has a hash seed of its own.
 LARGE = ("torch", "opacus")
-# Workers are started at the earliest this many seconds after the first draw, since an audit may
-# find a violation before that.
+# No worker is started in this number of seconds after the first draw, since an audit may find a
+# violation in this time.
 _FIRST = 1.0
 # _FIRST_LARGE: if this process uses a library of `LARGE`, workers start only after drawing has
 #     taken this many seconds of processor time: each takes about as long to import torch and
@@ -349,8 +349,8 @@ class InProcess(WorkerPool):
         self._drew += seconds
         self._busy += time.process_time() - busy
         if isinstance(chunk, FirstCalls):
-            # A call for one draw does not show the draws per second of a mechanism that makes many
-            # per call.
+            # The first calls ask for one draw each. Their time does not show the draws per second
+            # of a mechanism that makes many draws per call, so the rate is measured later.
             is_single = self._setup.sampler.mechanism.interleaved
             self._rate = 1 / max(drawn.seconds, 1e-9) if is_single else 0.0
         elif not isinstance(chunk, ToProbe) and len(compiled) == before:
@@ -375,10 +375,11 @@ class InProcess(WorkerPool):
         return max(WORTHWHILE, 2 * self._drew) if self._chunks >= _COMPILED_CHUNKS else math.inf
 
     def _look(self, *, now: bool = False) -> None:
-        """Start worker processes if that will save time. If they have been started and all are
-        ready, let them join.
+        """Start worker processes if that will save time. If they were started before, and all are
+        ready, let them make all further draws in place of this process.
 
-        now: start workers without waiting for `_FIRST` or `_FIRST_LARGE`.
+        now: whether to start workers even if drawing has not yet taken the usual time, `_FIRST` or
+            `_FIRST_LARGE` seconds.
         """
         left = self._setup.left
         if not self._may_join or left is None:
@@ -398,9 +399,10 @@ class InProcess(WorkerPool):
             self._stay(reason)
 
     def _can_send(self, chunk: Chunk[Any]) -> bool:
-        """Return whether workers have joined and the chunk can be pickled.
+        """Return whether workers have joined and the chunk (request for draws) can be pickled.
 
-        A chunk that counts may contain a rule of the user's own attack, which may not be picklable.
+        A request for counts (`ToCount`) may contain a rule of the user's own attack, which may not
+        be picklable. If it is not, this process makes all further draws.
         """
         if self._joining is None or not self._joining.are_there:
             return False
@@ -413,7 +415,10 @@ class InProcess(WorkerPool):
         return self._may_join
 
     def _stay(self, reason: _CannotJoinError) -> None:
-        """End the workers, and draw everything in this process from now on."""
+        """End the worker processes, and make all further draws in this process.
+
+        reason: why workers cannot join. Its message, if any, becomes a note to the user.
+        """
         self.close(in_order=False)
         self._joining, self._may_join, self.is_here = None, False, True
         self.differed = isinstance(reason, _DiffersError)

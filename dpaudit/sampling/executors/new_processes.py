@@ -36,9 +36,9 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
     from dpaudit.sampling.executors.pools import Done, Recipe
     from dpaudit.sampling.executors.processes import ProcessPool
 
-# Number of new processes that repeat the draws of each refutation; 0 turns the comparison off. With
-# 8 processes, noise that a process draws once is missed with probability 0.1 %; with two processes,
-# with 11 % (simulated, docs/method.md §11).
+# Number of new processes that repeat the draws of each refutation, to detect noise that a process
+# draws once and then reuses; 0: no draws are repeated. With 8 processes, such noise is missed with
+# probability 0.1 %; with two processes, with 11 % (simulated, docs/method.md §11).
 PROCESSES = 8
 # Least number of new processes that draw at the same time. An audit waits up to `PATIENCE` seconds
 # for them. In 28 % of audits, a single new process would miss noise that a process draws once.
@@ -361,8 +361,9 @@ def has_fixed_hashes() -> bool:
     return os.environ.get(_HASH_SEED, "random").isdecimal()
 
 
-# Arguments of the open `compared_with` contexts, the innermost last. There is usually one: a
-# command or a test run opens a context for all of its audits.
+# The new processes that were given to each open `compared_with` context, in which audits compare
+# refutations with draws of these processes; the innermost context comes last. There is usually one:
+# a command or a test run opens a context for all of its audits.
 _current: list[NewProcesses] = []
 
 

@@ -54,15 +54,16 @@ _FOR_EACH = 0.003
 _MOST_CHUNKS = 256
 # Largest number of audits whose samplers a worker keeps: several programs may use a worker in turn.
 _KEPT = 4
-# Random name of this process, since process ids of several machines may be equal. A fork has the
-# same name, but another process id.
+# Random name of this process. Neither the name nor the process id is enough to identify a process:
+# processes on two machines may have the same id, and a fork has the name of its parent. So both are
+# compared.
 _PROCESS = secrets.token_hex(8)
 # _TO_CONNECT: longest wait for a Dask scheduler, in Dask's notation.
 # _COUNTED: seconds between two requests to a Dask cluster for its number of workers, which may
 #     change.
 _TO_CONNECT, _COUNTED = "10 s", 2.0
-# Environment variables that limit the threads of numeric libraries. They are set to 1 in each Dask
-# worker.
+# Environment variables that limit the threads of numeric libraries. They are set to 1 in each
+# worker of a local Dask cluster, since the workers share the cores.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # Settings of a local Dask cluster. Profiling is off, since it takes a tenth of the time of a
 # mechanism in Python. `_ENVIRONMENT` is the name of another setting: the environment variables of
@@ -116,11 +117,11 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done:
-    """Results of a bundle: the list of chunks (requests for draws) that one worker draws as one
-    task.
+    """Results of a bundle. A bundle is a list of chunks (requests for draws) that one worker draws
+    as one task.
 
-    drawn: result of each chunk, in order.
-    seconds: duration of drawing.
+    drawn: result of each chunk, in the order of the bundle.
+    seconds: time that the worker needed to draw them.
     """
 
     drawn: list[Any]

@@ -319,9 +319,10 @@ def _killed(code: int, times: int) -> MechanismError:
 
 
 class _Process(SpawnProcess):
-    """A spawned process that starts with Ctrl-C and the signals in `_FOR_ALL` blocked.
+    """A spawned process that starts with SIGINT (Ctrl-C), SIGTERM and SIGHUP blocked.
 
-    `_work` unblocks the signals after the process has a process group of its own.
+    Its main function `_work` unblocks these signals after it has moved the process to a process
+    group of its own.
     """
 
     def start(self) -> None:

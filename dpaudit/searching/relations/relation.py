@@ -36,7 +36,8 @@ _CHANGES_OF_EACH = 30
 # If a user's code generates the inputs: largest number of records that changes add to a generated
 # input, or put in place of another record.
 _INGREDIENTS = 20
-# If a user's code generates the inputs: largest number of pairs of two generated inputs.
+# If a user's code generates the inputs: largest number of pairs (d1, d2) of two generated inputs.
+# Two inputs give two pairs, since either can be d1.
 _PERMUTATIONS = 100
 # If datasets are lists, `Relation.lattice` returns all subsets of this number of records: at most 8
 # small datasets, which are all compared with each other.
@@ -105,10 +106,10 @@ class Relation(ABC):
 
     @abstractmethod
     def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield changed copies of a dataset. Most of them are neighbours of it; the caller checks
-        each.
+        """Yield changed copies of a dataset. Most copies are neighbours of the dataset; the caller
+        checks each copy.
 
-        by: records and steps with which the dataset is changed.
+        by: records to add or to put in place of others, and amounts by which to move numbers.
         """
 
     def holds(self, d1: Any, d2: Any) -> bool:
@@ -275,7 +276,7 @@ def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
 
 def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
     """Return the datasets to which edges (values at which bugs are likely) are added: all of
-    `bases`, or the first two if there are more than 150 edges."""
+    `bases` or, to save time, only the first two if there are more than 150 edges."""
     return bases[:_FEW_BASES] if len(edges) > _MANY_EDGES else bases
 
 

@@ -20,7 +20,8 @@ from dpaudit.searching.space import Space, distinct
 from dpaudit.searching.spaces.datasets import Lists
 from dpaudit.searching.spaces.own import Own
 
-# Number of entries of the vectors that follow a pattern, such as `one entry above`.
+# Usual length of the vectors that `pattern_pairs` makes, each pair by one of eight patterns. In the
+# pattern `one above`, for example, one entry of d2 is larger than in d1.
 _ENTRIES = 5
 # A moved entry is rounded to 12 significant digits if this changes its step by at most this
 # fraction.
@@ -96,8 +97,9 @@ class Steps(Relation):
             for name, first, second in patterns(size):
                 step = self._step(first, second)
                 yield _at(middle, first, step), _at(middle, second, step), name
-        # In the next pairs, every entry stays within the bounds, and the distance is as large as
-        # the bounds allow. For this, each entry of d1 starts from its own value.
+        # In the pairs above, all entries start from the same number. In the next pairs, each entry
+        # of d1 has a start of its own (`_start`), so that all entries of d1 and d2 stay within the
+        # bounds, and the distance of d1 and d2 is as large as the relation and the bounds allow.
         for name, first, second in patterns(size):
             moves = [b - a for a, b in zip(first, second, strict=True)]
             step = min(self._step(first, second), high - low)

@@ -252,7 +252,8 @@ class Lists(Space):
 
     @property
     def is_vector(self) -> bool:
-        """Whether all lists have the same length, so that each position has its own meaning."""
+        """Whether all lists in this space (the set of possible values) have the same length. Each
+        position then has its own meaning."""
         return self.least == self.most
 
     def words(self) -> str:

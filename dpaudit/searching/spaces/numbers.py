@@ -18,7 +18,8 @@ from dpaudit.wording import shortened
 _SUBNORMAL = 5e-324
 _LARGEST = sys.float_info.max
 _HUGE = 1e18
-# From this number on, floats are so far apart that adding 1 may change nothing.
+# An input at which bugs are likely: from this number on, neighbouring floats differ by at least 2,
+# so that adding 1 may change nothing.
 _EXACT = 2**53
 # Significant digits to which random numbers are rounded, so that they are easy to read.
 _DIGITS = 3

@@ -99,8 +99,9 @@ def _ordered(found: Iterable[Finding]) -> list[Finding]:
     ordered = sorted(unique.values(), key=_rank)
     if sum(one.is_cause for one in ordered) < 2:
         return ordered
-    # If there are several causes, more noise on one line stops the leak of this line only. So each
-    # remedy then says that the noise "would do for this line", not "for this pair" of inputs.
+    # If a leak has several causes, more noise on one line repairs this line only. So each remedy
+    # then says that the noise "would do for this line", in place of "would do for this pair" (of
+    # inputs).
     return [replace(one, remedy=one.remedy.replace(FOR_PAIR, FOR_LINE)) for one in ordered]
 
 

@@ -56,8 +56,10 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
         return  # no finding here: `of_parameters` yields it
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
-    # If records are picked at random, one pair of runs may miss the record that differs. So the
-    # finding counts as a cause only if all pairs of runs show a cost above the claim.
+    # A finding is either a cause (it alone breaks the claim) or a hint. Usually one pair of runs
+    # with a privacy cost above the claim makes it a cause. But a mechanism that picks records at
+    # random may pick the record that differs with a small probability, which lowers the cost.
+    # Then the finding is a cause only if all pairs of runs show a cost above the claim.
     is_sampled = any(pair.comparison.picks for pair in runs.coupled)
     is_cause = all(over) if is_sampled else any(over)
     if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):

@@ -1,5 +1,6 @@
 """Detect outputs that differ between the inputs: random choices whose probabilities depend on the
-data, entries of the output without noise, and values that noise selects but does not hide."""
+data, entries of the output without noise, and values that noise selects but does not hide, such as
+a record that is released without noise if its noisy score is the largest."""
 
 from __future__ import annotations
 

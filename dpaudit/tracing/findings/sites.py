@@ -60,7 +60,7 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Case:
     """The information that a detector of findings gets: runs on d1 and d2 with the same noise, and
-    the claim with which their costs are compared.
+    the claim with which the privacy costs of the noise are compared.
 
     runs: The pairs of runs.
     claim: The privacy claim for one run; None if nothing is claimed.
@@ -192,8 +192,8 @@ def calls_of(runs: Runs) -> Iterator[Call]:
 
 
 def _turned(one: Hidden) -> Hidden:
-    """Return the noise of a pair of runs that began with d2, with d1 first: the fields of the two
-    inputs are exchanged."""
+    """Return noise with the fields of d1 and of d2 exchanged. It is used for a pair of runs whose
+    first run was on d2, so that d1 comes first in the result."""
     return one._replace(
         operands=one.operands[::-1], scales=one.scales[::-1], parameters=one.parameters[::-1]
     )
@@ -253,8 +253,8 @@ def changed_parameters(one: Hidden) -> list[str]:
 
 
 def changed_bounds(one: Hidden) -> list[str]:
-    """Return which of "lower" and "upper", the bounds of the output of a library's mechanism,
-    differ between the inputs."""
+    """Return the names of the bounds that differ between the inputs. The bounds "lower" and "upper"
+    are parameters of a library's mechanism that limit its output."""
     return [name for name in changed_parameters(one) if name in BOUNDS]
 
 

@@ -114,10 +114,11 @@ WHOLE = ("the size of the record that differs", "the difference of the two recor
 
 
 def is_whole_record(piece: Piece, changed: Changes) -> bool:
-    """Return whether the value to which noise is added changes by as much as the sum of a column.
-    If so, the record that differs was added up without a bound on its size.
+    """Return whether the value to which noise is added differs between the inputs by as much as the
+    sum of a column of the data. If so, the record that differs was added to the value without a
+    bound on its size.
 
-    piece: The noise, with the change of the value.
+    piece: The noise, with the size of this difference (`shift`).
     changed: The differences between the inputs in the sums of the columns.
     """
     sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
@@ -125,13 +126,16 @@ def is_whole_record(piece: Piece, changed: Changes) -> bool:
 
 
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
-    """Return the first words of a remedy, such as "clip each record to [-5, 5] before it is added
-    up, or ". After clipping to this range, the noise satisfies the claim with its present scale.
+    """Return the first words of a remedy, such as
+    "clip each record to [-5, 5] before it is added up, or ".
+
+    If records are clipped to this range, the noise satisfies the claim with its present scale.
     Return "" if the range is unknown, or without a claim.
 
     piece: The noise.
     claim: The privacy claim; None if nothing is claimed.
-    changed: The differences between the inputs in the sums of the columns.
+    changed: The differences between the inputs in the sums of the columns, and whether one record
+        is replaced by another one.
     """
     times = None if claim is None else _enlargement([piece], claim)
     most = math.nan if times is None else piece.shift / times

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     Outcomes = dict[Entry, Any]
     # A change of a random choice: (choice, another outcome for it, name of the function that makes
-    # it). The choice is given as (moment, index in an array of choices), where a moment is (kind,
-    # instruction, number of earlier executions). The function name of a coin is `coin`.
+    # it). The choice is given as (moment, index in an array of choices); a moment is (kind,
+    # instruction, number of earlier executions of this instruction). For a coin (a comparison of a
+    # uniform number with a threshold), the name is `coin`.
     Flip = tuple[Entry, Any, str]
 
 
@@ -58,7 +59,8 @@ class Decision(NamedTuple):
 
     @property
     def odds(self) -> float:
-        """The largest probability of an outcome, divided by the smallest probability above 0."""
+        """The largest probability of an outcome of this choice, divided by the smallest probability
+        above 0; 1 for a fair coin."""
         chances = [chance for _, chance in self.outcomes if chance > 0]
         return max(chances) / min(chances)
 
@@ -99,14 +101,15 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
 def _coins(
     one: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
 ) -> Iterator[Decision]:
-    """Yield a `Decision` for each coin of a comparison: one coin, or several if arrays of uniform
-    numbers are compared. If a uniform number was compared before, the probability is conditional on
-    the earlier results.
+    """Yield a `Decision` for each coin (a uniform number that is compared with a threshold) in a
+    comparison; there are several if arrays are compared. If a uniform number was compared before,
+    the probability of the outcome is conditional on the earlier results.
 
-    ranges: Maps the id of each uniform number to (lower end, upper end) of the values that agree
-        with the earlier results, as shares of its range. This function narrows them.
-    listed: The ids of drawn numbers from discrete distributions with few outcomes. A comparison of
-        such a number is no coin: the draw itself counts as a choice.
+    ranges: Maps the id of a uniform number to the (lower end, upper end) of the values that agree
+        with the earlier results, rescaled so that the whole range of the number is (0, 1). This
+        function narrows them.
+    listed: The ids of numbers drawn from distributions with few outcomes. A comparison of such a
+        number is no coin, since its draw already counts as a random choice.
     """
     values, shape = np.ravel(one.values).tolist(), np.shape(one.values)
     ids, cuts = (np.ravel(np.broadcast_to(each, shape)).tolist() for each in (one.ids, one.cut))
@@ -201,8 +204,9 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
     of outcomes.
 
     which: The index of the input: 0 or 1.
-    steps: A mapping to which this function adds, for each instruction that makes random choices:
-        (its choice with the most unequal odds, the instructions from which it was reached).
+    steps: A mapping to which this function adds, for each instruction that makes random choices, a
+        pair: the instruction's choice with the most unequal odds, and the instructions (of the
+        callers) from which this choice was reached.
     """
     law: dict[Any, float] = {}
     every: list[tuple[Outcomes, Any]] = []

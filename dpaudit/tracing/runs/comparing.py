@@ -30,7 +30,7 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
     """Return pairs of counterparts: (use in the first run, use in the second run). A use is an
     operation that adds noise to a number, or compares noise with a number. Counterparts are the
     n-th executions of the same instruction. If the runs execute an instruction a different number
-    of times, the alignment decides.
+    of times, `alignment` names the counterparts of its executions instead.
 
     alignment: As `alignment_of` returns it.
     """
@@ -210,20 +210,22 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
 
 
 def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
-    """Return the record of noise that both runs add to a number, or compare with a number.
+    """Return a `Hidden`, which describes the noise that both runs add to a number, or compare with
+    a number, and this number in each run.
 
     run: The first run.
     one: The addition or comparison in the first run.
     second: The records of the second run.
-    other: The counterpart of `one` in the second run.
+    other: The same addition or comparison in the second run.
     """
     recorder = run.recorder
     ids = np.ravel(one.ids)
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
     root = _root(recorder, one)
-    # The program may have multiplied the sum of noise and a number. Division by `unit` gives the
-    # number and the scale of the noise before the multiplication.
+    # The program may have added noise to a number, and then multiplied the sum by a factor. `unit`
+    # is the absolute value of this factor. Division by it gives the number and the scale of the
+    # noise before the multiplication.
     unit = _unit(one, root)
     first_scales, second_scales = (
         np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
@@ -422,10 +424,11 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
 
 
 def _shows_both(run: Run, before: Use, one: Use) -> bool:
-    """Return whether the output of a run contains two noisy values with the same drawn number.
+    """Return whether the output of a run contains two noisy values that share a drawn number. Their
+    difference then shows data without noise.
 
-    before, one: The additions or comparisons of noise with these values; one operation may have
-        both.
+    before, one: The operations (additions or comparisons of noise) that made the two values. If
+        both values are entries of one array, `before` and `one` are the same operation.
     """
     if before is one:
         numbers = np.ravel(one.ids)[are_released(run, one)]

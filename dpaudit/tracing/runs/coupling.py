@@ -65,8 +65,8 @@ class Runs(NamedTuple):
     over: The reason why some runs were not made; None if all runs were made.
     laws: The probability of each output on d1 and on d2, if a few coins are the only noise; else
         None.
-    selected: The values that only one input gives, among the entries of the output that noise
-        selects but does not hide.
+    selected: The values that only one input gives, for entries of the output that noise selects
+        but does not hide, such as the exact count of the winner of a noisy maximum.
     rare: The values that only one input gives, and only after an unlikely outcome of a coin or of a
         choice.
     """

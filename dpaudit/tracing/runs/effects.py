@@ -1,8 +1,11 @@
 """Find noise that the output shows only indirectly: a uniform number that the program turns into
-noise with an inverse distribution function. Run the mechanism on the second input with other
-uniform numbers, until one of them gives the output of the first input. Other functions of this
-module set noise to chosen values, to see whether the output contains a uniform number, and whether
-noise decides a value."""
+noise with an inverse distribution function.
+
+`by_effect` runs the mechanism on the second input with other values of the uniform number, until a
+value gives the output of the first input. Two further functions set noise to chosen values.
+`by_range` finds out whether the output contains the sum of a uniform number and another number;
+`is_decided`, whether rare noise makes each input give a value that the other input gave.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +172,8 @@ def _hidden(first: Run, second: Run, wanted: _Wanted, one: _Piece, number: float
 
 
 def _pieces(second: Run) -> Iterator[_Piece]:
-    """Yield a `_Piece` for each float that a run draws; drawn integers are skipped."""
+    """Yield a `_Piece`, which describes a drawn number, for each float that a run draws. Drawn
+    integers are skipped."""
     for draw in second.recorder.draws:
         if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
             shape = np.shape(draw.values)
@@ -215,8 +219,11 @@ class _Wanted(NamedTuple):
         return None
 
     def is_reached(self, number: float, run: Run | None = None) -> bool:
-        """Return whether the second input gives the entry of the first run if the uniform number
-        has the value `number`, as closely as floats permit.
+        """Return whether a run on the second input gives the entry `name` of the first run's
+        output, if the uniform number has the value `number`.
+
+        Near an end of the range, floats may be too far apart to give the entry exactly. Then it may
+        differ by at most 1 % (`_MISSED`) of the difference that the noise hides.
 
         run: A run on the second input with this value; None to make one.
         """
@@ -386,11 +393,14 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield settings of the noise for further runs: mappings from the key of a drawn number to its
-    value. Only drawn numbers that the run compares with another number are set. They get their
-    quantiles for the probability 10⁻⁴ or 1 - 10⁻⁴: each one alone, then all of them together. The
-    key is (moment of the draw, index in the draw); a moment is (kind, instruction, number of
-    earlier draws there)."""
+    """Yield settings of the noise for further runs: mappings from the key of a drawn number to the
+    value that it gets.
+
+    Only numbers that the run compares with another number are set. The value is the quantile of the
+    number's distribution for 10⁻⁴ or for 1 - 10⁻⁴. For either probability, each number is set
+    alone, and then all of them are set together. The key is (moment of the draw, index in the
+    draw); a moment is (kind, instruction, number of earlier draws by this instruction).
+    """
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)

@@ -43,7 +43,8 @@ _SECONDS = 5.0
 # After this number of occurrences of a value, counting stops: their share of the runs is then
 # accurate enough.
 _ENOUGH = 100
-# The counts of values are checked each time this number of runs has been added on each input.
+# Each time that this number of runs has been added on each input, the counts of values are checked:
+# counting ends if they are accurate enough or refute the claim.
 _STEP = 50
 # If some noise has an unknown distribution, counting does not stop before this number of runs on
 # each input: the counts are then the only evidence.
@@ -119,9 +120,10 @@ class FreeRuns:
                     runs.append(made)
 
     def is_bare(self, name: str) -> bool:
-        """Return whether an entry of the output contains no noise. All runs on one input must give
-        the same value of the entry, and no run on the other input may give it. This must remain so
-        with rare values of the noise.
+        """Return whether an entry of the output contains no noise: all runs on one input give the
+        same value of the entry, and no run on the other input gives this value. Still, return False
+        if, on each input, a further run with rare values of the noise gives a value that the other
+        input gave.
 
         name: The name of the entry, such as `output[1]`; "raises" for whether the run raises an
             exception.
@@ -138,8 +140,9 @@ class FreeRuns:
         return not is_decided(self._coupler, both_runs, valued)
 
     def is_never(self, which: int, name: str) -> bool:
-        """Return whether no run on an input has a certain name: neither as an entry of the output,
-        such as `output['a']`, nor as a text in the output.
+        """Return whether a name occurs in no run with independent noise on an input. It occurs in a
+        run if the output has an entry of this name, such as `output['a']`, or contains the name as
+        a text.
 
         which: The index of the input: 0 for d1, 1 for d2.
         """
@@ -269,8 +272,9 @@ def _is_known(pair: Coupled) -> bool:
 # other discrete distribution is an index in a list of options.
 _NUMBERS = ("integers", "binomial")
 _HOLDS = {True: "holds", False: "does not hold"}
-# To find rare branches, one unlikely outcome of a random choice is forced at a time, the least
-# likely outcome first. Largest number of such outcomes.
+# A rare branch is the code that runs after an unlikely outcome of a random choice. To find rare
+# branches, runs force one such outcome at a time, the least likely first. Largest number of
+# outcomes that are forced for each input.
 _BRANCHES = 24
 # Time limit, in seconds, for all runs with a forced outcome of a random choice.
 _SECONDS_FOR_BRANCHES = 1.0
@@ -473,8 +477,9 @@ _FAR = 1e6
 # If the result of a comparison is forced, the program may come to further comparisons, which are
 # then forced in another run. Largest number of such runs.
 _ROUNDS = 8
-# Number of runs with other noise that confirm a leak through a threshold. The output of each run
-# must contain the leaked entry.
+# A leak through a threshold is an entry of the output that only one input gives, and only if noise
+# passes a threshold. Number of runs with other noise that confirm such a leak: the output of each
+# run must contain the entry.
 _OTHER_RUNS = 12
 # Seed of the first run that confirms a leak through a threshold.
 _OTHERS = 5_000
@@ -503,7 +508,7 @@ class _Compared(NamedTuple):
 
     @property
     def side(self) -> int:
-        """The sign of noise that increases the compared value: 1 or -1."""
+        """1 if the noisy value, operand + factor × noise, rises with the noise; -1 if it falls."""
         return 1 if self.factor > 0 else -1
 
 

@@ -64,8 +64,8 @@ class Primitives:
     def __init__(self, own: Sequence[Own] = ()) -> None:
         self._own = own
         self._now: Any = _Now()
-        # Number of loaded modules when `_made` was computed. If it changes, `_made` is computed
-        # again.
+        # Number of modules in `sys.modules` when `_made`, the replacements for libraries, was
+        # computed. If the number has changed, `_made` is computed again.
         self._loaded = 0
         self._made: list[Replacements] = []
 
@@ -224,8 +224,8 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
     The changes are in the order in which they were made."""
 
     def set_item(self, scope: dict[Any, Any], name: Any, value: Any) -> None:
-        """Set an item of a mapping, and append a function to this list that restores the old
-        value."""
+        """Set an item of a mapping, and append to this list of functions a function that undoes the
+        change: it restores the old value, or removes the item if it is new."""
         old = scope.get(name, _MISSING)
         scope[name] = value
         restore: Any = (scope.pop, name) if old is _MISSING else (scope.__setitem__, name, old)
@@ -348,8 +348,8 @@ class _References:
         self._wrapped: dict[int, Any] = {}
 
     def look_into(self, scope: dict[str, Any]) -> None:
-        """Replace functions that draw noise, and random generators of NumPy, in a module: those
-        that have a name in the module, and those to which objects in the module refer.
+        """Make a module use functions that record noise: replace the functions that draw noise, and
+        the random generators of NumPy, to which the module refers by a name or through its objects.
 
         scope: The namespace of the module.
         """
@@ -459,8 +459,8 @@ class _References:
         return isinstance(file, str) and self._followed.owns(file)
 
     def _new(self, value: Any) -> Any:
-        """Return the replacement for a function that draws noise, or for a NumPy generator; None
-        for any other value."""
+        """Return the object that replaces `value` during a run, if `value` is a function that draws
+        noise or a NumPy generator; None for any other value."""
         known = self._known.get(id(value), _MISSING)
         if known is not _MISSING:
             return known

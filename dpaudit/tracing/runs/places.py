@@ -255,11 +255,13 @@ def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleT
 
 
 def _held(value: Any, depth: int) -> Iterator[tuple[Any, int]]:
-    """Yield (object, depth) for the objects to which a value refers: the module in which it or its
-    class is defined, and the values that it contains, such as items of a list or variables of a
-    closure.
+    """Yield (object, its depth) for each object to which a value refers: the modules in which the
+    value or its class is defined, and the values that it contains, such as items of a list or
+    variables of a closure. Contained values have the depth `depth` + 1; none are yielded if `depth`
+    has reached 2 (`_DEEPEST_HOLDER`).
 
-    depth: The number of values that contain this value.
+    depth: The depth of `value`: the number of containers (lists, closures, wrapped functions) that
+        it is nested in.
     """
     below: Iterable[Any] = ()
     if isinstance(value, functools.partial):

@@ -50,9 +50,9 @@ class Moments:
 
     def spot(self) -> Spot:
         """Return the instruction of the user's code that now draws, adds or compares noise. If no
-        code of the user is running, return the code that reports name instead (`Followed.home`).
-        Only methods of the recorder may call this method, since it skips two frames of the call
-        stack."""
+        code of the user is running, return `Followed.home`, such as the factory of a library's
+        mechanism, which reports name in place of a line. Only methods of the recorder may call this
+        method, since it skips two frames of the call stack."""
         self._check()
         frame = own_frame(sys._getframe(2), self._followed)
         self._frame = frame

@@ -67,21 +67,22 @@ class Draw(NamedTuple):
 
 
 class Use(NamedTuple):
-    """The record of one operation that adds noise to a number, or compares noise with a number. The
-    result of the addition is factor × noise + operand; a comparison compares this sum with 0.
+    """The record of one operation on noise: an addition of the noise to a number, or a comparison
+    with a number. An addition gives the sum factor × noise + operand. A comparison is recorded as a
+    comparison of such a sum with 0.
 
     moment: (kind, the instruction of the operation, the number of earlier operations of this kind
-        there).
+        at this instruction).
     kind: "add" or "compare".
     value: The sum factor × noise + operand.
     callers: The instructions of the user's code from which the operation was reached, innermost
         first.
-    ids: The id of the drawn number (or of a sum of drawn numbers) in the records of the run; an
-        array for an array.
+    ids: The id of the noise, which is a drawn number or a sum of drawn numbers, in the records of
+        the run. If the noise is an array, an array with the id of each entry.
     factor: The factor of the noise.
     operand: The number, or array, to which the noise is added.
-    previous: The index, among the recorded operations, of the previous operation on the same sum;
-        None for the first operation.
+    previous: The index of the previous addition or comparison of this noise among the recorded
+        operations; None for the first operation.
     """
 
     moment: Moment
@@ -181,13 +182,14 @@ class Repetition:
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
-        """Return the sum of noise and a number that the earlier run had at the same moment. Return
-        the sum of this run if the earlier run had none, or if the caller forces another value of
-        the noise.
+        """Return the noisy value (number plus noise) with which this run continues: the noisy value
+        of the earlier run at the same moment, so that both runs have equal noisy values. Return
+        `natural` if the earlier run has no noisy value at this moment, or if the caller forces
+        another value of the noise.
 
         moment: Identifies the addition or comparison.
         noise: The noise in this run.
-        natural: The sum in this run.
+        natural: The noisy value that this run computed.
         """
         kind, spot, number = moment
         if (kind, spot) in self._alignment:

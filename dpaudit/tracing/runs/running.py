@@ -201,7 +201,8 @@ def run(
     overrides: Values that are forced, for single draws or random comparisons, as in `Coupler.run`;
         None for no forced values.
     alignment: Maps additions and comparisons of noise in this run to their counterparts in the
-        reference, as in `Coupler`. None if the n-th executions of an instruction are counterparts.
+        reference, as in `Coupler`. None: the counterpart of the n-th execution of an instruction is
+        its n-th execution in the reference.
     has_lines: Whether to record the executed lines.
     """
     repetition = None
@@ -282,10 +283,10 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
 
 
 def end_run(frame: FrameType | None) -> None:
-    """End the present run of a mechanism by raising TooLong. Do nothing if no run is in progress:
-    if neither `frame` nor a frame that called it is the call of the mechanism.
+    """End the present run of a mechanism by raising TooLong. A run is in progress if `frame` or one
+    of its direct or indirect callers is the call of the mechanism; otherwise do nothing.
 
-    frame: A frame (a running function); None does nothing.
+    frame: The frame (running function) from which to search; None does nothing.
     """
     while frame is not None:
         if frame.f_code is _called.__code__:
@@ -372,7 +373,8 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield from _parts(name, value.to_numpy(), depth + 1)
     elif hasattr(value, "__array__") and hasattr(value, "dtype"):  # an array of JAX
         array = np.asarray(value)
-        # NumPy gives the kind V to types that it does not know, such as bfloat16
+        # NumPy gives the kind V to types that it does not know, such as bfloat16. Their entries
+        # are converted to floats, which can be compared.
         array = array.astype(float) if array.dtype.kind == "V" else array
         yield from _of_array(name, array, depth)
     elif isinstance(getattr(value, "__dict__", None), dict):

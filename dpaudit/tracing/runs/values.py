@@ -62,8 +62,9 @@ def plain(value: Any) -> Any:
 
 
 def bare(value: Any) -> Any:
-    """Remove the memory of noise from a number, or from all numbers in a nested list or tuple.
-    Return ordinary numbers with the same values, in the same form."""
+    """Convert numbers that remember the noise in them to ordinary numbers of the same value: one
+    number, or all numbers in a nested list or tuple, which keeps its form. Return any other value
+    unchanged."""
     return type(value)(map(bare, value)) if type(value) in (list, tuple) else plain(value)
 
 

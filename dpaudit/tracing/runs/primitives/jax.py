@@ -78,10 +78,10 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
 
 
 class _Table:
-    """Maps the JAX arrays of the present run that contain noise to NumPy arrays with the same
-    numbers, which remember from which noise they were computed.
+    """Maps each JAX array of the present run that contains noise to a NumPy array with the same
+    numbers. The NumPy array remembers from which drawn noise its numbers were computed.
 
-    recorder: The proxy for the recorder of the present run.
+    recorder: A proxy for the recorder of the present run. It stays the same object in all runs.
     """
 
     def __init__(self, recorder: Recorder) -> None:

@@ -1,5 +1,5 @@
-"""Replace the functions of the modules `random` and `secrets`, and the methods of
-`random.Random`."""
+"""Record the noise of Python's standard library: replace the functions of the modules `random` and
+`secrets`, and the methods of `random.Random`, by functions that record each draw."""
 
 from __future__ import annotations
 

@@ -149,8 +149,9 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
         drawn = _drawn(recorder, f"Tensor.{name}", own, name, spec, args, named)
         if not isinstance(drawn, _tensor_type()):
             return self
-        # In a second run, `drawn` has the noise of the first run. So its numbers are copied into
-        # the tensor that the user's code fills.
+        # If this run repeats the noise of an earlier run, `drawn` holds the noise of the earlier
+        # run, while the call above has filled the user's tensor with new noise. So the numbers of
+        # `drawn` are copied into the user's tensor.
         with sys.modules["torch"].no_grad():
             own.copy_(drawn.as_subclass(sys.modules["torch"].Tensor))
         if type(self) in (sys.modules["torch"].Tensor, _tensor_type()):
@@ -325,8 +326,9 @@ def _tensor_type() -> Any:
     torch: Any = sys.modules["torch"]
 
     class Tensor(torch.Tensor):  # type: ignore[misc]  # PyTorch may not be installed
-        """A tensor that remembers its noise. `_numbers` is a NumPy array (or number) with the same
-        numbers, which remembers the noise; None if a change in place has removed the noise."""
+        """A tensor that remembers which noise its numbers contain. `_numbers` holds the same
+        numbers, with the record of their noise, as a NumPy array or a single number. It is None if
+        a change in place has lost the record."""
 
         _numbers: Any = None
 
