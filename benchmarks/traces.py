@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpaudit.certificates.traced import Finding, SourceLine, Trace
-from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
+from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP, ZeroConcentratedDP
 from dpaudit.import_path import resolve
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 from dpaudit.tracing.runs.running import run
@@ -27,6 +27,8 @@ from mechanisms.causes.planted import CAUSES, Cause
 
 
 def claim_of(one: Cause) -> PrivacyClaim:
+    if one.rho:
+        return ZeroConcentratedDP(one.rho)
     return ApproximateDP(one.epsilon, one.delta) if one.delta else PureDP(one.epsilon)
 
 
@@ -35,7 +37,11 @@ def traced(one: Cause, target: str) -> tuple[Trace, float]:
     resolve(target)
     began = time.perf_counter()
     found = trace_pair(
-        ImportedTarget(path=target, params=one.params), one.d1, one.d2, claim_of(one)
+        ImportedTarget(path=target, params=one.params),
+        one.d1,
+        one.d2,
+        claim_of(one),
+        primitives=one.primitives,
     )
     return found, time.perf_counter() - began
 

@@ -184,3 +184,84 @@ def weights_counted(data: Sequence[Mapping[str, float]], rng: np.random.Generato
     """Correct."""
     total = sum(min(max(one["weight"], 0.0), 5.0) for one in data)
     return round(total + rng.laplace(scale=5.0), 3)
+
+
+def normal_half(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: normal noise of half the standard deviation. Claim: ⅛-zCDP."""
+    return len(data) + float(rng.normal(0.0, 1.0))
+
+
+def normal_whole(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: ρ = 1/(2σ²)."""
+    return len(data) + float(rng.normal(0.0, 2.0))
+
+
+def laplace_for_concentrated(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: Laplace noise of scale ½. Claim: ⅛-zCDP."""
+    return len(data) + float(rng.laplace(scale=0.5))
+
+
+def laplace_of_half(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: ½-DP is ⅛-zCDP (Bun & Steinke 2016, Prop. 1.4)."""
+    return len(data) + float(rng.laplace(scale=2.0))
+
+
+def deviation_of_the_data(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: the standard deviation of the noise depends on the largest record. Claim: ⅛-zCDP."""
+    return len(data) + float(rng.normal(0.0, 2.0 + max(data, default=0.0)))
+
+
+def even_noise(data: Sequence[int], rng: np.random.Generator) -> float:
+    """Broken: uniform noise of width 10; (0, 1/10)-DP. Claim: (1, 0.01)-DP."""
+    return len(data) + rng.uniform(-5.0, 5.0)
+
+
+def even_noise_of_200(data: Sequence[int], rng: np.random.Generator) -> float:
+    """Correct: of width 200."""
+    return len(data) + rng.uniform(-100.0, 100.0)
+
+
+def one_sided_noise(data: Sequence[int], rng: np.random.Generator) -> float:
+    """Broken: exponential noise only adds, so that small outputs rule out the larger input.
+
+    Claim: (1, 0.01)-DP.
+    """
+    return len(data) + rng.exponential(1.0)
+
+
+def one_sided_integers(data: Sequence[int], rng: np.random.Generator) -> int:
+    """Broken: the same for geometric noise."""
+    return len(data) + int(rng.geometric(1 - math.exp(-1.0)))
+
+
+def logarithm_of_the_sum(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: the logarithm of an empty sum is -∞, which no noise hides."""
+    with np.errstate(divide="ignore"):
+        total = float(np.log(sum(min(max(one, 0.0), 1.0) for one in data)))
+    return total + rng.laplace(scale=1.0)
+
+
+def logarithm_of_one_more(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: moves by at most ln 2."""
+    total = math.log1p(sum(min(max(one, 0.0), 1.0) for one in data))
+    return total + rng.laplace(scale=1.0)
+
+
+def spread_around_the_mean_half(
+    data: Sequence[float], rng: np.random.Generator
+) -> tuple[float, float]:
+    """Broken: the squares around a noisy mean have noise for half their size. The number of records
+    is public, and one is replaced.
+    """
+    mean = math.fsum(min(max(one, 0.0), 1.0) for one in data) / len(data)
+    center = min(max(mean + rng.laplace(scale=2 / len(data)), 0.0), 1.0)
+    squares = sum((min(max(one, 0.0), 1.0) - center) ** 2 for one in data)
+    return center, squares + rng.laplace(scale=0.5)
+
+
+def spread_around_the_mean(data: Sequence[float], rng: np.random.Generator) -> tuple[float, float]:
+    """Correct: half of the budget for each; a square moves by at most 1."""
+    mean = math.fsum(min(max(one, 0.0), 1.0) for one in data) / len(data)
+    center = min(max(mean + rng.laplace(scale=2 / len(data)), 0.0), 1.0)
+    squares = sum((min(max(one, 0.0), 1.0) - center) ** 2 for one in data)
+    return center, squares + rng.laplace(scale=2.0)

@@ -166,3 +166,45 @@ def coin_for_one_alone(bit: int, rng: np.random.Generator) -> tuple[float, float
     first = bit + rng.laplace(scale=1.0)
     second = rng.laplace(scale=1.0) if bit == 1 and rng.random() < 0.8 else 0.0
     return first, second
+
+
+def poll_too_honest(answers: Sequence[int], rng: np.random.Generator) -> list[int]:
+    """Broken: each answer of a poll is true with probability 0.9; ln 9 = 2.2-DP."""
+    return [one if rng.random() < 0.9 else 1 - one for one in answers]
+
+
+def poll(answers: Sequence[int], rng: np.random.Generator) -> list[int]:
+    """Correct: with probability e/(1 + e)."""
+    return [one if rng.random() < _HONEST else 1 - one for one in answers]
+
+
+def rate_next_to_noise(counts: Sequence[int], rng: np.random.Generator) -> tuple[bool, float]:
+    """Broken: says Yes with the share of Yes among the records, next to a noisy count."""
+    share = sum(counts) / len(counts)
+    is_yes = bool(rng.random() < share)
+    return is_yes, sum(counts) + rng.laplace(scale=2.0)
+
+
+def rate_with_a_floor_next_to_noise(
+    counts: Sequence[int], rng: np.random.Generator
+) -> tuple[bool, float]:
+    """Correct: the share is kept away from 0 and 1; records are replaced, n ≥ 3."""
+    share = 0.4 + 0.2 * sum(counts) / len(counts)
+    is_yes = bool(rng.random() < share)
+    return is_yes, sum(counts) + rng.laplace(scale=2.0)
+
+
+def weights_for_concentrated(scores: Sequence[float], rng: np.random.Generator) -> int:
+    """Broken: weights e^{2·score}. Claim: ⅛-zCDP, for scores that move by 1 each."""
+    law = np.exp(2.0 * (np.asarray(scores) - max(scores)))
+    return int(rng.choice(len(scores), p=law / law.sum()))
+
+
+def bit_of_binomial(answer: int, rng: np.random.Generator) -> int:
+    """Broken: flips an answer with probability 0.1; ln 9 = 2.2-DP."""
+    return answer ^ int(rng.binomial(1, 0.1))
+
+
+def bit_of_booleans(answer: int, rng: np.random.Generator) -> int:
+    """Broken: the same with a choice between False and True."""
+    return answer ^ int(rng.choice([False, True], p=[0.9, 0.1]))

@@ -16,8 +16,10 @@ class Cause:
 
     broken, correct: import paths; None where nothing correct takes the same inputs.  d1, d2:
     neighbours on which the line shows.  params: of both.
-    epsilon, delta: the claim, which `correct` satisfies.  lines: pieces of source, each in the
-    body of the broken mechanism: a trace that names a line with one of them has found the fault.
+    epsilon, delta: the claim, which `correct` satisfies.  rho: the claim is ρ-zCDP instead, if this
+    is above 0.  lines: pieces of source, each in the body of the broken mechanism: a trace that
+    names a line with one of them has found the fault.  primitives: import paths of functions that
+    add noise.
     """
 
     name: str
@@ -28,6 +30,8 @@ class Cause:
     lines: tuple[str, ...]
     epsilon: float = 1.0
     delta: float = 0.0
+    rho: float = 0.0
+    primitives: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -47,7 +51,7 @@ def _cause(
 
 
 _SMALL, _LESS = [0.2, 0.7, 1.0], [0.2, 0.7]
-_A, _R, _C = "causes.additive", "causes.released", "causes.choices"
+_A, _R, _C, _M = "causes.additive", "causes.released", "causes.choices", "causes.modules"
 _MOVED = ([1.0, 2.0, 1.0], [2.0, 1.0, 2.0])
 _VOTES, _FEW, _SUMS = ([3, 2, 1], [2, 2, 1]), ([1, 2, 2], [2, 2, 2]), ([0.2, 1.0], [0.2])
 
@@ -82,6 +86,20 @@ _ADDITIVE = (
         *("laplace_queries", "column_sums_linf", "column_sums"),
         *([[0.0, 0.0, 0.0]], [[1.0, 1.0, 1.0]], "_noisy("),
     ),
+    _cause(_A, "normal_half", "normal_whole", [1, 1], [1], "rng.normal(", rho=0.125),
+    _cause(
+        *(_A, "laplace_for_concentrated", "laplace_of_half", [1, 1], [1], "rng.laplace("),
+        rho=0.125,
+    ),
+    _cause(_A, "deviation_of_the_data", "normal_whole", [1, 8], [1], "rng.normal(", rho=0.125),
+    _cause(_A, "even_noise", "even_noise_of_200", [1, 1], [1], "rng.uniform(", delta=0.01),
+    _cause(_A, "one_sided_noise", "even_noise_of_200", [1, 1], [1], "rng.exp", delta=0.01),
+    _cause(_A, "one_sided_integers", "discrete_whole", [1, 1], [1], "rng.geo", delta=0.01),
+    _cause(_A, "logarithm_of_the_sum", "logarithm_of_one_more", [1.0], [], "rng.laplace("),
+    _cause(
+        *(_A, "spread_around_the_mean_half", "spread_around_the_mean"),
+        *([0.0, 0.5, 1.0], [0.0, 0.5, 0.0], "rng.laplace(scale=0.5)"),
+    ),
 )
 _RELEASED = (
     _cause(_R, "with_the_count", "with_a_noisy_count", _SMALL, _LESS, "return noisy, len(data)"),
@@ -102,6 +120,24 @@ _RELEASED = (
     _cause(_R, "raises_for_some_winners", "winner_of_any_size", *_FEW, "raise ValueError"),
     _cause(_R, "shows_the_sum_at_times", "shows_nothing_at_times", *_SUMS, "rng.random()", "total"),
     _cause(
+        _R,
+        "checks_at_times",
+        f"mechanisms.{_A}:clipped",
+        [0.5, 9.0],
+        [0.5],
+        "rng.random()",
+        "raise",
+    ),
+    _cause(
+        *(_R, "count_of_swapped_votes", "noisy_count_of_the_winner"),
+        *([3, 2], [2, 3], "return winner, votes["),
+    ),
+    _cause(
+        *(_R, "says_that_it_clipped", "never_says_that_it_clipped"),
+        *([0.5, 9.0], [0.5]),
+        *("max(data", 'answer["clipped"]', "return answer"),
+    ),
+    _cause(
         *("histogram", "noisy_histogram", "thresholded"),
         *(["pizza"], ["pizza", "sushi"], "_noisy("),
         delta=0.01,
@@ -120,11 +156,49 @@ _CHOICES = (
     _cause(_C, "weights_without_half", "weights", *_MOVED, "rng.choice("),
     _cause(_C, "place_by_the_score", "place_by_half_the_score", *_MOVED, "rng.choice("),
     _cause(_C, "coin_for_one_alone", "honest", 1, 0, "if bit == 1"),
+    _cause(_C, "poll_too_honest", "poll", [0] * 70, [0] * 69 + [1], "rng.random() < 0.9"),
+    _cause(
+        *(_C, "rate_next_to_noise", "rate_with_a_floor_next_to_noise"),
+        *([0, 0, 1], [0, 0, 0], "< share"),
+    ),
+    _cause(_C, "weights_for_concentrated", None, *_MOVED, "rng.choice(", rho=0.125),
+    _cause(_C, "bit_of_binomial", "honest", 0, 1, "rng.binomial("),
+    _cause(_C, "bit_of_booleans", "honest", 0, 1, "rng.choice("),
     _cause(
         *("noisy_max", "noisy_max_half", "noisy_max"),
         *([0, 0, 1, 2], [0, 1, 1, 2], "_noisy_index("),
     ),
     _cause("local", "rappor_whole_epsilon", "rappor", 0, 1, "_flipped("),
+)
+_BITS = ([0, 1], [0])
+_MODULES = (
+    _cause(_M, "dice_too_honest", "dice", 0, 1, "return (", "answer if", epsilon=1.2),
+    _cause(_M, "picks_the_truth_too_often", "picks_the_truth", 0, 1, "random.choice("),
+    _cause(_M, "picks_by_weights", "picks_by_half_weights", *_MOVED, "random.choices("),
+    _cause(_M, "permutes_and_flips", "permutes_and_flips_half", *_MOVED, "rng."),
+    _cause(_M, "quantiles_of_scipy_half", "quantiles_of_scipy", *_BITS, ".rvs(", "0.5 *"),
+    _cause(_M, "quantiles_of_random_half", "quantiles_of_scipy", *_BITS, "uniform(", "0.5 *"),
+    _cause(_M, "integer_noise_half", "integer_noise", *_BITS, ".rvs("),
+    _cause(_M, "seeded_state", f"mechanisms.{_R}:not_seeded", *_BITS, "RandomState(7)"),
+    _cause(_M, "seeded_numpy", f"mechanisms.{_R}:not_seeded", *_BITS, "seed(11)"),
+    _cause(_M, "seeded_random", f"mechanisms.{_A}:deviation", *_BITS, "Random(5)", delta=1e-5),
+    _cause(_M, "series_half", "series", *_BITS, "scale=0.5"),
+    _cause(_M, "opendp_half", "opendp_whole", *_BITS, "measurement(list"),
+    _cause(_M, "opendp_counts_half", "opendp_counts", *_BITS, "noisy = "),
+    _cause(_M, "opendp_twice", "opendp_shared", *_BITS, "make_composition("),
+    _cause(_M, "opendp_response_too_honest", "opendp_response", 0, 1, "prob=0.9"),
+    _cause(_M, "opendp_own_half", "opendp_own", *_BITS, "_own(0.5)"),
+    _cause(_M, "pydp_half", "pydp_whole", *_BITS, "add_noise("),
+    _cause(_M, "pydp_distribution_half", "pydp_distribution", *_BITS, ".sample("),
+    _cause(
+        *(_M, "own_function_half", "own_function", *_BITS, "add_noise("),
+        primitives=(f"mechanisms.{_M}:add_noise",),
+    ),
+    _cause(
+        *(_M, "own_method_half", "own_method", *_BITS, ".add("),
+        delta=1e-5,
+        primitives=(f"mechanisms.{_M}:Noise.add",),
+    ),
 )
 # Reference mechanisms of the documents, and of what libraries have released.
 _FAR = ([0, 0, 0], [0, 0, 1])
@@ -224,7 +298,7 @@ _NEIGHBOURS = tuple(
     )
     for one in PLANTED
 )
-CAUSES = (*_ADDITIVE, *_RELEASED, *_CHOICES, *_REFERENCE, *_NEIGHBOURS)
+CAUSES = (*_ADDITIVE, *_RELEASED, *_CHOICES, *_MODULES, *_REFERENCE, *_NEIGHBOURS)
 
 # A mechanism for each kind of finding (docs/guides/trace.md), but for `data-dependent-parameter`,
 # which only mechanisms of libraries have.

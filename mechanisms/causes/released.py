@@ -195,3 +195,31 @@ def shows_nothing_at_times(data: Sequence[float], rng: np.random.Generator) -> f
     if rng.random() < 0.001:
         return 0.0
     return total + rng.laplace(scale=1.0)
+
+
+def count_of_swapped_votes(votes: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
+    """Broken: the plain count of a noisy winner. A voter changes from one option to the other, so
+    that both inputs have the same counts, in another order.
+    """
+    winner = int(np.argmax(np.asarray(votes) + rng.laplace(scale=2.0, size=len(votes))))
+    return winner, votes[winner]
+
+
+def says_that_it_clipped(data: Sequence[float], rng: np.random.Generator) -> dict[str, float]:
+    """Broken: an entry says whether some record was clipped."""
+    answer = {"total": sum(min(max(one, 0.0), 1.0) for one in data) + rng.laplace(scale=1.0)}
+    if max(data, default=0.0) > 1.0:
+        answer["clipped"] = 1.0
+    return answer
+
+
+def never_says_that_it_clipped(data: Sequence[float], rng: np.random.Generator) -> dict[str, float]:
+    """Correct."""
+    return {"total": sum(min(max(one, 0.0), 1.0) for one in data) + rng.laplace(scale=1.0)}
+
+
+def checks_at_times(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: checks the records once in a thousand runs, and raises if one is out of bounds."""
+    if rng.random() < 0.001 and max(data, default=0.0) > 1.0:
+        raise ValueError("a record is out of bounds")
+    return sum(min(max(one, 0.0), 1.0) for one in data) + rng.laplace(scale=1.0)

@@ -33,7 +33,7 @@ def test_there_are_enough() -> None:
 def test_the_line_is_named(one: Cause) -> None:
     assert planted_lines(one)
     target = ImportedTarget(path=one.broken, params=one.params)
-    found = trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2)
+    found = trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2, primitives=one.primitives)
     likely = () if found.likely is None else (found.likely,)
     assert names(one, (*found.causes, *likely)) is (one.name not in NOT_UNDERSTOOD)
 
@@ -54,7 +54,8 @@ def test_no_kind_is_without_a_mechanism() -> None:
 def test_the_correct_counterpart_has_no_cause(one: Cause) -> None:
     assert one.correct is not None
     target = ImportedTarget(path=one.correct, params=one.params)
-    assert not trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2).causes
+    found = trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2, primitives=one.primitives)
+    assert not found.causes
 
 
 @pytest.mark.parametrize("one", PLANTED, ids=lambda one: one.name)

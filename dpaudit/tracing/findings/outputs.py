@@ -17,7 +17,7 @@ from dpaudit.tracing.findings.words import number, same_parts, shown, times
 from dpaudit.tracing.runs.coins import Laws, epsilon
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import Coupled
-from dpaudit.tracing.runs.one_sided import Selected
+from dpaudit.tracing.runs.one_sided import AND, Selected
 from dpaudit.tracing.runs.places import Place
 
 
@@ -287,7 +287,8 @@ def of_selected(case: Case) -> Iterator[Finding]:
     # Report the most frequent value first.
     for one in sorted(case.runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, case.claim)
-        if not (is_cause or one.is_known or one.often >= _OFTEN):
+        is_joint = AND in one.part
+        if not (is_cause or (not is_joint and (one.is_known or one.often >= _OFTEN))):
             continue
         which, other = (f"d{number}" for number in (one.which + 1, 2 - one.which))
         often = f"in {one.often} of {one.runs} runs"
@@ -305,8 +306,9 @@ def of_selected(case: Case) -> Iterator[Finding]:
             )
             yield Finding("no-noise", False, _line(one.place), words, "")
             continue
+        verb = "are" if is_joint else "is"
         words = (
-            f"{one.part} is {one.value} for {which} {often} and never for {other}, which has "
+            f"{one.part} {verb} {one.value} for {which} {often} and never for {other}, which has "
             f"{one.other} with the same noised values: noise selects it, and does not hide it"
         )
         remedy = "add noise to it, or do not release it"

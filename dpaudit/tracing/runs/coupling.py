@@ -24,6 +24,7 @@ from .one_sided import (
     on_rare_branches,
     selected,
     threshold_leaks,
+    values_together,
 )
 from .patching import generators_kept
 from .places import Place, place_of
@@ -200,7 +201,8 @@ class _Pairs:
         if comparison.uneven and not bare:
             never = partial(self.free.is_never, 0 if forward else 1)
             leaks = threshold_leaks(coupler, (first, second), never)
-        return Coupled(forward, coupler.seed, comparison, absorbed, bare, noised, leaks)
+        together = {} if raises else values_together(first, second, noised)
+        return Coupled(forward, coupler.seed, comparison, absorbed, bare, noised, leaks, together)
 
     @property
     def adaptive(self) -> list[Coupled] | None:

@@ -158,6 +158,9 @@ class Coupled(NamedTuple):
     noised: The names of the differing entries of the output that contain noise.
     threshold_leaks: The entries that only the second run's input can give, if noise exceeds a
         threshold.
+    together: Maps the names of two entries, such as `output[0] and output[1]`, to their values in
+        the first and second run, as text. Noise may select an entry that differs, and the other
+        entry may show what it selected.
     """
 
     forward: bool
@@ -167,3 +170,4 @@ class Coupled(NamedTuple):
     bare: list[str]
     noised: list[str]
     threshold_leaks: list[ThresholdLeak]
+    together: dict[str, tuple[str, str]]

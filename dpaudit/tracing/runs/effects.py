@@ -336,18 +336,22 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
     )
     for end in (low + _NEAR_END * width, low + (1 - _NEAR_END) * width):
         for which in (0, 1):
-            other = coupler.run(which, {(draw.moment, place): end})
-            if _shown(other, number) != _shown(first, number):
+            entry = draw.moment, place
+            if _shown(coupler.run(which, {entry: end}), entry) != _shown(first, entry):
                 return False
     return True
 
 
-def _shown(one: Run, number: int) -> set[Spot]:
+def _shown(one: Run, entry: Entry) -> set[Spot]:
     """Return the instructions that add a drawn number to a number, or compare it with a number, and
     whose noisy value is in the output of the run.
 
-    number: The id of the drawn number in the records of the run.
+    entry: The moment of the draw, and the index of the number in the draw.
     """
+    draw = one.recorder.by_moment.get(entry[0])
+    if draw is None:
+        return set()
+    number = draw.first + entry[1]
     uses = [use for use in one.recorder.uses if number in np.ravel(use.ids)]
     return {
         use.moment[1] for use in uses if are_released(one, use)[np.ravel(use.ids) == number].any()

@@ -63,11 +63,18 @@ _HIDING = (
 )
 
 
+# Joins the names, and the values, of two entries of the output that are examined together.
+AND = " and "
+# Entries are examined together in outputs with at most this number of entries.
+_ENTRIES = 8
+
+
 class Selected(NamedTuple):
     """A value of an entry of the output that only one of the two inputs gives, or an exception that
     only one input raises, although both runs have the same noisy values.
 
-    part: The name of the entry of the output, such as `output[1]`; "raises" for an exception.
+    part: The name of the entry of the output, such as `output[1]`, or of two entries, such as
+        `output[0] and output[1]`; "raises" for an exception.
     which: The index of the input that gives the value: 0 for d1, 1 for d2.
     value: The value as text.
     other: The value, as text, that the other input gives with the same noise.
@@ -217,7 +224,7 @@ def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
     for pair in sorted(pairs, key=_is_known, reverse=True):
         comparison = pair.comparison
         ends = [one for one in comparison.ends if one is not None]
-        for part in pair.noised:
+        for part in (*pair.noised, *pair.together):
             raises = part == "raises"
             error = next((one for one in comparison.errors if one is not None), None)
             texts = texts_of(pair, part)
@@ -246,7 +253,7 @@ def texts_of(pair: Coupled, part: str) -> tuple[str | None, str | None]:
     if part == "raises":
         both = tuple(None if one is None else part for one in pair.comparison.errors)
     else:
-        both = pair.comparison.differing[part]
+        both = {**pair.comparison.differing, **pair.together}[part]
     one, other = both
     return (one, other) if pair.forward else (other, one)
 
@@ -254,7 +261,25 @@ def texts_of(pair: Coupled, part: str) -> tuple[str | None, str | None]:
 def text_of(one: Run, part: str) -> str | None:
     if part == "raises":
         return None if one.error is None else part
-    return briefly(one.parts[part]) if part in one.parts else None
+    names = part.split(AND) if part not in one.parts else [part]
+    return (
+        AND.join(briefly(one.parts[name]) for name in names)
+        if one.parts.keys() >= {*names}
+        else None
+    )
+
+
+def values_together(first: Run, second: Run, noised: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return a mapping from the names of two entries of the output, such as `output[0] and
+    output[1]`, to (values in the first run, values in the second run) as text. The mapping is empty
+    for a long output.
+
+    noised: The entries that differ between the runs. One of the two entries is among them.
+    """
+    if first.parts.keys() != second.parts.keys() or len(first.parts) > _ENTRIES:
+        return {}
+    names = (AND.join((other, name)) for name in noised for other in first.parts if other != name)
+    return {each: (str(text_of(first, each)), str(text_of(second, each))) for each in names}
 
 
 def _is_known(pair: Coupled) -> bool:

@@ -153,3 +153,16 @@ def two_uniform_numbers(rows: Any) -> Any:
 def test_one_of_two_uniform_numbers_is_no_certain_cause() -> None:
     target = CallableTarget(function=two_uniform_numbers)
     assert trace_pair(target, [1, 10], [1], PureDP(0.001)).causes == ()
+
+
+def rounded_first(rows: Any, rng: Any) -> Any:
+    for _ in rows:
+        rng.random()
+    return len(rows) + rng.uniform(-5.0, 5.0)
+
+
+@pytest.mark.parametrize("pair", [([1, 1], [1]), ([1], [1, 1])])
+def test_uniform_noise_is_a_cause_if_one_input_draws_more_numbers_before(pair: Any) -> None:
+    target = CallableTarget(function=rounded_first)
+    (cause,) = trace_pair(target, pair[0], pair[1], PureDP(1.0)).causes
+    assert (cause.kind, cause.cost) == ("too-little-noise", math.inf)
