@@ -58,7 +58,8 @@ def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshDraws:
-    """Draws that have not been used. The toss of a fair coin chose the input of each draw.
+    """Draws that no rule was learned from yet, so that their counts may certify. The toss of a fair
+    coin chose the input of each draw.
 
     _outcomes: the outputs.
     _is_d1: for each output, whether its input was d1, (size,).

@@ -53,16 +53,17 @@ def auditor_errstate() -> Iterator[None]:
 
 @contextmanager
 def user_errstate() -> Iterator[None]:
-    """Within the `with` block, use the settings that the user's code had last. If this code changes
-    the settings, its next call gets the changed settings. Do nothing outside `auditor_errstate`."""
+    """Within the `with` block, use the settings of `np.seterr` that the user's code had last. At
+    the end, store the settings, which this code may have changed, for its next call. Do nothing
+    outside `auditor_errstate`."""
     if _user.setting is None or _user.is_in_force:
         yield
         return
     import numpy as np
 
     _user.is_in_force = True
-    # If the settings are not NumPy's defaults, a module of the user has changed them when it was
-    # imported. They are then the user's settings already, and stay.
+    # The settings are NumPy's defaults here, except if a module of the user has changed them when
+    # it was imported. Then they already are the user's settings, and are not replaced.
     if np.geterr() == _DEFAULTS:
         np.seterr(**_user.setting)
     try:

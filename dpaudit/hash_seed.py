@@ -4,11 +4,11 @@ The command line sets the same hash seed in all processes that make draws, so th
 same order in all of them (docs/method.md §3).
 """
 
-# Default of PYTHONHASHSEED. A dict whose keys occur in two orders leaks, unless the dict was filled
-# from a set, whose order may vary. A set's order varies if the hashes of its keys collide; dpaudit
-# then misses a leak by the order of these keys. With this seed, common keys (a and b, count and
-# total, min and max, true and false) do not collide in a set of two or three. With a random seed, 8
-# % of pairs collide.
+# Default of PYTHONHASHSEED. A dict whose keys occur in two orders leaks, unless it was filled from
+# a set whose order varies. The order of a set varies if the hashes of its keys collide: dpaudit
+# then ignores the order of a dict with these keys, and misses a leak by it. With this seed, common
+# keys (a and b, count and total, min and max, true and false) do not collide in a set of two or
+# three. With a random seed, 8 % of pairs collide.
 USUAL = "102"
 # Environment variable from which Python reads its hash seed.
 VARIABLE = "PYTHONHASHSEED"

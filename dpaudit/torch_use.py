@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 # Index of the first byte of the Mersenne Twister's words in the state of torch's CPU generator.
 _FIRST = 24
-# Number of the Mersenne Twister's words in this state. Each word takes 8 bytes.
+# Number of words of the Mersenne Twister in the state of torch's CPU generator. Each word takes 8
+# bytes.
 _WORDS = 624
 # The first and second word of the state after `manual_seed(5489)` are _SEED and _SECOND. `seed`
 # checks both, since another version of torch may arrange the state differently.
@@ -53,8 +54,9 @@ def readable(tensor: Any) -> Any:
 
 
 def widened(array: Any) -> Any:
-    """Return a NumPy array. Numbers of a type of the package ml_dtypes, such as bfloat16, become
-    float32."""
+    """Return a NumPy array converted to float32 if its numbers have a type of the package
+    ml_dtypes, such as bfloat16, which NumPy itself does not define. Return any other array
+    unchanged."""
     is_short = array.dtype.type.__module__.partition(".")[0] == "ml_dtypes"
     return array.astype("float32") if is_short else array
 

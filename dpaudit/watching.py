@@ -19,8 +19,8 @@ from contextlib import AbstractContextManager, contextmanager
 PATIENCE = 10.0
 # Seconds between two checks of the background thread.
 LOOK = 1.0
-# Largest ratio of a call's time for each draw to the largest such time of earlier calls. Only
-# slower calls for many draws give a warning.
+# A call for n > 1 draws may take this factor times n times the longest time per draw of earlier
+# calls, but at least n seconds, in addition to `PATIENCE`. After that, a warning is logged.
 _SLOWER = 10.0
 _UNTIMED = (
     "if it never returns, press Ctrl-C and add {}: such a call then counts as the outcome timeout"
@@ -96,7 +96,8 @@ class Watch:
 
     def waiting(self, name: str, counter: Sequence[int] = (0,), size: int = 1) -> Waiting:
         """Return an object for code that waits for the outputs of another process. The code must
-        call its method `left` repeatedly.
+        call the method `left` of the object repeatedly, which logs a warning if a call takes too
+        long.
 
         name: name of the mechanism in messages.
         counter: sequence whose first entry changes with each output.

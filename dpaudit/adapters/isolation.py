@@ -471,10 +471,11 @@ class Isolated(ByProcess[Worker]):
 
 
 class IsolatedFunction(Succession[Worker]):
-    """A function without noise that runs in a separate process, with one call per dataset.
+    """A function that runs in a separate process. It is called only once for each dataset, since
+    the user states that it has no noise.
 
-    The user states that the function has no noise. Each call has a new seed, so if the statement is
-    wrong, the outputs for one dataset differ.
+    Each call has a new seed. So if the statement is wrong, a second call with an equal dataset
+    gives another output.
     """
 
     def __init__(self, target: IsolatedTarget) -> None:

@@ -287,9 +287,9 @@ def _closely(columns: Sequence[_Column]) -> list[_Fit]:
 
 
 def _in_order(column: _Column) -> list[FloatArray]:
-    """Return the fits of a column that take little time, each (fits, cells): log-ratios that are
-    monotone over the intervals, if there are at least 3 intervals, and the log-ratio of each cell
-    by itself.
+    """Return the fits of a column that take little time: log-ratios that are monotone over the
+    intervals, if there are at least 3 intervals, and the log-ratio of each cell by itself. Each fit
+    is an array, (training sets, cells).
     """
     if not column.has_order:
         return [column.free]
@@ -349,9 +349,10 @@ _EVERY = "output[*]"
 
 
 def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return orders of lists of independent runs by the sum of log-ratios over runs and entries.
+    """Return orders of outcomes, each of which is a list of independent runs. Outcomes are ordered
+    by the sum of log-ratios over all runs and all entries of a run.
 
-    Runs on one input are independent and have one law, so this sum is the best score for runs of a
+    Runs on one input are independent and have one law, so this sum is the best score if a run has a
     single entry. The log-ratios are learned from all runs together.
     """
     groups = _alike(selection.outcomes.columns)
@@ -359,8 +360,8 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
         return []
     terms = []
     for name, columns in groups.items():
-        # A column is cut into 64 intervals (`LEVELS`) instead of 32 (`CELLS`), since all runs
-        # together have many entries.
+        # The columns of the same entry in all independent runs are joined to one column. It has
+        # many values, so it is cut into 64 intervals (`LEVELS`) instead of 32 (`CELLS`).
         cells = make_cells(join([replace(one, name=name) for one in columns]), LEVELS)
         terms.append(Term.of(cells, *columns))
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)

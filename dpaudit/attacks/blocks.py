@@ -93,10 +93,11 @@ class Fit:
 
 
 def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
-    """Return the scores that explain held-out draws best: at most two, the better score first.
+    """Fit scores to the draws, and return those that best predict the inputs of held-out draws: at
+    most two, the better score first.
 
-    attacks: the scorers to try if outcomes have several columns. A single column is scored by the
-        log-ratios of its cells.
+    attacks: the scorers to try if outcomes have several columns. If outcomes have a single column,
+        they are not used: the score is the log-ratio of the cell that the entry lies in.
     """
     known = [
         (attack, one.scored)

@@ -109,12 +109,13 @@ class _AfterCounts(Finer):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByEntry:
-    """A counter of outcomes. It counts an outcome in the interval of its score and, for each entry
-    of its sequences, in a cell of (state, symbol). A symbol is the number of a value; a state
-    summarises the earlier entries (`sequences.py`).
+    """A counter of outcomes, by whose counts a score of sequences can be refitted. It counts an
+    outcome in the interval that its score lies in and, for each entry of its sequences, in a cell
+    (state, symbol). The symbol is the number of the entry's value; the state summarises the earlier
+    entries (`sequences.py`).
 
-    scores: the scores of sequences.
-    total: the score as a sum of refitted parts and a rest.
+    scores: the scores of the sequences.
+    total: the score of an outcome as a sum: of `scores`, and of a rest that is not refitted.
     digitise: finds the interval of a score.
     """
 
@@ -197,11 +198,12 @@ class KeptOutcomes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredBins:
-    """Intervals of a score, with counts of draws that the score was not fitted to.
+    """Intervals of a score, with counts of draws that the score was not fitted to. So the counts
+    show how well the score orders outcomes.
 
-    result: (outcomes,), the score of each distinct outcome in memory.
+    result: (outcomes,), the score of each distinct outcome of the draws in memory.
     edges: edges between the intervals, rising.
-    intervals: the intervals with their counts.
+    intervals: the intervals between these edges, with their counts.
     """
 
     result: FloatArray

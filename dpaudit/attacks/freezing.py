@@ -63,12 +63,15 @@ def freeze(
     skipped: Sequence[Tried] = (),
     rare_tables: Sequence[RareTable] = (),
 ) -> Learned:
-    """Return the frozen rules, the beliefs to bet on, and the candidates that count further draws.
+    """Return the result of a round of learning: frozen rules, beliefs to bet on (Pr[d1 | level] of
+    each bettor), and the candidates that are kept to count further draws.
 
-    The result depends on two fields of the objective: whether learning has kept or counted its
-    draws (`fixed_before`), and whether rules are for bets or the exact test (`to_bet`). l and u are
-    the cut-offs of a rule, which guesses d2 below level l, and d1 from level u on. "Fallback" says
-    whether rules are chosen by predictions without a penalty if no predicted bound is positive.
+    A level is a group of outcomes; a rule guesses d2 below level l, and d1 from level u on. Side
+    rules, which may join the main rule, are a rule for rare outputs and a rule of another
+    candidate. The result depends on two fields of the objective: whether learning has kept its
+    draws in memory or only counted them (`fixed_before`), and whether rules are for bets or the
+    exact test (`to_bet`). "Fallback" says whether rules are chosen by predictions without a penalty
+    if no predicted bound is positive.
 
         draws    rules for   made by                    levels near l, u  side rules  fallback
         kept     bets        learn(to_bet=True)         as they are       none        no
@@ -79,7 +82,8 @@ def freeze(
     winner: the candidate (order of outcomes) of the main rule.
     candidates: all candidates, among them `winner`.
     skipped: scorers that were left out, with the reason.
-    rare_tables: counts of rare and frequent entries, from which the rare rule is made.
+    rare_tables: counts of rare and of frequent entries of outcomes, from which the rare rule is
+        made; empty: no rare rule.
     """
     finer = winner if objective.is_quick else _cut_finer(winner, objective)
     level = finer.freeze()

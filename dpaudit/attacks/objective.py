@@ -41,16 +41,19 @@ class Objective:
     ε at the δ of `point` or, with `for_delta`, δ at the ε of `point`.
 
     coming: number of draws to come, on which the rule is tested.
-    points: the points of the claim's privacy profile among which the rare rule may choose; if
-        empty, it must test `point`.
-    reserve: whether bettors keep part of their stake for rare outputs, which only many draws show.
+    points: the points (ε, δ) of the claim's privacy profile from which the rare rule may choose the
+        point that it tests; if empty, it tests `point`.
+    reserve: whether bettors keep part of their wealth for later bets on rare outputs, which are
+        seen only after many draws.
     fixed_before: whether candidates are compared by draws that came after the candidates were
-        fixed, as in learning from counted draws. Luck can then affect only the cut-offs, so that
-        the prediction from smoothed counts also ranks candidates. Exception: candidates with a
-        score, which may be no better than one of the columns that the score is computed from.
+        fixed, as in learning from counted draws. Luck can then affect only the choice of cut-offs.
+        So candidates are ranked by their smoothed counts, with a small penalty for luck. Exception:
+        candidates with a score keep the large penalty, since a score may be no better than one of
+        the columns from which it is computed.
     to_bet: whether the rules are for the next bets, or for the confirmation after a bet has refuted
-        the claim, rather than for the exact test. Then no choice falls back on predictions without
-        a penalty: a bet on noise loses wealth, while the exact test has nothing to lose.
+        the claim. If False, they are for the exact test: if no predicted bound is positive, they
+        are chosen by predictions without a penalty, since the exact test has nothing to lose. Rules
+        for bets are not, since a bet on noise loses wealth.
     """
 
     point: ProfilePoint
@@ -66,8 +69,9 @@ class Objective:
 
     @property
     def is_quick(self) -> bool:
-        """Whether rules are made from draws in memory and only for bets. Such rules are soon
-        replaced, so that they are made with less work (see `freezing.freeze`).
+        """Whether rules are made from draws in memory and only for bets. Later rules soon replace
+        such rules, so `freezing.freeze` spends less work on them: it does not cut levels finer, and
+        makes no "other" rule (a rule of a second candidate).
         """
         return self.to_bet and not self.fixed_before
 

@@ -54,9 +54,9 @@ def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def banded(selection: SelectionDraws) -> list[Candidate]:
-    """Return orders of sequences of numbers and special values, in which each number is replaced by
-    its band (interval). Orders by sums over entries (`banded_sums`) are always tried; if sequences
-    of bands repeat, an order of whole sequences is added.
+    """Return candidates: orders of sequences of numbers and special values, in which each number is
+    replaced by its band (interval). An order by a sum over entries (`banded_sums`) is always tried;
+    if sequences of bands repeat, an order of whole sequences is added.
     """
     bands = _bands_of(selection)
     if bands is None:
@@ -172,7 +172,7 @@ def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
     """Return the special values of a column: at most three numbers, each frequent and at least 4
     times as frequent as any ordinary number.
 
-    size: number of entries of the column, labels included.
+    size: number of all entries of the column, including those that are not numbers.
     """
     values, counts = np.unique(numbers, return_counts=True)
     order = np.argsort(-counts, kind="stable")[: _MOST_ALONE + 1]

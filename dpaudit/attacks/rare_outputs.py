@@ -162,10 +162,12 @@ class RareTable:
         return np.concatenate([*result, self._laws[0].expected(self._counts[-1:])], axis=1)
 
     def order(self) -> list[Candidate]:
-        """Return a list with one candidate (order of outcomes); an empty list if there are fewer
-        than two rare outcomes. At most four columns are used, so that a report can name them: the
-        columns with a cell whose expected share of d1 is farthest from the share of d1 among all
-        draws.
+        """Return a list with one candidate, which orders outcomes by their rare entries; an empty
+        list if there are fewer than two rare outcomes.
+
+        The candidate uses at most four columns, so that a report can name them. A column is chosen
+        by its best cell (value, label or piece of a tail): the cell whose expected share of d1 is
+        farthest from the share of d1 among all draws.
         """
         if self._kept.size < LEAST_SEEN:
             return []
@@ -296,10 +298,10 @@ class RareTable:
         return int(np.count_nonzero(result))
 
     def _numbers_in(self, cell: Numbers, place: int) -> Mask:
-        """Return a mask over the cell numbers of one column, (size,): True for the numbers of the
-        given cells.
+        """Return a mask over the cells of one column, by their numbers within the column: (size,).
+        It is True for the given cells.
 
-        cell: indices of cells in the arrays of the table.
+        cell: indices of cells in the arrays of the table, which list the cells of all columns.
         place: index of the column.
         """
         result = np.zeros(self.columns[place].size, dtype=bool)
@@ -340,7 +342,9 @@ class RareTable:
             level[[start[at] for at in of_cell[own].tolist()] + number[own]] = place
             draws = self._counts[guesses.cell[own]].sum(axis=1)
             right = np.average(guesses.right[own], weights=draws)
-            # A draw that lies in several of the cells is counted only a single time.
+            # `both` is the share of (d1, d2) among the draws in the guessed cells; for a guess of
+            # d2, the order is reversed. `_seen` counts a draw that lies in several of these cells
+            # only once.
             both = np.array([right, 1 - right])[::guess]
             expected[0 if guess > 0 else 1] = self._seen(guesses.cell[own]) * both
         rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)

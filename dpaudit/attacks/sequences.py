@@ -1,12 +1,12 @@
-"""Sequences of few values: states that sum up the past of an entry, and the log-ratio of each entry
-given its state.
+"""Model sequences whose entries take few values: the log-ratio of each entry given a state, which
+sums up the earlier entries.
 
-A symbol is the number of a value of an entry. A state is what is kept of the earlier entries: the
-count of each value, the last value, or both. States are made without a look at the inputs. The
-log-ratio of each symbol given the state is fitted to counts of draws by state, symbol and input,
-and shrunk along rows of related states. `prefixes.py` makes scores from kept draws,
-`counted_sequences.py` refits them to counts, and `single_outputs.py` lets whole sequences predict
-each other (docs/method.md §5, *Scorers*).
+A symbol is the index of the value of an entry. A state holds the count of each value among the
+earlier entries, the last value, or both. States are built without a look at the inputs of the
+draws. The log-ratio of each symbol given the state is fitted to counts of draws by state, symbol
+and input, and shrunk along rows of related states. `prefixes.py` makes scores from kept draws, and
+`counted_sequences.py` refits them to counts. `single_outputs.py` estimates the log-ratio of a whole
+sequence from those of related sequences (docs/method.md §5, *Scorers*).
 """
 
 from __future__ import annotations
@@ -214,10 +214,10 @@ class MarkovStates:
         return self._by(self.summary, symbols, outcomes, None, OFTEN) or self
 
     def through(self, bands: Bands) -> MarkovStates:
-        """Return the same states (summaries of the earlier entries) for sequences of numbers, which
-        are replaced by bands (intervals) first.
+        """Return the same states (summaries of the earlier entries) for sequences of numbers. Each
+        number is replaced by the interval (band) that contains it.
 
-        bands: the bands.
+        bands: the intervals.
         """
         steps = [replace(step, symbols=step.symbols.through(bands)) for step in self.steps]
         return replace(self, steps=tuple(steps))
@@ -274,9 +274,9 @@ def _following(
     classes: Sequence[int],
     least: int,
 ) -> tuple[Places, tuple[Past, ...]]:
-    """Return the next state for each state and symbol, (states * symbols,), and the past that each
-    next state stands for. A past is a summary of the earlier entries, a symbol the number of a
-    value.
+    """Return (next states, their pasts). A past is a summary of the earlier entries, a state is the
+    index of a past, and a symbol is the index of a value. The first array, (states * symbols,),
+    holds the state after each state and symbol.
 
     draws: (states * symbols,), number of draws of each state and symbol.
     pasts: the past of each present state.
@@ -346,17 +346,18 @@ def depend(counts: Sequence[IntArray]) -> bool:
 
 
 def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArray]:
-    """Return for each entry the log-ratio of every state and symbol: (fits, states * symbols).
+    """Return, for each entry of the sequences, the log-ratio of every state (summary of the earlier
+    entries) and symbol (number of a value): (fits, states * symbols).
 
     trained: for each entry, the draws of each fit by state, symbol and input: (fits, states,
         symbols, 2).
     states: the states of all entries.
 
-    For every state and value, a table of two by two holds the draws of this value and of all later
-    values (in the order of symbols), by input. First the mean of the tables' log odds ratios over
-    the states of an entry is shrunk along the entries. Then the deviation of each state from this
-    mean is shrunk along rows of related states, which differ only in the count of their most
-    frequent value.
+    For every state and value, a table of two by two holds the draws of this value and of all values
+    with larger symbols, by input. The log odds ratios of the tables are shrunk in two steps. First
+    their mean over the states of an entry is shrunk towards the means of neighbouring entries. Then
+    the deviation of each state from this mean is shrunk towards the deviations of related states,
+    which differ only in the count of their most frequent value.
     """
     ahead, behind, rows, entries, shapes = [], [], list[int](), list[int](), []
     known: dict[tuple[int, ...], int] = {}
@@ -396,9 +397,10 @@ def _odds_ratios(
     the draws of one value and of all values after it, by input, in one state of one entry.
 
     ahead, behind: (fits, tables, 2), draws of the value, and of the values after it, by input.
-    entries: (tables,), an index for each pair of value and entry.
-    values: (tables,), the number of the value.
-    rows: (tables,), an index for each row of states whose odds ratios are similar.
+    entries: (tables,), a number for the pair (value, entry) of each table.
+    values: (tables,), the index of the value of each table.
+    rows: (tables,), a number for the row of each table. A row is a group of tables of related
+        states, whose odds ratios are similar.
     """
     value, later = ahead + 0.5, behind + 0.5
     seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))

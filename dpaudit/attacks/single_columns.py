@@ -66,9 +66,9 @@ _WIDTHS = (0, 2, 8)
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates (orders of outcomes) for outcomes with a single column: in the order of its
-    numbers, and in the order of its estimated log-ratios. Return none for outcomes with several
-    columns.
+    """Return candidates (orders of outcomes) for outcomes with a single column. Some order outcomes
+    by the size of the numbers in the column, others by the estimated log-ratios of its cells
+    (values or intervals). Return none for outcomes with several columns.
     """
     columns = selection.outcomes.columns
     return orders_of(columns[0], selection) if len(columns) == 1 else []
@@ -243,9 +243,9 @@ def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
 
 
 def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
-    """Return a dict from the name of each order to its log-ratios by cell, (folds + 1, cells). Row
-    k is fitted to the draws outside of fold k, the last row to all draws. An empty interval gets
-    the mean of its neighbours.
+    """Return a dict from the name of each order of the cells to the log-ratios that define it, by
+    cell: (folds + 1, cells). Row k is fitted to the draws outside of fold k, the last row to all
+    draws. An interval without draws gets the mean of its neighbours.
 
     counts: (folds, cells, 2), draws by fold, cell and input.
     """
@@ -386,15 +386,16 @@ def _candidate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BySize(BinSource):
-    """A source of the levels (bins) of a column of numbers in order of size, with labels placed
-    among the numbers.
+    """A source of the levels (bins) of a column of numbers in order of size, with labels (entries
+    that are not numbers) placed among the numbers.
 
     levels: the level map.
     cells: the intervals and labels of the column.
     counts: (cells + 1, 2), learning draws by cell and input.
     scores, level: (cells,), the score and the level of each cell.
     rising: whether larger numbers are evidence for d1.
-    numbers: (draws,), numbers on a common scale that rise from d2 to d1; NaN for a label.
+    numbers: (draws,), the numbers of the learning draws, rescaled, and with the sign reversed if
+        `rising` is False, so that larger ones are evidence for d1; NaN for a label.
     outcomes: the learning draws.
     """
 

@@ -56,8 +56,8 @@ class AtomCounts:
 
 
 def count_atoms(selection: SelectionDraws) -> AtomCounts:
-    """Return the counts of the outcomes that were seen at least twice, but at most of the 4,096
-    most frequent outcomes.
+    """Return the counts of the outcomes that were seen at least twice. If there are more than 4,096
+    such outcomes, return the counts of the 4,096 most frequent outcomes.
     """
     keys = selection.outcomes.keys()
     distinct, first, place, counts = np.unique(

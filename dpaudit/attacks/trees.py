@@ -204,11 +204,12 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
 
 
 def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Compare the smooth candidates (orders of outcomes) that have a score, and `best` if it is
-    smooth. Return the candidate with the largest likelihood; `best` if there are no such
-    candidates.
+    """Return the candidate (order of outcomes) with the largest likelihood. Candidates are compared
+    only if neighbouring levels have similar log-ratios (`is_smooth`) and if they are bins of a
+    score, a number computed from several columns; `best` needs no score. If there are none to
+    compare, return `best`.
 
-    best: the candidate with the largest `rank_key`.
+    best: the candidate with the largest predicted bound, after the discounts of `rank_key`.
     """
     known = [one for one in candidates if one.is_smooth and (one is best or one.has_score)]
     return max(known, key=lambda one: one.smoothed.log_likelihood, default=best)
@@ -233,10 +234,10 @@ def _why_no_trees(
     best: Candidate,
     base: Candidate,
 ) -> str | None:
-    """Return the reason for not fitting trees, in words: they cannot win, or are not needed. Return
-    None if they may win.
+    """Return the reason for not fitting trees, in words: they are impossible, or add too little to
+    the other candidates (orders of outcomes). Return None if trees are worth a try.
 
-    best: the candidate (order of outcomes) with the largest `rank_key`.
+    best: the candidate with the largest predicted bound, after the discounts of `rank_key`.
     base: the candidate with the largest likelihood.
     """
     columns = len(selection.outcomes.columns)
@@ -249,8 +250,8 @@ def _why_no_trees(
     growth = float(np.max(predicted_growth(best.table, objective.point)))
     if objective.to_bet and growth > BEYOND_DOUBT:
         return f"{best.attack} is enough for a refutation"
-    # `best` is checked first, since checking `base` (the candidate with the largest likelihood)
-    # takes longer.
+    # Check candidates until one uses all that columns show together. `best` (largest `rank_key`)
+    # comes first, since checking `base` (largest likelihood) takes longer.
     known = [best, base] if best.is_smooth else [base]
     enough = next((one for one in dict.fromkeys(known) if not has_interplay(selection, one)), None)
     if enough is not None:

@@ -3,8 +3,9 @@
 An attack is a class with `fit`, an instance, or a function. The user passes the object itself, its
 import path, or the name of an entry point of an installed package. An attack gets selection draws
 and returns a score, a function from outcomes to numbers. The score is cross-fitted and cut into
-levels as any scorer's is. An attack never sees the draws that certify, and its score sees outcomes
-without their inputs; whether it scores each outcome by itself is checked.
+levels like the score of any other attack. An attack never sees the draws that certify, and its
+score sees outcomes without their inputs. A check ensures that the score of an outcome does not
+depend on the other outcomes.
 """
 
 from __future__ import annotations

@@ -50,8 +50,9 @@ def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     weights: (rows,); None: 1 each.
     """
     width = matrix.shape[1]
-    # A matrix with more than 128 columns (`MOST_COLUMNS`) would have pieces of very few rows. A
-    # product of the whole matrix is then faster, even though it starts threads.
+    # Pieces that are small enough for one thread avoid threads that wait for each other. With more
+    # than 128 columns (`MOST_COLUMNS`), such pieces would have at most 12 rows each. Then one
+    # product of the whole matrix is faster, even with several threads.
     rows = ONE_THREAD // width**2 if width <= MOST_COLUMNS else max(1, len(matrix))
     total = np.zeros((width, width))
     for start in range(0, len(matrix), rows):
@@ -389,11 +390,14 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[OrderedBins]:
-    """Return a list with an order of outcomes by a weighted sum of features, as `mean_differences`
-    does, but for any number of columns. The list is empty if there are fewer than two features.
+    """Return a list with an order of outcomes by a weighted sum of their features. The weight of a
+    feature is (mean on d1 - mean on d2) / variance. The list is empty if there are fewer than two
+    features.
 
-    pools: whether to shrink each weight towards the mean weight, as far as its error suggests
-        (James & Stein 1961). This helps after few draws.
+    (`mean_differences` calls this function, but only for outcomes with more than 512 columns.)
+
+    pools: whether to shrink each weight towards the mean weight: the larger the standard error of
+        the weights, the more (James & Stein 1961). This helps if there are few draws.
     """
     features = scaled_features(selection.outcomes.columns)
     if len(features) < 2:

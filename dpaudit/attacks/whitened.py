@@ -34,7 +34,8 @@ from dpaudit.outcomes.tables import Table
 NAME = "sum over what is new in each coordinate"
 ONE = "one new coordinate: "
 
-# The label of an outcome for which the difference of columns is not a number.
+# Label of the outcomes for which a `Difference` (a column plus multiples of other columns) is not a
+# number, for example because an entry is a text.
 _GAP = "not a number"
 # Coefficients are rounded, so that reports can show them. Rounding one coefficient changes the
 # difference of columns by at most about this share of its standard deviation.

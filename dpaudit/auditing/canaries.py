@@ -73,7 +73,8 @@ def audit_guesses(
         Whether the file of guesses has canaries without a guess. If so, the number of guesses may
         depend on the output of the run. The result then has a warning if δ > 0.
     method : {'independent'}, optional
-        Whether the canaries are assumed to be independent.
+        'independent': assume that the run reveals something about each canary independently of the
+        other canaries. Default: no such assumption.
     scores : CanaryScores, optional
         The scores from which the guesses were made.
     warnings : tuple of str
@@ -183,9 +184,9 @@ def _test(
 
 
 def chosen_test(seen: Guesses, claim: PrivacyClaim, alpha: float) -> GuessTest:
-    """Return the test that needs fewer right guesses to refute the claim: the test of one point (ε,
-    δ), or the test of the whole claim. For a claim with a single point, the test of this point is
-    returned. No test is better, since some mechanism attains its p-value.
+    """Return the test that refutes the claim with fewer right guesses: the test of one point (ε, δ)
+    of the claim, or the test of the whole claim. If the claim has a single point, return the test
+    of this point. It cannot be improved, since some mechanism attains its p-value.
 
     seen: numbers of canaries and of guesses; the number of right guesses is not used, so that the
         scores do not choose the test.

@@ -148,9 +148,9 @@ class Plan:
     """A plan of guesses about canaries.
 
     sides: "both" if half of the guesses say "in" and half "out"; "in" if all say "in".
-    guesses: number of guesses about `canaries` canaries.
-    canaries: number of canaries on which the plan was chosen; `made` converts `guesses` to another
-        number.
+    guesses: number of guesses about the canaries on which the plan was chosen.
+    canaries: number of these canaries. For another number of canaries, `made` changes the number of
+        guesses in proportion.
     """
 
     sides: Sides
@@ -171,14 +171,16 @@ def chosen_plan(
     sides: Sides | None = None,
     independent: bool = False,
 ) -> Plan:
-    """Return the plan of guesses that gives the best bound on some canaries. No guess about these
-    canaries may be certified, since they chose the plan.
+    """Return the plan of guesses that gives the best bound on the given canaries. The bound is too
+    optimistic for these canaries, since they chose the plan: only guesses about other canaries may
+    be certified.
 
-    coins: whether each canary was included, in falling order of the scores.
+    coins: whether each canary was included, from the largest score to the smallest.
     claim: the claim to test.
     alpha: probability of a false alarm.
-    sides: as in `Plan`; None: both kinds of plan are tried.
-    independent: whether the canaries are assumed to be independent.
+    sides: "both" or "in", the kind of plans to try, as in `Plan`; None: try both kinds.
+    independent: whether the canaries are assumed to be independent. If so, only plans of kind "in"
+        are tried.
     """
     n = len(coins)
 
@@ -203,8 +205,8 @@ def plans(canaries: int, sides: Sides | None) -> list[Plan]:
         Plan(side, guesses, canaries)
         for guesses in dict.fromkeys(made)
         for side in every
-        # About half of the canaries are in, so if more than half of them are guessed to be "in",
-        # some guesses must be wrong.
+        # A plan with more guesses "in" than half of the canaries is left out: about half of the
+        # canaries are in, so some of its guesses must be wrong.
         if side == "both" or guesses <= max(1, canaries // 2)
     ]
 

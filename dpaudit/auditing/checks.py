@@ -125,9 +125,10 @@ class DrawChecks:
         return warnings
 
     def learned_again(self, tallies: Sequence[Tally], rule: Portfolio) -> list[str]:
-        """Return warnings about the independence of learning draws that were counted but not kept.
+        """Compare blocks of learning draws that were counted but not kept in memory. Return a
+        warning if the draws seem to depend on their block; else an empty list.
 
-        tallies: counts of each block of these draws by the levels of `rule`.
+        tallies: for each block, the counts of its draws by the levels (bins) of `rule`.
         rule: rule that was learned from earlier draws.
         """
         level = self._level / _MOST_RULES
@@ -176,9 +177,9 @@ class DrawChecks:
     def doubted(
         self, measure: Measure, guesses: NDArray[np.int64], tallies: Sequence[Tally]
     ) -> list[str]:
-        """Check a refutation by fewer than 100,000 draws, and return warnings. Such a refutation
-        rests on few calls, in which noise that all draws of a call share does not show
-        (docs/method.md §11, "Few draws").
+        """Check a refutation by fewer than 100,000 draws; return a warning if its draws seem to
+        depend on their call, else an empty list. Such a refutation rests on few calls: if the draws
+        of a call share noise, a few calls may not show it (docs/method.md §11, "Few draws").
 
         Further draws are made for this check if the draws so far seem to depend on their call, or
         if the mechanism makes many draws per call.

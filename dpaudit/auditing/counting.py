@@ -287,7 +287,8 @@ class RareStore:
         self.arms = self.arms + np.array(rare.arms, dtype=np.int64)
 
     def has_room(self, coming: int) -> bool:
-        """Return whether the rare draws among `coming` more draws are expected to fit in memory."""
+        """Return whether memory has room for the draws with rare outputs that are expected among
+        `coming` further draws."""
         return not self._is_full and self._fits(self.size, coming)
 
     def make_room(self, coming: int, spared: frozenset[str]) -> None:
@@ -354,8 +355,8 @@ class Counts:
         self._candidates: Sequence[Counting] = learned.leading
         self.selection = selection
         self.rare = RareStore(rare_filter, selection)
-        # Frequent outputs that only one input gives. All of them are in the sample buffer already,
-        # so later draws add none to this table.
+        # Table of the frequent outputs that only one input gives. It is made from the sample buffer
+        # alone, since a frequent output occurs there already; later draws are not added.
         self._frequent = RareTable.frequent(selection, rare_filter)
 
     @property

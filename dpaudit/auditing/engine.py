@@ -272,8 +272,9 @@ def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
         fail_on_error=spec.sampling.on_error == "fail",
         adversary=spec.claim.adversary,
         timing=spec.statistics.timing,
-        # True only if all workers share this process's hash seed: another hash seed changes the
-        # order of sets of texts.
+        # Whether outputs may differ in the order of text keys. Sets of texts have another order
+        # under another hash seed, so this is True only if all workers have the hash seed of this
+        # process: workers on this machine have it.
         text_orders=spec.sampling.executor in LOCAL,
     )
 
@@ -453,8 +454,8 @@ class AuditRun:
         if self._stop_early is None:
             by_clock: StopEarly = "bets" if seconds > SLOW_DRAW else "confirmed"
             self._stop_early = asked or by_clock
-            # A mechanism that draws in less than a fifth of `SLOW_DRAW` counts as fast in every
-            # rerun, too, so that the choice need not be recorded.
+            # The choice is recorded if a rerun might choose otherwise. It would not if draws are
+            # faster than a fifth of `SLOW_DRAW`: every rerun then chooses "confirmed".
             self._is_by_clock = asked is None and seconds > SLOW_DRAW / 5
         return self._stop_early == "bets"
 

@@ -154,8 +154,8 @@ def _p_value(result: AuditResult) -> float:
 
 def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
     alone = 1 - result.confidence
-    # If the audit alone refutes the claim, its level stays its own share of the error probability,
-    # at which its bounds were computed. The level of Holm's procedure may be larger.
+    # If the audit alone refutes the claim, its level stays its own share of the error probability:
+    # the bounds were computed at this level, and the level of Holm's procedure may be larger.
     own = replace(family, level=alone if result.is_refuted_alone else max(alone, level))
     now = replace(result, family=own)
     return replace(now, underpowered=None) if now.verdict is Verdict.VIOLATION else now

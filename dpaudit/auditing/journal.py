@@ -104,8 +104,9 @@ class FileJournal(Journal):
         self._state = ""
         # Readings of the clock since the last record was written.
         self._times_given: list[float] = []
-        # Readings of the clock that the journal has between two records. `clock` has to return all
-        # of them before the next record.
+        # While records are replayed: clock readings that the journal recorded before the next
+        # record, and that `clock` has yet to return. With a time limit, none may be left when that
+        # record is replayed.
         self._times_due: deque[float] = deque()
         self._begins, self._drew, self._is_reproducible = False, False, True
         self._next: Record | None = None
@@ -213,8 +214,8 @@ class FileJournal(Journal):
 
     def _drawn_before(self, record: Record, chunk: Chunk[Any]) -> Drawn:
         for key, value in _named(chunk).items():
-            # In a chunk that measures speed, the size depends on how many chunks were requested in
-            # advance, so it may differ from the recorded size.
+            # The size of a chunk that measures speed depends on how many chunks were requested in
+            # advance. So it may differ from the recorded size, and is not compared.
             is_free = key == "size" and isinstance(chunk, ToTime)
             if not is_free and record.get(key) != value:
                 raise self._disagreement()
@@ -222,8 +223,8 @@ class FileJournal(Journal):
         return self._checked(drawn)
 
     def _checked(self, drawn: Drawn) -> Drawn:
-        """Return `drawn` itself. If it is a probe, also note whether equal seeds gave equal
-        outputs.
+        """Return `drawn` itself. If it is a `Probe` (measurements by the mechanism's first calls),
+        also note whether equal seeds gave equal outputs.
         """
         if isinstance(drawn, Probe):
             self._is_reproducible &= drawn.reproducible

@@ -93,8 +93,8 @@ class KeptState:
         spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)
         names = self.changed(number) if has_failures or is_dependent else []
         is_here = spec.sampling.executor in LOCAL and not runs_in_another_process(spec.target)
-        # Workers may have made all draws, in copies of the mechanism. Make a few calls in this
-        # process, so that changed variables show here.
+        # Workers draw with copies of the mechanism, so calls may have changed only the copies. A
+        # few calls in this process show which variables calls change.
         if is_dependent and not names and is_here:
             self._make_few_calls(number)
             names = self.changed(number)
@@ -152,7 +152,7 @@ def exhausted(
     make: returns a sampler with a new mechanism.
     target: how the mechanism is made.
     pair: the inputs to call the mechanism with.
-    most: largest number of calls before the first exception.
+    most: approximate number of calls after which the check ends if no call has raised an exception.
     """
     deadline = time.monotonic() + _EXHAUSTION_SECONDS
     # Two trials with different seeds: an exception at random would not come after the same number

@@ -76,10 +76,11 @@ class PairAudit:
 
         ledger: the draws and bets of this pair; no draw has been made yet.
         users_attacks: the user's own attacks.
-        compare: called after a refutation, with the parameters of `Refutation.of` other than the
-            ledger. Compares the draws with draws of new processes, and returns a record of the
-            comparison; None if no comparison is asked for. Raises MechanismError if the processes
-            differ, and so revokes the refutation.
+        compare: called after a refutation as compare(selection, measure, guesses, tallies), with
+            the parameters of `Refutation.of`. Repeats the draws in new processes, and returns a
+            record of the comparison, or None if no comparison is asked for. If the draws of new
+            processes differ, it raises MechanismError, and the audit ends with this error instead
+            of a refutation.
         """
         spec = ledger.spec
         self._ledger, self._spec, self._plan = ledger, spec, ledger.plan
@@ -97,8 +98,9 @@ class PairAudit:
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
         self._learned_from = 0
-        # Rules whose events may illustrate a refutation, if bets alone may end the run. Each entry
-        # is (number of draws, rule), where the rule was learned from this number of draws.
+        # Rules learned so far, if bets alone may end the run: the event of one of these rules then
+        # illustrates the refutation in the report. Each entry is (number of draws, rule), where the
+        # rule was learned from this number of draws.
         self._events: list[tuple[int, Portfolio]] = []
         self._warnings: list[str] = []
         self._range = (
@@ -407,7 +409,8 @@ class PairAudit:
         """
         singles = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
-        # The report mentions outputs that learning has not seen only if the claim is not refuted.
+        # Outputs with a value that no learning draw had are not counted if bets have refuted the
+        # claim: the report then does not mention them.
         seen = None if self._ledger.may_stop else RareFilter.seen(self._kept)
         return Measure(portfolio, singles, declared, seen=seen)
 

@@ -28,8 +28,8 @@ from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
 # Usual number of draws of the first trial (a short audit that measures the event and the speed).
 TRIAL = 10_000
-# Time for the first trial, in seconds. If `TRIAL` draws would take longer, the trial has fewer
-# draws, but at least `FEW_DRAWS`.
+# Time for the first trial (short audit), in seconds. If `TRIAL` draws would take longer, the first
+# trial has fewer draws: the number that fits into this time, but at least `FEW_DRAWS`.
 _TRIAL_SECONDS = 10.0
 # Largest number of draws of a later trial. A trial should have as many draws as the planned audit,
 # since the learned event depends on the number of draws; large audits would take too long.

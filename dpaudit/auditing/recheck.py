@@ -59,7 +59,8 @@ _CONFIRMING = (MINIMUM_SAMPLES, FEW_DRAWS)
 _VERSION_WITH_RARE = 6
 # The stages of a run, in their order. Each block of draws belongs to one of them.
 _STAGES = ("learning", "certification", "confirmation", "recorded")
-# Stages without bets.
+# Stages of a run in which no bets are made: bets have ended before a confirmation, and recorded
+# draws are only tested.
 _NOT_BET_ON = ("confirmation", "recorded")
 
 # Fields of a certificate that cannot be recomputed from the counts, and so are not compared.
@@ -427,8 +428,8 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming or ended else wanted
     yield "blocks of the certification", certifying, made
-    # Every round must have equal numbers of bettors: the stake of a new bettor might be money that
-    # another bettor has lost already.
+    # Every round must have equal numbers of bettors: they share the initial wealth before the first
+    # round, so the stake of a new bettor might be wealth that another bettor has lost already.
     bettors = {(len(each.posteriors), len(each.rules)) for each in record.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
     early = {each.early for each in rounds}

@@ -66,9 +66,10 @@ Raw = Sequence[Any] | NDArray[Any]
 _LEARNED = 1 / 3
 # Seed of the random order of rows when d1 and d2 were recorded separately; an arbitrary number.
 _SHUFFLING_SEED = 20_231
-# If one input has more than this many times the draws of the other, a separate Clopper-Pearson
-# bound for each input is considered. It uses all draws, whereas the test of guesses discards the
-# surplus of the more frequent input. For equal numbers of draws, the test of guesses is stronger.
+# There are two tests of recorded draws. The test of guesses discards the surplus draws of the more
+# frequent input. A separate Clopper-Pearson bound for each input uses all draws, but is weaker for
+# equal numbers of draws. This second test is considered only if one input has more than this many
+# times the draws of the other.
 _UNEVEN = 2.0
 
 _FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"
@@ -375,7 +376,7 @@ class _RecordedRun:
         learned: the frozen rules.
         point: the point (ε, δ) of the claim that is tested.
         selection: rows in the sample buffer.
-        split: the order of the rows.
+        split: the rows in random order; its `rest` are the rows that were not learned from.
         sorted_by: {input: column} for each input whose rows are sorted by a column.
         """
         audit, rule = self._audit, learned.portfolio
@@ -436,8 +437,9 @@ class _RecordedRun:
         d1, d2 = self._audit.arms
         if self._is_tossed or max(d1, d2) <= _UNEVEN * min(d1, d2):
             return False
-        # The rule fits the learning rows better than other rows. That inflates the predicted bounds
-        # of both tests alike, so it favours neither.
+        # The bounds of the game and of the pair are predicted from the learning rows. The rule fits
+        # these rows better than other rows, which inflates both predictions alike and so favours
+        # neither.
         seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
         (main, *_) = frozen_rules(rule, is_one=False)
         from_d1 = int(self._audit.is_d1[pair].sum())

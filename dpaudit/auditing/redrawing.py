@@ -42,8 +42,8 @@ DIFFERENT = 1e-3
 # 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with Laplace noise of scale 1 and outputs
 # without noise that differ by 1.
 _UNNOTICED = 0.38
-# A comparison may miss noise that each process draws only once. If the probability of this is
-# larger than 0.01, the result has a warning.
+# A comparison with draws of new processes may miss noise that each process draws only once. If the
+# probability of this is larger than 0.01, the result has a warning.
 _UNLIKELY = 0.01
 
 _AFAR = "the processes that draw are started elsewhere"
@@ -116,7 +116,8 @@ class Redrawing:
     wait: Callable[[], None]
 
     def recorded(self, journal: Journal, refuted: Refutation) -> Redrawn:
-        """Return a record of the comparison, from the journal if an earlier run has made it.
+        """Compare a refutation with draws of new processes, or take the comparison from the journal
+        if an earlier run has made it. Return a record of it.
 
         Raises MechanismError if new processes draw from other distributions.
         """

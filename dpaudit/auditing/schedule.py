@@ -45,9 +45,11 @@ _MAX_BUFFERED_VALUES = 4_000_000
 # to tenfold.
 _LEAST_BUFFERED_DRAWS = 2_000
 
-# Blocks that fill the buffer grow by this factor. If bets alone may end the run, rules are also
-# refitted each time that draws have grown by this factor, from 1,000 draws until half of the buffer
-# is full.
+# Growth factor of two schedules.
+# Blocks: each block that fills the buffer is larger than the block before it by this factor, unless
+#     bets alone may end the run (`_EARLY_BLOCK_SHARE`).
+# Refits: if bets alone may end the run, the rules are refitted each time that the number of draws
+#     has grown by this factor, from 1,000 draws until the buffer is half full.
 _GROWTH = 1.25
 # A block whose draws are only counted, and not kept in memory, has 1/16 as many draws as were made
 # before it. Bets are evaluated at the end of a block, so smaller blocks show a refutation earlier.
@@ -57,8 +59,9 @@ BLOCK_SHARE = 16
 # If bets alone may end the run, a block has 1/12 as many draws as were made before it. Rules are
 # refitted after each block: draws are slow then, so that saving some is worth the time of a fit.
 _EARLY_BLOCK_SHARE = 12
-# Least number of draws before the first fit, if bets alone may end the run and the claim is a
-# curve: this fit chooses the point of the curve to bet against.
+# If bets alone may end the run, the first fit usually follows the first block. If the claim is a
+# curve, it waits for this number of draws: the fit then also chooses the point (ε, δ) of the curve
+# to bet against.
 _EARLY_POINTS = 64
 # Least number of draws in a block from which nothing is learned.
 _LEAST_BLOCK = 64
@@ -72,8 +75,8 @@ _LARGEST_BLOCK = 131_072
 # several workers busy. For a large budget, blocks are larger by up to this factor, so that many
 # workers can share one.
 _SIZE_RANGE = 4
-# A budget is large if blocks of `_LARGEST_BLOCK` draws would divide it into more than about this
-# number of blocks.
+# A budget is large if it is more than this number of blocks of the usual largest size. The blocks
+# of a large budget may have 1/200 of its draws, but at most `_SIZE_RANGE` times `_LARGEST_BLOCK`.
 _ENOUGH_BLOCKS = 200
 # Largest number of blocks, roughly, since a result stores each block. If a budget needs more,
 # blocks are made larger.
@@ -191,8 +194,8 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """Largest number of draws. With a time limit, a provisional upper limit until the clock has
-        planned the budget.
+        """Largest number of draws for this pair. With a time limit, this is only an upper limit
+        until `plan_by_clock` computes the budget from the measured speed.
         """
         return 8 * self.limits.learned if self._budget is None else self._budget
 
@@ -203,8 +206,8 @@ class Plan:
 
     @property
     def buffer_until(self) -> int:
-        """Number of draws after which the buffer takes no more draws. With a time limit, this is an
-        upper limit until the clock closes the buffer.
+        """Number of draws after which the buffer takes no more draws. If the run has a time limit,
+        the elapsed time decides when the buffer closes; until then, this is an upper limit.
         """
         if self._is_by_clock:
             return self.limits.learned if self._closed_at is None else self._closed_at
@@ -238,9 +241,11 @@ class Plan:
         return self.buffer_until > usual
 
     def close_buffer_if_due(self, spent: int) -> None:
-        """Close the buffer after a block if it is full or learning has taken its share of the time.
+        """Close the buffer of learning draws, after a block, if it is full or learning has taken
+        its share of the time. Do nothing without a time limit.
 
-        No effect without a time limit. Calls `late` if the time is too short.
+        If learning has taken twice its share, but has made too few draws to close the buffer, and
+        draws are too slow for the minimum number of draws, call `late` (see `__init__`).
         """
         if not self._is_by_clock:
             return

@@ -29,10 +29,11 @@ Plain = TypeVar("Plain")
 
 
 class Journal:
-    """A journal that records nothing, for an audit without a journal; base class of `FileJournal`.
+    """The journal of an audit without a journal file: it records nothing. It is the base class of
+    `FileJournal`, which records draws.
 
-    spec: the audit. If its seed was drawn at random, it has the seed with which the journal was
-        begun.
+    spec: the audit. If its seed was drawn at random, an audit that continues an earlier run has the
+        seed of that run.
     warnings: warnings about the journal, for the result.
     resumed: number of earlier runs that this run continues.
     """
@@ -60,7 +61,9 @@ class Journal:
         return self.now()
 
     def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
-        """Return a drawer that yields recorded results first, then draws and records new results.
+        """Return a drawer for a run that may continue an interrupted run. It first yields the
+        results that the interrupted run has recorded, then makes the remaining draws and records
+        their results. A journal that records nothing returns `drawer` itself.
 
         drawer: called with chunks to draw; yields a result per chunk.
         is_here: returns whether this process, and not a worker, draws the next chunk.

@@ -203,7 +203,7 @@ def draws_for_rare(
     # no such rule (docs/method.md §4).
     alpha = RARE_SHARE * test.alpha / test.share
     usual = Plan(certificate.budget, None, limits).freeze_at
-    # An audit that learned from more draws than usual may do so again if it is longer. Then it may
+    # If this audit learned from more draws than usual, a longer audit may do so, too: it may then
     # learn from up to half of its draws.
     learns_more = certificate.draws - test.draws > usual
 
@@ -234,8 +234,8 @@ def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
     is_enough: maps a number of draws to whether it is enough. It need not be monotone: a larger
         number may fail although a smaller number is enough, but this must be rare.
     """
-    # Start with small budgets: SciPy before 1.17 cannot compute Clopper-Pearson bounds for 10¹²
-    # draws.
+    # Double a small budget until it is enough. A search from the largest budget is not possible:
+    # SciPy before 1.17 cannot compute Clopper-Pearson bounds for 10¹² draws.
     enough = MINIMUM_SAMPLES
     while not is_enough(enough):
         enough *= 2

@@ -41,8 +41,9 @@ from dpaudit.stats.binomial import TOSSED_AGAIN, clopper_pearson_upper
 from dpaudit.stats.power import POWER, detectable_rare
 from dpaudit.stats.witness import Witness, divergence_lower, log_wealth, p_value
 
-# Share of a pair's error probability that betting has. `BETTING_SHARE`, `CERTIFICATION_SHARE` and
-# `CONFIRMATION_SHARE` add up to 1, so a union bound holds, with or without an early stop.
+# Share of a pair's error probability that is spent on betting. The rest is spent on an exact test:
+# `CERTIFICATION_SHARE` at the planned end of the run, and `CONFIRMATION_SHARE` after an early stop.
+# The three shares add up to 1, so by a union bound the total error probability is kept.
 BETTING_SHARE = 0.2
 # Share of a pair's error probability for the exact test at the planned end of the run.
 CERTIFICATION_SHARE = 0.75
@@ -260,10 +261,11 @@ def detectable_rare_of_any(
     *,
     power: float = POWER,
 ) -> float:
-    """For outputs that only one input can give, return the smallest probability of such an output
-    at which the claim is refuted with probability `power`.
+    """Return the smallest probability of an output, possible on one input only, at which the claim
+    is refuted with probability `power`.
 
-    points: points (ε, δ) of the claim. The point that the fewest such outputs refute is used.
+    points: points (ε, δ) of the claim. The result is for the point that the fewest draws of such an
+        output refute.
     learned: number of draws to learn from.
     certified: number of draws of the exact test.
     alpha: error probability of the rule for such outputs.

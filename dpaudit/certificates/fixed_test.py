@@ -198,9 +198,9 @@ def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 def atoms_test(
     setting: Setting, accused: Accused, arms: tuple[int, int], rule: FrozenRule
 ) -> FixedTest:
-    """Return the test of the probabilistic definition, with d1 against d2 and d2 against d1.
-
-    Each of the two comparisons gets half of alpha.
+    """Return the test of a claim of probabilistic DP: P(V) ≤ δ, where V is the set of outputs s
+    with P(s) > e^ε Q(s). In one comparison, P is the law of the output on d1 and Q the law on d2;
+    in another, the reverse. Each comparison gets half of alpha.
 
     accused: the single outputs to test, with their counts.
     arms: number of all draws of d1 and of d2.

@@ -24,12 +24,13 @@ class Rate:
     false_positives : float
         The false-positive rate, in (0, 1).
     above : int
-        Number of included canaries whose score is above the threshold that the share
-        `false_positives` of the other canaries exceeds.
+        Number of included canaries whose score is above the estimated threshold. The scores of the
+        share `false_positives` of the other canaries, rounded down, are above this threshold, too.
     fewest, most : int
-        Number of included canaries above an upper threshold, and number above a lower threshold.
-        With probability at least 1 - alpha / 2, the threshold with a true false-positive rate of
-        `false_positives` lies between these two; alpha is 1 minus the confidence of the audit.
+        Number of included canaries whose score is above the largest plausible threshold, and number
+        above the smallest plausible threshold. With probability at least 1 - alpha / 2, the
+        threshold whose true false-positive rate is `false_positives` lies between these two
+        thresholds; alpha is 1 minus the confidence of the audit.
     lower, upper : float
         Confidence interval for the true-positive rate, at the confidence of the audit. It is valid
         only if the scores of the canaries are independent. The ends are Clopper-Pearson bounds,

@@ -377,7 +377,8 @@ class Redrawn:
     Attributes
     ----------
     processes, draws : int
-        Number of new processes, and number of draws that they made together.
+        Number of new processes, and total number of their draws; both are 0 if no comparison was
+        made.
     note : str
         Reason why there were fewer than eight processes; "" if there were eight.
     """

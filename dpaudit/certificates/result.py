@@ -271,7 +271,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Canaries:
-    """The ending of an audit of guesses about the canaries of one training run.
+    """How an audit of guesses about canaries ended: the value of its `AuditResult.ending`.
 
     Attributes
     ----------
@@ -477,8 +477,8 @@ class AuditResult:
 
     @property
     def point(self) -> ProfilePoint:
-        """The point (ε, δ) of the claim at which `decisive` was tested. If `decisive` is None, the
-        point (ε, δ) that the claim states."""
+        """The point (ε, δ) of the claim that was tested for `decisive`, the certificate that
+        decides the verdict. Without such a certificate, the first point of the claim."""
         return self.claim.point() if self.decisive is None else self.decisive.point
 
     @property

@@ -80,7 +80,7 @@ class Wealth:
         """Return the index of the first look (end of a block of draws) at which the bets would
         refute the claim, or None. Nothing is recorded.
 
-        looks: one tally for the draws before each look.
+        looks: one tally for each look, with the draws since the look before.
         """
         needed = -math.log(self._alpha)
         at_claim = log_wealth(self._after(looks, slice(self._claim, self._claim + 1)), self._shares)
@@ -95,7 +95,8 @@ class Wealth:
     def record(self, looks: Sequence[Tally]) -> None:
         """Bet on draws, and record the wealth at each look (end of a block of draws).
 
-        looks: one tally for the draws before each look.
+        looks: one tally for each look: the counts of its block, which are the draws since the look
+            before.
         """
         gains = self._after(looks)
         self._gains = gains[-1]

@@ -201,8 +201,8 @@ def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
 
 
 def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -> str:
-    """Return a sentence for an error message that says which parameters to leave out; "" if no
-    definition takes the parameter `wrong`.
+    """Return a sentence for an error message that says which parameters to leave out so that the
+    others fit one definition; "" if no definition has a parameter called `wrong`.
 
     wrong: name that the user gave, and that is not a parameter of `definition`.
     given: all given values by name of the parameter.
@@ -232,7 +232,8 @@ def _names(definition: str, *, telling: bool = False) -> set[str]:
 
 
 def _spellings(name: str, about: Parameter) -> tuple[str, ...]:
-    """Return the name of a parameter and, if it has a substitute, the name of the substitute."""
+    """Return the name of a parameter and, if it has a substitute (a parameter that users may give
+    instead, such as sigma instead of mu), the name of the substitute."""
     return (name,) if about.instead is None else (name, about.instead.name)
 
 

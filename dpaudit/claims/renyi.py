@@ -218,9 +218,10 @@ def _renyi_delta(
         q = math.exp(log_q)
         return _largest_p(q, order, divergence) - factor * q
 
-    # p - e^ε q is positive only for q < e^-ε. The allowed pairs form a convex set, so that the
-    # difference has a single peak in log q. If the peak is a corner, an error of log q makes the
-    # difference too small, by up to about p times the error. Twice this error is added below.
+    # p - e^ε q is positive only for q < e^-ε. The allowed pairs (p, q) form a convex set, so that
+    # the difference has a single peak in log q. `peak` finds its place up to `_LOG_Q_ERROR`. If the
+    # peak is a corner, the difference is then too small by up to about p · `_LOG_Q_ERROR`, so twice
+    # this number is added below.
     log_q = peak(gain, -epsilon - 40.0, -epsilon, _LOG_Q_ERROR, enough)
     p = _largest_p(math.exp(log_q), order, divergence)
     return min(1.0, max(0.0, gain(log_q)) + 2 * _LOG_Q_ERROR * p)
@@ -243,8 +244,8 @@ def _least_divergence(order: float, epsilon: float, delta: float) -> float:
         q = math.exp(log_q)
         return -_larger_divergence(q, order)(min(1.0, delta + factor * q))
 
-    # The divergence is jointly quasi-convex in (p, q). So on the line p = δ + e^ε q it has one
-    # minimum.
+    # The divergence is jointly quasi-convex in (p, q), so it has one minimum on the line p = δ +
+    # e^ε q. `peak` finds it. The largest possible log q belongs to p = 1.
     most = math.log(room / factor)
     return -closeness(peak(closeness, most - 40.0, most, 1e-9))
 
@@ -408,8 +409,8 @@ class ApproximateZCDP(PrivacyClaim):
         return min(1.0, (self.delta + (1 - self.delta) * inside) * (1 + 1e-15))
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the points to test: one at each ε of the points of ρ-zCDP, and one at an ε where
-        the profile is close to δ.
+        """Return the points of the privacy profile to test: at every ε at which a claim of ρ-zCDP
+        is tested and, if δ > 0, at an ε where the profile is close to the δ of the claim.
         """
         epsilons = [point.epsilon for point in ZeroConcentratedDP(self.rho).points()]
         if self.delta:
@@ -421,7 +422,9 @@ class ApproximateZCDP(PrivacyClaim):
         return f"{self.delta:.12g}-approximate {self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return "ρ" and the largest ρ whose profile at ε, with the claimed δ, is ≤ delta_lower."""
+        """Return ("ρ", value): a lower bound for ρ if the δ of the claim holds. The value is the
+        largest ρ for which δ-approximate ρ-zCDP has a privacy profile at ε of at most
+        `delta_lower`."""
         inside = max(0.0, delta_lower - self.delta) / (1 - self.delta) * (1 - 1e-15)
         return ZeroConcentratedDP(self.rho).own_lower(epsilon, inside)
 

@@ -32,8 +32,9 @@ Example:
 def make(file: str, count: int, seed: int | None, force: bool) -> int:
     """Write FILE, a CSV file with the columns canary and included (1 or 0).
 
-    In the run, include exactly the canaries that have a 1. Then add a column score, and audit
-    FILE. Publish the digest before the run: the audit reports it again.
+    In the run, include exactly the canaries that have a 1. Then add a column score, and audit FILE.
+    This command prints a digest of the coins. Publish it before the run, as proof that the coins
+    came first: the audit reports it again.
     """
     from dpaudit.errors import UsageError
     from dpaudit.inputs.canaries import Canaries

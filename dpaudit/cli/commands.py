@@ -1,5 +1,5 @@
-"""Declare the command `dpaudit` with one line for each of its commands. A command's module is
-imported when the command is used."""
+"""Declare the command `dpaudit`. The mapping `COMMANDS` has one entry for each of its subcommands,
+such as `run`. The module of a subcommand is imported only when the subcommand is used."""
 
 from __future__ import annotations
 

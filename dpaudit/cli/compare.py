@@ -72,8 +72,8 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     click.echo(render(comparison), nl=False, err=is_shown)
     if comparison.regressions:
         return exit_codes.VIOLATION
-    # The audits that NEW lacks because it was interrupted might have shown a regression, so the
-    # comparison fails.
+    # The file NEW may lack audits, because its run was interrupted. Such an audit might have shown
+    # a regression, so then the comparison fails; otherwise NEW shows no regression.
     return exit_codes.USAGE if missing[1][1] else exit_codes.NOTHING_FOUND
 
 

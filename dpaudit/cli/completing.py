@@ -140,7 +140,8 @@ for _name in (*_OTHERS, *_BINARY, *(f"r{name}" for name in _BINARY)):
 
 
 class _Anything(metaclass=_AnyOperation):
-    """Replaces any class, function or number of NumPy and SciPy while commands are declared."""
+    """A stand-in for any class, function or number of NumPy and SciPy. With it, shell completion
+    declares the commands without importing these slow libraries."""
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         return _Anything

@@ -282,8 +282,8 @@ def _inside(error: click.NoSuchOption) -> str | None:
 
 
 def _show(error: click.ClickException) -> None:
-    """Print an error of click. For a mistake on the command line, the line ends with the help
-    command to run."""
+    """Print an error of click on one line. If the command line is wrong, the printed line ends with
+    the command that shows help, such as `(see 'dpaudit run --help')`."""
     if not isinstance(error, click.UsageError):
         error.show()
         return

@@ -265,8 +265,8 @@ def _mechanisms(modules: Mapping[str, ModuleType]) -> list[tuple[str, str, Any]]
 
     A mechanism is a public function that takes an input, or a class with a method that takes an
     input. dpaudit's own reference mechanisms state their true privacy loss in an attribute `truth`.
-    If a module has objects with this attribute, its other objects are helpers and are left out. The
-    module that defines the attribute has no mechanisms.
+    If a module has objects with this attribute, its other objects are helpers and are left out.
+    Objects of the module that defines the type of `truth` are left out, too.
     """
     every = [
         (place, name, one)

@@ -148,8 +148,8 @@ class Chatter:
         return last + b"".join(repeated)
 
     def _counted(self, line: bytes) -> bytes:
-        """Count a line. Return it with a line break if it is new and fewer than `_SHOWN` lines were
-        shown, else b""."""
+        """Count a line of output. Return the line with a line break, to be shown, if it did not
+        occur before and fewer than `_SHOWN` lines have been shown; else return b""."""
         line = inert(line.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         line = line if len(line) <= _WIDTH else line[:_WIDTH] + "…".encode()
         if line in self._counts:

@@ -89,8 +89,8 @@ class SingleOption(click.Option):
         self.section = section
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Make click's parser collect the values of all repetitions; by default it keeps the last
-        one."""
+        """Make click's parser collect the values of all repetitions of the option; by default it
+        keeps the last value."""
         if self.multiple or self.count or self.is_flag:
             super().add_to_parser(parser, ctx)
         else:

@@ -100,8 +100,10 @@ class Results:
     output (`-`)."""
 
     def __init__(self, to: Iterable[Destination], stdout: TextIO, planned: int = 1) -> None:
-        """Begin without results.
+        """Begin with an empty report for each destination.
 
+        to: the destinations.
+        stdout: the stream that stands for standard output.
         planned: number of results of a complete run.
         """
         self._entries: dict[Destination, list[Any]] = {one: [] for one in to}

@@ -119,10 +119,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _built(target: ImportedTarget, found: Any, *, is_guessed: bool) -> Callable[..., Any]:
-    """Return the function that draws.
+    """Return the function that makes draws. Raise TargetError if the target is no factory (a
+    function that returns the mechanism) although it was taken for one.
 
-    is_guessed: whether only the signature of the target, and not the user, says that it is a
-    factory.
+    found: the object that the target names.
+    is_guessed: whether the target is taken for a factory only because of its signature. False if
+        the user declared it a factory, or if it is none.
     """
     try:
         return build(target)
@@ -173,8 +175,9 @@ def _is_factory(found: Any) -> bool:
 def _made(
     maker: Any, target: ImportedTarget, known: Mapping[str, Any]
 ) -> tuple[ImportedTarget, tuple[str, ...]]:
-    """Return the target with all arguments of its constructor, and the names of the missing
-    arguments."""
+    """Return (target, missing). The target has a value for every argument that its constructor
+    needs; an argument with an unknown value gets the placeholder FILL_IN, and `missing` has its
+    name. Positional arguments are left unchanged, and count as complete."""
     # Positional arguments are left unchanged; the constructor itself raises an error if one is
     # missing.
     if isinstance(target.init, list | tuple):
@@ -326,11 +329,12 @@ def _dataset(parameters: Parameters, target: ImportedTarget) -> Parameter | None
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Two guessed inputs.
+    """A guess of two inputs.
 
-    d1, d2: the inputs; they count only if `has_inputs`.
-    form: value of the key `as`, such as array, to which both inputs are converted; None if they are
-        not converted.
+    d1, d2: the inputs; ignored if `has_inputs` is False.
+    has_inputs: whether inputs were guessed.
+    form: data type to which both inputs are converted (value of the key `as`), such as array; None
+        if they are not converted.
     adjacency: neighbouring relation of the two inputs.
     why: reason for the guess, as words for a comment in the configuration file.
     """

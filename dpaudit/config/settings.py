@@ -27,7 +27,8 @@ FILL_IN = "FILL_IN"
 # Largest number of nested levels of settings that are searched for the text FILL_IN. Deeper levels
 # may belong to large datasets.
 _DEPTH = 4
-# Keys of the lists in which the text FILL_IN is looked for.
+# Keys of the lists that are searched for the text FILL_IN. Other lists are not searched, since they
+# may be large datasets.
 _LISTS = (("pairs",), ("init",), ("compose",))
 # Keys with a mapping as value. A flag adds to the mapping of the file, instead of replacing it:
 # `--epsilon 2` keeps the δ of the file.

@@ -26,7 +26,8 @@ from dpaudit.wording import shown
 SCORE, CANARY, RUN = "score", "canary", "run"
 # Largest number of canaries. All coins are kept in memory.
 _MOST = 10**8
-# Number of the random stream for the coins. A seed gives several independent random streams.
+# Number of the random stream for the coins that decide which canaries are included. A seed gives
+# several independent random streams.
 _COINS = 1
 # Index of the random stream from which the directions of the canaries' gradients are drawn.
 _DIRECTIONS = 2

@@ -29,7 +29,8 @@ _CALLED = "()"
 # Libraries of data frames: maps the name of the module to the name in messages.
 LIBRARIES: Mapping[str, str] = {"pandas": "pandas", "polars": "Polars"}
 ARRAYS = ("array", "numpy")
-# Data types of a dataset that users may ask for, such as `array` and `pandas` (option `as`).
+# Values of the option `as`, the data type of a dataset. `array` and `numpy` both mean a NumPy
+# array; `pandas` and `polars` mean a data frame of this library.
 FORMS = (*ARRAYS, *LIBRARIES)
 # Maps the name of a library to the keyword arguments with which its `DataFrame` is created.
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -87,7 +88,8 @@ class Inline:
     data: Any
 
     def __post_init__(self) -> None:
-        """Raise DatasetError if the data cannot become such an array or data frame."""
+        """Raise DatasetError if `data` cannot become an array or data frame of the type `form`, or
+        contains an import path."""
         if next(_lazy(self.data), None) is not None:
             raise DatasetError(
                 f"{self!r} holds {next(_lazy(self.data))!r}; import the whole object",
@@ -152,8 +154,8 @@ def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any
     each `Inline` by its array or data frame.
 
     calls: whether to call imported functions and use their results.
-    elsewhere: whether to put `Rows` in place of data frames; the process of the mechanism makes the
-    data frames from them.
+    elsewhere: whether the process of the mechanism, not this process, makes the data frames. If
+    so, the copy contains their rows (`Rows`).
 
     Raises the exceptions of `Reference.value` and `Inline.value`.
     """

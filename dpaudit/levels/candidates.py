@@ -371,7 +371,8 @@ def by_score(
     """Return the candidate (order of outcomes) whose levels are bins of a score.
 
     scored: the score of the draws `selection`.
-    source: makes the levels of a score that further draws refit; None: the score is never refitted.
+    source: makes the levels from the score, and fits the score again when further draws are
+        counted; None: the score is fitted only once.
     """
     counts = by_arm(scored.levels, len(scored.edges) + 2, selection.is_d1)
     return OrderedBins(
@@ -417,10 +418,11 @@ class CellCounts:
 
 @dataclass(frozen=True, eq=False)
 class UnorderedCells(Candidate):
-    """Single values or whole outputs, each ordered by its own counts.
+    """A candidate (order of outcomes) whose cells are single values or whole outputs. The counts of
+    a cell for d1 and d2 decide its place in the order.
 
     levels: map from an outcome to the level (group of outcomes) of its cell.
-    cell_counts: the cells with their counts, to which further draws are added.
+    cell_counts: the cells with their counts; `add` adds counts of further draws.
     """
 
     levels: LevelMap
@@ -461,7 +463,8 @@ class UnorderedCells(Candidate):
     def add(self, counts: IntArray) -> UnorderedCells:
         """Return this order of outcomes, updated with counts of further draws.
 
-        counts: (cells, 2), further draws by cell of `counter` and input.
+        counts: (cells, 2), further draws by cell and input. The property `counter` returns the
+            function that maps outcomes to cells (groups of outcomes).
         """
         total = replace(self.cell_counts, counts=self.cell_counts.counts + counts)
         return UnorderedCells.of(self.attack, total)
@@ -475,9 +478,9 @@ class RareOutputs(Candidate):
     """Rare outputs, ordered by shrunk log-ratios (`attacks/rare_outputs.py`).
 
     To be cautious, predictions lower the expected number of right guesses, and raise the expected
-    number of wrong guesses, by two standard deviations (`RuleTable.of_monotone`). If many cells
-    have few draws each, this may be too little. So a predicted bound is at most the bound predicted
-    from the counts with `count_penalty`.
+    number of wrong guesses, by two standard deviations (`RuleTable.of_monotone`). With many cells
+    of few draws each, this margin may be too small. So a second bound is predicted from the counts,
+    lowered by `count_penalty` standard errors, and the smaller of both bounds is used.
 
     levels: map from an outcome to its level (group of outcomes).
     """

@@ -104,7 +104,8 @@ class Digitiser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grid:
-    """A grid of cells of equal width, from the first edge to the last.
+    """A grid for fast look-up of the interval between two edges that a number lies in. Its cells
+    have equal width, from the first edge to the last.
 
     The cell of a number is a monotone function of the number, rounding included. So a number lies
     below every edge of a later cell and above every edge of an earlier cell, and has to be compared
@@ -113,9 +114,10 @@ class _Grid:
     scale, shift: a number x is in cell floor(scale · x + shift), clipped to the grid.
     edges: (depth, cells), the edges in each cell, rising; filled up with infinity where a cell has
         fewer than `depth`.
-    values: (cells · (depth + 1),), for each cell the results of a look-up, one for each of the
-        depth + 1 intervals between its edges.
-    crowded: (cells,), whether a cell has more than `depth` edges; None if no cell does.
+    values: (cells · (depth + 1),), the results of a look-up, cell after cell. `depth` edges divide
+        a cell into depth + 1 intervals; each interval has one result.
+    crowded: (cells,), whether a cell has more than `depth` edges, so that its numbers need a binary
+        search; None if no cell has.
     """
 
     scale: float

@@ -42,7 +42,8 @@ class CellCounter(Protocol):
     def levels(self) -> int: ...
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        """Return the number of outcomes in each cell: (levels,)."""
+        """Return the number of outcomes in each cell: (levels,), where `levels` is the number of
+        cells."""
         ...
 
 
@@ -306,8 +307,9 @@ def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, Fl
     ordered, upto = np.take_along_axis(scores, order, 1), np.cumsum(masses[order], axis=1)
     apart = ordered[:, 1:] != ordered[:, :-1]
     below, above = np.zeros(scores.shape), upto / np.maximum(1.0, upto[:, -1:])
-    # Running maxima and minima replace loops over ranks: all cells with equal scores get the share
-    # of draws before the first of these cells, and the share after the last of them.
+    # In the sorted order, cells with equal scores form a run. Each cell of a run gets the share of
+    # draws before the run, and the share up to its end. Running maxima and minima find both shares
+    # without a loop.
     np.maximum.accumulate(np.where(apart, above[:, :-1], 0.0), axis=1, out=below[:, 1:])
     last = np.where(apart, above[:, :-1], np.inf)
     above[:, :-1] = np.minimum.accumulate(

@@ -20,14 +20,16 @@ CELLS = 32
 # the labels among numbers, the blocks of dependent columns, and the rare values of a column that
 # get a cell each.
 FEW = 8
-# Outcomes have few values only if there are this many draws per value on average. A state of a
-# sequence (summary of the earlier entries) also needs this number of draws.
+# Outcomes count as having few distinct values (at most `FEW`) only if there are this many draws per
+# value on average. A state of a sequence (a summary of the earlier entries) also needs this number
+# of draws; rarer states are merged into one.
 DRAWS_PER_VALUE = 50
 # A value repeats if at least this number of draws have it.
 REPEATS = 2
-# The largest share that counts as small. Three shares are compared with it: draws with a rare entry
-# (if there are more, further draws bring ever more new values); draws outside the most frequent
-# entry; and the part of a likelihood or bound that trees may add.
+# The largest share that counts as small. It is compared with the share of draws that have a rare
+# entry (if there are more, further draws bring ever more new values); with the share of draws
+# outside the most frequent entry of a column, or outside the outputs that are counted; and with the
+# share of a log-likelihood or bound that decision trees can add.
 SMALL_SHARE = 0.02
 
 # Limits on numbers of draws: the constants down to the next heading.

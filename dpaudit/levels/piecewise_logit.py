@@ -358,13 +358,14 @@ def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> Fl
 def _maximised(
     ahead: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
 ) -> FloatArray:
-    """Maximise the likelihood by Newton's method. Return the coefficients of every fit: (fits,
-    terms).
+    """Return the coefficients with the largest likelihood in a model of the log-odds of d1, for
+    every fit: (fits, terms). They are found by Newton's method.
 
-    ahead, draws: (fits, levels), draws of d1, and of both inputs.
-    terms: (fits, levels, terms).
-    heights: (fits, terms - 1), the coefficients before the last term was added; the search starts
-        there.
+    ahead: (fits, levels), draws of d1 by level (group of outcomes).
+    draws: (fits, levels), draws of both inputs by level.
+    terms: (fits, levels, terms), value of each term of the model at each level.
+    heights: (fits, terms - 1), the coefficients before the last term was added. The search starts
+        from them, and from 0 for the last term.
     """
     result = np.column_stack([heights, np.zeros(len(heights))])
     rest = np.arange(len(result))

@@ -21,7 +21,8 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.limits import MOST_FLOATS, TINY
 from dpaudit.levels.shrinkage import GAP, GRID
 
-# Number of EM steps (expectation-maximisation) that learn the jump probability.
+# Number of EM steps (expectation-maximisation) in the fit of the jump probability (that the
+# log-ratio jumps from one place to the next) and of the distribution of log-ratios.
 _STEPS = 10
 # A row is a list of related places, such as the entries of a sequence. The probability that the
 # log-ratio jumps from one place of a row to the next is limited to the range from this number to 1

@@ -261,10 +261,13 @@ class Learned:
     counts: IntArray | None = None
 
     def expected_by_joint_level(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
-        """Return the expected draws by level and input, (levels, 2), with each draw counted at one
-        level (group of outcomes) only. In `expected_draws`, a draw at an additional level of the
-        portfolio is also counted at its level of the main rule. Here these draws are subtracted
-        from the levels of the main rule, in the proportions of the selection draws.
+        """Return the expected draws by level (group of outcomes) and input, (levels, 2), with each
+        draw counted at one level only.
+
+        The levels of the main rule come first, then the additional levels, for outcomes at which a
+        side rule guesses. In `expected_draws`, a draw at an additional level is also counted at its
+        level of the main rule. Here these draws are subtracted from the levels of the main rule, in
+        the proportions of the selection draws.
 
         selection: the draws that were learned from.
         """

@@ -102,13 +102,14 @@ class RareColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
-    """Level map (from outcomes to groups) of rare outputs: the level of an outcome follows from its
-    first rare entry.
+    """Map outcomes to levels (groups of outcomes). The level of a rare outcome follows from its
+    joint number, which stands for the column of its first rare entry and the cell (value, label or
+    piece of a tail) in this column; see `joint_numbers`.
 
     rare_filter: selects the rare outcomes.
     columns: map the entries of each column to cell numbers.
-    level: the level of each joint number (see `joint_numbers`).
-    example: an outcome with joint number `OTHER`, in words.
+    level: the level of each joint number.
+    example: a rare outcome whose rare entry is in none of `columns`, in words.
     """
 
     rare_filter: RareFilter
@@ -204,8 +205,8 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
     low, high = 0.0, 0.0
     if usual is not None and len(usual.numbers):
         low, high = usual.numbers[[0, -1]].tolist()
-    # A single value outside the usual values, but near them, is part of a tail: noise in whole
-    # numbers gives such values.
+    # A value that repeats outside the usual values, but near them, counts as part of a tail, which
+    # is weaker evidence of a leak: noise in whole numbers gives such values, too.
     distance = np.maximum(low - singles, singles - high)
     is_tail = (distance > 0) & (distance < high - low) & (not is_range)
     pieces = _tails(numbers, low, high) if is_range else []
@@ -316,9 +317,11 @@ def _is_rare(usual: Usual | None, column: Column) -> Mask:
 
 
 def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
-    """Return pieces of the number line below and above a range, on each side where at least two
-    rare numbers lie. A piece counts as a tail unless its distance from the range is at least the
-    width of the range.
+    """Return the pieces (start, end, is_tail) into which the number line below and above a range is
+    cut. A side of the range with fewer than two rare numbers has no pieces.
+
+    `is_tail` is False if the distance of the piece from the range is at least the width of the
+    range, and this width is not 0. It is True for all other pieces.
 
     numbers: the rare numbers, rising.
     low, high: ends of the range of usual numbers.

@@ -28,8 +28,9 @@ from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
 from dpaudit.stats.order import few_values
 
-# An entry is usual if at least this number of draws have it. A value that repeats this often can
-# also get a cell of its own.
+# An entry that at least this number of draws have is usual; all other entries are rare. If draws
+# are counted by entry (`frequent_column` in rare_cells.py), a value also needs this number of draws
+# to be counted separately from other values.
 OFTEN = 10
 
 Mask = NDArray[np.bool_]
@@ -51,7 +52,7 @@ class Usual:
     is_range: bool
     labels: frozenset[str] | None
     repeated: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
-    # The cells of the column, where the value of a cell is True if its entries are rare.
+    # Maps each entry of the column to True if it is rare, else to False.
     _rarity: Cells = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -154,8 +155,8 @@ class RareFilter:
 
     @property
     def has_ranges(self) -> bool:
-        """Whether the usual numbers of some column are a range, because its numbers rarely
-        repeat.
+        """Whether the usual numbers of any column are a range, from a smallest to a largest number,
+        and not a list of values. A column has a range if its numbers rarely repeat.
         """
         return any(one.is_range for one in self.columns)
 
@@ -307,11 +308,11 @@ def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
 def _often_enough(
     values: FloatArray, counts: NDArray[np.int64], often: int, size: int
 ) -> FloatArray | None:
-    """Return the values seen at least `often` times; None if more than 2 % of the entries have
-    other values: further draws would bring ever more new values.
+    """Return the values seen at least `often` times. Return None if more than 2 % of the entries
+    have rarer values: further draws would then bring ever more new values.
 
     values, counts: distinct values, and how often each was seen.
-    size: number of entries of the column, labels included.
+    size: number of entries of the column, including entries that are not numbers.
     """
     if counts[counts < max(often, REPEATS)].sum() > SMALL_SHARE * size:
         return None

@@ -199,8 +199,8 @@ def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: floa
     """Return the δ that every rule is predicted to certify at ε on `coming` draws: (levels + 1,
     levels + 1). It may be negative, and is -inf for impossible rules.
 
-    penalty: standard errors for the luck of selection; as in `predicted_epsilon`, the loss of the
-        exact test is added in quadrature.
+    The prediction is lowered by √(a² + b²) standard errors. a = `penalty` corrects for the luck of
+    the rule that is selected, and b for the bound of the exact test, which lies below the estimate.
     """
     odds = math.exp(min(epsilon, 300.0))
     noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * table.draws / max(1, coming))

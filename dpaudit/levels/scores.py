@@ -41,9 +41,11 @@ Fit = TypeVar("Fit")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """Neighbouring intervals in order from d2 to d1, with the learning draws in each.
+    """Neighbouring intervals of outcomes, in an order that runs from evidence for input d2 to
+    evidence for d1, with the learning draws in each interval.
 
-    each: map from an outcome to its interval; the last number is for unseen outcomes.
+    each: map from an outcome to the number of its interval. Unseen outcomes get a further number,
+        `intervals`.
     counts: (intervals + 1, 2), learning draws by interval and input.
     level: (intervals,), rising, the level (group of intervals) of each interval.
     position: (intervals,), mean number or score in each interval, NaN for a label; None: unknown.
@@ -132,8 +134,9 @@ class Intervals:
         return np.asarray(np.cumsum(masses) - masses / 2)
 
     def near(self, low: int, high: int) -> Intervals:
-        """Return the intervals, grouped again into at most 63 levels. Each of the six intervals on
-        either side of the start of level `low`, and of level `high`, becomes a level of its own.
+        """Return the intervals, grouped again into at most 63 levels. Six intervals on either side
+        of the start of level `low`, and of level `high`, become levels of their own. If there are
+        too many levels, others are merged.
         """
         starts = np.diff(self.level, prepend=self.level[0]) > 0
         fine = np.zeros(len(starts), dtype=bool)

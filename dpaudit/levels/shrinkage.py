@@ -354,8 +354,8 @@ class Clusters:
         return share[place.ravel()]
 
     def assigned(self, rng: np.random.Generator) -> FloatArray:
-        """Draw a cluster for every cell from the posterior. Return the log-ratio of the drawn
-        cluster, with its sign: (cells,).
+        """Draw a log-ratio for every cell from the posterior: (cells,). All cells of a cluster have
+        log-ratios of one absolute size, so a cluster and a sign are drawn for each cell.
         """
         # The first model is left out if another one is possible: in it every point of a grid is a
         # cluster, so that it spreads a single cluster over neighbouring points.
@@ -395,8 +395,9 @@ def _models(cells: _Cells) -> list[_Model]:
     sizes = grid[peaks]
     weights = np.bincount(nearest, weights=weights).astype(np.float64)
     fit = _fitted(cells, sizes, weights, _STEPS, moves=True)
-    # Two clusters with similar log-ratios may look like one peak of the grid. So up to three more
-    # clusters are tried, each kept only if it raises the likelihood enough.
+    # So far, each local maximum of the weights on the grid is a cluster. Two clusters with similar
+    # log-ratios may have only one maximum. So up to three more clusters are tried, each kept only
+    # if it raises the likelihood enough.
     on_grid = _Likelihood.of(cells, grid)
     for _ in range(3):
         further = _one_more(cells, on_grid, *fit[:2])
@@ -441,9 +442,10 @@ def _joined(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, place: int
 ) -> tuple[FloatArray, FloatArray, float]:
     """Join two neighbouring clusters of cells and fit again. Return the fit (sizes, weights,
-    log-likelihood).
+    log-likelihood). The size of a cluster is the absolute log-ratio of its cells.
 
-    place: index of the smaller of the two, in the order of sizes.
+    place: the clusters with the indices `place` and `place` + 1, in rising order of sizes, are
+        joined.
     """
     order = np.argsort(sizes, kind="stable")
     sizes, weights = sizes[order], weights[order]

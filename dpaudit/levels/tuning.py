@@ -60,7 +60,8 @@ DEVIATIONS_BEYOND_LUCK = 4.0
 # standard deviations. Halving or doubling it does not change the efficiency of audits.
 ERRORS_OF_COLUMN = 1.0
 
-# Constants that choose between candidates (orders of outcomes), and between a leak and noise.
+# The constants down to the next heading decide which candidate (order of outcomes) is chosen, and
+# whether outputs that only one input gave count as a leak or as noise.
 
 # An order of at most this number of cells gets PENALTY instead of PENALTY_ANY_ORDER. Halving it
 # changes the efficiency of audits by +0.8 hundredths, doubling it by 0.
@@ -69,8 +70,8 @@ FEW_CELLS = 16
 # reader can check their events. Halving or doubling it does not change the efficiency of audits.
 LESS_SIMPLE = 0.9
 # Candidates (orders of outcomes) with at least this share of the largest predicted bound count as
-# nearly equal, and their likelihoods decide. Halving it changes the efficiency of audits by 0
-# hundredths, doubling it by -3.5.
+# nearly equal, and their likelihoods decide. Halving it does not change the efficiency of audits (a
+# share of the draws), doubling it lowers the efficiency by 3.5 hundredths.
 ABOUT_AS_MUCH = 0.85
 # Prior odds that a piece of a tail leaks if only one input gave it; for values, labels and keys the
 # odds are 1. They are low since private noise has tails, too. Source: `python -m
@@ -82,9 +83,10 @@ LARGEST_SIDE = 0.1
 
 # Log-likelihood, in nats, that a more complex fit must gain over a simpler one.
 
-# Log-likelihood, in nats, that a ramp must gain to enter a fit. It is large, since the ramp is
-# chosen from thousands. Halving it changes the efficiency of audits by -0.1 hundredths, doubling it
-# by 0.
+# Log-likelihood, in nats, that a ramp must gain to enter a fit. A ramp is a term of the log-odds
+# that is flat, then linear, then flat again. The threshold is large, since the ramp is chosen from
+# thousands, and the best of them gains by luck. Halving it changes the efficiency of audits by -0.1
+# hundredths, doubling it by 0.
 GAIN_OF_RAMP = 6.0
 # Log-likelihood, in nats, that a fit must gain for each choice it makes: the ends of a ramp, or a
 # larger set of features of a regression. Halving or doubling it does not change the efficiency of

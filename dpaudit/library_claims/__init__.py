@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-# Maps the top-level module of a library to the module of this package that asks its objects.
+# Maps the name of a library's top-level module to the module of this package that reads the privacy
+# claims of the library's objects.
 LIBRARIES: dict[str, Any] = {
     "opendp": opendp,
     "diffprivlib": diffprivlib,

@@ -31,7 +31,8 @@ RAISED = "raised "
 # Start of the name of a column that contains only the kinds of another column's entries, such as `a
 # number` or `a string`.
 KIND = "kind of "
-# Start of the name of a column with the exponent k of the lowest set bit, 2^k, of each number.
+# Start of the name of a column that holds, for each number, the exponent k of its lowest set bit
+# 2^k: for 12 = 2^3 + 2^2, k is 2.
 LOWEST_BIT = "lowest set bit of "
 # Start of the name of a column with the exponent k of the highest set bit, 2^k, of each number.
 HIGHEST_BIT = "highest set bit of "

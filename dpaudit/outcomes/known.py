@@ -329,11 +329,12 @@ class Entries:
 
     @property
     def _has_spare(self) -> bool:
-        """Whether each column uses one more integer, which stands for all entries that no known
-        outcome has in this column.
+        """Whether each column with several distinct entries uses one more integer, which stands for
+        all entries that no known outcome has in this column.
 
-        True if the combinations of entries do not fit into one table. With the further integer,
-        `places` needs no mask of unknown outcomes.
+        True if there are too many combinations of entries for one lookup table, so that several
+        tables are used. The tables then map unknown outcomes to an index of their own. With one
+        table, `places` marks unknown outcomes in a mask instead.
         """
         return math.prod(len(one.values) for one in self.columns) > _TABLE
 
@@ -341,11 +342,12 @@ class Entries:
         """Return the lookup tables of `places`: an array or None for each column with at least two
         distinct entries.
 
-        `places` goes through the columns, and numbers the combinations of the integers seen so far.
-        If the next column would give more than `_TABLE` combinations, a table first renumbers them:
-        each combination that occurs in a known outcome gets a number of its own, and all others
-        share one number. Columns that need no table have None. The last table maps combinations to
-        indices of known outcomes.
+        `places` maps the entries of an outcome to small integers, and combines the integers of the
+        first columns, one column at a time, into one number. If the next column would give more
+        than `_TABLE` different numbers, a table first replaces the numbers by smaller ones: each
+        combination that occurs in a known outcome gets a number of its own, and all other
+        combinations share one number. Columns after which no table is needed have None. The table
+        of the last column maps numbers to indices of known outcomes.
         """
         if self._made:
             return self._made[0]

@@ -158,7 +158,7 @@ class LongTable(Outcomes):
         counts = self._counts()
         often = np.argsort(-counts, kind="stable")[:WIDEST]
         often = np.sort(often[counts[often] > 1])
-        # Values come before their properties, such as lengths.
+        # Columns of values come before columns of their properties, such as lengths.
         paths = sorted(often.tolist(), key=lambda one: self.vocabulary.paths[one].step == "about")
         names = [name for place in paths for name in self._telling_of(place)]
         return names or [self.vocabulary.paths[0].name]
@@ -202,8 +202,9 @@ class LongTable(Outcomes):
         used, local = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
         labels = (ABSENT, *(self.vocabulary.labels[code - 1] for code in used if code))
         every = np.ones(self.size, dtype=np.int32)
-        # Code 1 stands for `absent`, so the used labels get codes from 2. `local` counts them from
-        # 0, or from 1 if there are numbers, whose code is 0.
+        # In `every`, code 0 stands for a number and code 1 for `absent`, so the labels in use get
+        # codes from 2. `local` is the rank of a label among the codes in use: it begins at 0, or at
+        # 1 if there are also numbers, whose code 0 then has rank 0.
         every[rows] = np.where(codes > 0, local + (2 if used[:1].any() else 1), 0)
         return Column(path.name, numbers, every, labels)
 
@@ -317,8 +318,12 @@ class Part:
 
 
 def long_table(parts: Sequence[Part], size: int) -> LongTable:
-    """Return a `LongTable` of the entries in several parts. Each part contains the entries of some
-    outcomes at one place. size: number of outcomes."""
+    """Return a `LongTable`, which stores the entries of all outcomes in one list.
+
+    parts: the entries. Each part contains the entries of some outcomes at one place in the
+    outcomes, such as `output[0]`.
+    size: number of outcomes.
+    """
     paths = {part.path.name: part.path for part in parts}
     places = {name: place for place, name in enumerate(paths)}
     known: dict[str, int] = {}

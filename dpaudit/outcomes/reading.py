@@ -48,9 +48,10 @@ from dpaudit.wording import FILE_PREFIX
 _BYTES = 32
 # Largest number of levels of nested containers in an output. An output with more levels is refused.
 _DEEPEST = 50
-# Containers that contain themselves are looked for down to this depth of an output: at depths 1 and
-# 2 in the first value, at depth 3 in all values. Greater depths would take too long: a list that
-# contains itself 1,000 times has a billion places at depth 3.
+# Outputs are searched for containers that contain themselves, down to this depth of nesting. At
+# depths 1 and 2, only the first output with a container at a place is searched; at depth 3, all
+# outputs are. Greater depths would take too long: a list that contains itself 1,000 times has a
+# billion places at depth 3.
 _LOOKS_FOR_CYCLES_AT = 3
 # A fast method reads dicts (or sets) that together have at most this number of different keys, and
 # at most `_FEW_SETS` combinations of keys.
@@ -457,10 +458,11 @@ def _parts_of(value: Any) -> Iterable[Any]:
 
 
 def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the column entries for data frames at one place in the outcomes, read as dicts of
-    columns, and the order of their columns.
+    """Read the data frames at one place in the outcomes. Add entries for the order of their
+    columns, and for their values.
 
-    A column is read as a list, or as a dict if the index of the data frame is not 0, 1, 2, ...
+    A data frame is read as a dict of its columns. A column is read as a list, or as a dict if the
+    index of the data frame is not 0, 1, 2, ...
     """
     frames = [as_frame(one) for one in values]
     words = [one.word for one in frames]

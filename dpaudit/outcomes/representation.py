@@ -86,8 +86,9 @@ _SHOWN = 40
 # An example of a Decimal, such as `1.00`, is shown only if it has at most this number of digits
 # after the point.
 _SHOWN_PLACES = 8
-# Matches the end of a text for an order of keys that was cut because it was long. The group is the
-# hash of the keys without regard to their order.
+# A long text for the order of a dict's keys is cut, and two hashes are appended: "… (900 keys, set
+# <hash>, order <hash>)". The pattern matches these hashes. Its group is the first hash, which does
+# not depend on the order of the keys.
 _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
@@ -98,8 +99,8 @@ class InOrder(dict[Any, Any]):
 
 
 class AsInASet(dict[Any, Any]):
-    """A dict that another process sent. In that process, a set of the dict's keys may have the
-    order of these keys, so the order counts as random."""
+    """A dict that another process sent, with its keys in an order that a set of these keys may have
+    in that process. So the order may come from a set, and counts as random."""
 
 
 @lru_cache(maxsize=1024)

@@ -29,7 +29,8 @@ from dpaudit.outcomes.representation import EXPONENT, OFFSET
 
 # Every integer with at most this absolute value equals a float.
 LARGEST_EXACT = 2**53
-# If a string has more characters than this, its length is a further column entry.
+# If a string has more characters than this, its length gets a column of its own, in addition to the
+# column of the string.
 LONG = 64
 # The column entry for a string with more characters (or bytes) than this is cut, and a hash is
 # appended.

@@ -441,10 +441,11 @@ def stacked(tables: Sequence[Table]) -> Table:
 def _stacked_forms(
     tables: Sequence[Table], fixed: Sequence[tuple[Path, str | float]]
 ) -> tuple[tuple[Path, Column], ...]:
-    """Return (place, column) for each property that == does not compare, such as a type, with the
-    entries of all tables, one table after the other.
+    """Return (path, column) for each property that == does not compare, such as the type of a
+    value. The column holds the property for the outcomes of all tables, one table after the other.
 
-    fixed: (place, entry) for each entry that all outcomes share; such a property needs no column.
+    fixed: (path, entry) for everything that is equal in all outcomes. Properties that are listed
+        here get no column.
     """
     paths: dict[str, Path] = {}
     for table in tables:

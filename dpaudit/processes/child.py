@@ -57,7 +57,8 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
 # error.
 HOPELESS = 50
 # If this number of processes in a row end before a draw begins, each with the same message, the
-# audit ends with an error: an input cannot be the reason.
+# audit ends with an error. An input cannot be the cause, since none of these processes had begun to
+# use one.
 _ALIKE = 3
 # If no draw was completed, and this number of draws of each input have ended the process with the
 # same failure, the audit ends with an error. (If only one input ends the process, that is a leak,
@@ -501,8 +502,8 @@ class Succession(Generic[Process]):
         self._varies = False
         # The failure of the first draw that ended its process; None if no draw has.
         self._first: Raised | None = None
-        # Maps each input to the number of its draws that ended their process with the failure
-        # `_first`.
+        # For each input, the number of its draws that ended their process with the same failure as
+        # the first such draw (`_first`).
         self._alike: Counter[Hashable] = Counter()
         self._asked, self._seconds = time.monotonic(), 0.0
 

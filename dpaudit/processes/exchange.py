@@ -40,7 +40,7 @@ def pickled(value: Any, what: str) -> bytes:
     """Return a pickle of `value` that worker.py can read with Python 3.8 or later and any version
     of NumPy.
 
-    what: name of the value in the message.
+    what: name of the value in the error message.
 
     Raises TargetError if the value cannot be pickled.
     """

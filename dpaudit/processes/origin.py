@@ -101,8 +101,8 @@ def origin(error: BaseException) -> str:
 
 @lru_cache(maxsize=1024)
 def _rank(file: str) -> int:
-    # Code that was compiled from a text has a file name that begins with "<". dpaudit.adapters
-    # compiles such code to call the mechanism.
+    # Messages show no line of dpaudit, and none of code that was compiled from a text, whose file
+    # name begins with "<": dpaudit.adapters compiles such code to call the mechanism.
     if file.startswith((_OURS, "<")):
         return _NOT_SHOWN
     is_foreign = file.startswith(_PYTHONS) or any(map(file.__contains__, _INSTALLED))

@@ -261,7 +261,8 @@ class Service:
         how: (rng, data), names of two parameters of the mechanism. rng receives a NumPy Generator,
             or a `random.Random` if NumPy is not installed; None if there is no such parameter. data
             receives the dataset; None if the dataset is the first argument.
-        batch: maps the parameter for the number of draws to this number; None for one draw a call.
+        batch: the argument for the number of draws, such as {"size": 100}; None if each call makes
+            one draw.
         """
         rng, data = how
         if rng is not None and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
@@ -549,9 +550,10 @@ def generators(*held: Any) -> list[Any]:
 
 
 def _reached(wanted: dict[int, Any], held: Any, modules: list[dict[str, Any]]) -> dict[int, Any]:
-    """Return the generators in `wanted`, a dict by id, to which `held` or a variable of a module
-    leads, directly or through other objects. Their order depends only on the program: `held` comes
-    first, then the modules, the module that was imported last before the others.
+    """Return the generators in `wanted`, a dict by id, that can be reached from `held` or from a
+    variable of a module, directly or through other objects. Generators reached from `held` come
+    first, then those of the modules, the module that was imported last before the others. So the
+    order, from which seeds are computed, depends only on the program.
     """
     seen = {id(sys.modules), *map(id, sys.modules.values()), *map(id, modules)}
     reached: dict[int, Any] = {}

@@ -1,2 +1,2 @@
-"""Find the releases of a package that have a leak: test one event on each release, in its own
-environment."""
+"""Find the releases of a package that leak. An event is learned on one release; the same event is
+then tested on every release. Each release is installed in an environment of its own."""

@@ -155,12 +155,13 @@ def bisected(
     is_kept: bool = True,
     on_release: Callable[[ReleaseResult], None] = lambda result: None,
 ) -> Bisection:
-    """Find an event on the release `found_in`, and test it on all `versions`.
+    """Learn an event on the release `found_in`. Test on each release in `versions` whether this
+    event refutes the claim, and return the answers as a `Bisection`.
 
     spec: the audit on the release `found_in`: its mechanism, pair of inputs, claim and options.
     environments: object that makes the environment of each release.
     is_kept: whether the environments stay on disk.
-    on_release: function that is called with each answer.
+    on_release: called with the `ReleaseResult` of each release, as soon as the release is tested.
 
     Raises UsageError if the audit cannot have a single event, or if `found_in` cannot be installed,
     and MechanismError if the mechanism does not run on this release.

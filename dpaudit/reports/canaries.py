@@ -13,7 +13,7 @@ from dpaudit.reports.findings import caught, inputs
 from dpaudit.reports.layout import Item, Row, paragraph, row
 from dpaudit.wording import counted
 
-# δ at which reports also show a bound for μ as an ε.
+# Reports convert the lower bound for μ of Gaussian DP to an ε. This is the δ at which they do so.
 _FAMILY_DELTA = 1e-5
 _ASSUMED = (
     "Holds if a fair coin of its own put each canary in or left it out, and the guesses depend on "

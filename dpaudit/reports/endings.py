@@ -128,8 +128,8 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[I
     learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
     if certificate.ended_by_bets:
         learned = certificate.draws - certificate.fixed.draws
-    # A row of draws, if the report has one, already says how many draws were used to choose the
-    # event.
+    # If the report has a row of draws, it already says how many draws were used to choose the
+    # event, and the text below does not repeat it.
     is_shown = _has_row_of_draws(certificate, verbose)
     choice = "" if is_shown else f"; chosen on {counted(learned, 'separate draw')}"
     lines: list[Item] = []
@@ -229,8 +229,8 @@ def _workings(certificate: Certificate) -> list[Item]:
         wealth += (
             f" on events, {numbers.at_least(certificate.divergence_bets.wealth)} on divergences"
         )
-    # `fixed.alpha` is the rule's share of the exact test's error probability. Dividing by `share`
-    # gives the error probability of the exact test.
+    # `fixed.alpha` is the error probability of this rule alone. Divided by the rule's share, it is
+    # the error probability of all rules of the exact test together.
     alphas = (certificate.alpha_betting, fixed.alpha / fixed.share)
     spent = [numbers.error_level(one) for one in alphas]
     tests = "for the exact test"

@@ -310,10 +310,10 @@ def unseen(certificate: Certificate) -> str:
 
 
 def caught(epsilon: float, point: ProfilePoint, what: str) -> str:
-    """Return the sentence `With WHAT, a true ε of EPSILON or more would be refuted in 9 of 10
-    runs`.
+    """Return the sentence `With WHAT, a true ε of EPSILON or more (at δ = DELTA) would be refuted
+    in 9 of 10 runs`.
 
-    point: point (ε, δ) of the tested claim, whose δ the sentence mentions.
+    point: point (ε, δ) of the tested claim. If its δ is 0, the sentence does not mention δ.
     """
     at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""
     least = numbers.at_most(epsilon)

@@ -27,8 +27,8 @@ Key = tuple[int, ...]
 # A counted chunk that repeats draws of another chunk repeats its start. So the hashes of this
 # number of draws, at the start of each counted chunk, are compared.
 HEAD = 64
-# Largest number of rare draws that are kept from outcomes that are counted together, since they use
-# memory and are pickled. Further rare draws are only counted.
+# Largest number of rare draws (draws with rare outputs) that are kept when outcomes of a chunk are
+# counted, since kept draws use memory and are pickled. Further rare draws are only counted.
 MOST_RARE = 8_192
 
 

@@ -34,8 +34,9 @@ IntArray = NDArray[np.int64]
 # draws for messages, such as "d1".
 Evidence = tuple[float, str]
 
-# The draws of one input in a block are split into this number of runs, which are compared with each
-# other. In a small learning block, the sampler makes 4 calls for each input, too.
+# The draws of one input in a block are split into this number of runs (successive draws), which are
+# compared with each other. In a small learning block, the sampler makes 4 calls for each input, so
+# each run is one call.
 _RUNS = 4
 # _CALL_COLUMNS: largest number of columns of the output that are compared between runs of draws.
 # _QUANTILES: for each of these quantiles of a column, the frequency of the event "the value is at
@@ -131,11 +132,12 @@ def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
     """Return the log of an e-value against the hypothesis that all certification blocks have one
     distribution. A block is the draws of one chunk.
 
-    The product of this e-value and the e-value of later draws is an e-value, too. So a test that
-    may warn now, and otherwise after the later draws, needs only one error probability (Ville).
+    The product of this e-value and the e-value of later draws is an e-value, too. So a test may
+    look at this e-value first and, if it gives no warning, at the product after the later draws.
+    Both looks together have one error probability (Ville's inequality).
 
     tallies: counts by level (bin) and input, one tally for each block.
-    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    guesses: (levels,), the rule's guess at each level: 1 for d1, -1 for d2, 0 for none.
     """
     return log_mean_e_value(log for log, _ in _between_blocks(tallies, guesses))
 

@@ -418,8 +418,9 @@ def never_repeated(draws: SelectionDraws) -> list[str]:
     columns = draws.outcomes.columns
     if draws.size < _MANY or len(columns) < 2:
         return []
-    # `_is_discrete` is tested first: it is faster than `_distinct`, which sorts the column, and a
-    # column with fractions needs no note, since it is ordinary noise.
+    # `_is_discrete` is tested first, since `_distinct` sorts the column and takes longer. A column
+    # with fractions is left out: such numbers are ordinary noise, which never repeats, and need no
+    # note.
     discrete = [one for one in columns if _is_discrete(one) and _distinct(one) == draws.size]
     if not discrete or min(map(_distinct, columns)) > draws.size * _REPEATING:
         return []

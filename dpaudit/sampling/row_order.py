@@ -144,8 +144,8 @@ def check_guesses(
 
 
 def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
-    """Return [("d1", rows of d1), ("d2", rows of d2)]. If the rows of an input are neighbours, they
-    are not copied.
+    """Return [("d1", rows of d1), ("d2", rows of d2)]. If the rows of an input are contiguous (no
+    row of the other input lies between them), they are taken as a slice, without a copy.
     """
     tables = []
     for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):

@@ -72,7 +72,7 @@ class _Apart(Exception):
 
 def plain_numbers(output: Any, name: str) -> Plain:
     """Return a copy of an output in plain Python: numbers, None, lists and mappings. Raises
-    Unreadable.
+    Unreadable for an output that cannot be converted.
 
     A data frame becomes a mapping from its column names to lists. A pandas series whose index holds
     names becomes a mapping from these names to its values.

@@ -180,7 +180,7 @@ def _without_constants_of_modules() -> Iterator[None]:
         constants, cache = providers._get_local_constants, providers.CONSTANTS_CACHE.cache
         providers._get_local_constants = Constants
     # Older versions of Hypothesis lack the private names used above, and newer versions may change
-    # them. Then Hypothesis still draws these constants.
+    # them. Then Hypothesis still draws constants of loaded modules.
     except (ImportError, AttributeError):
         yield
         return

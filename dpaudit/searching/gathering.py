@@ -79,11 +79,13 @@ _BEYOND = 40
 # inputs that always raise. It uses at most this number of inputs that give outputs. Of the inputs
 # that raise, it uses the smallest one, and at most this number of the largest ones.
 _RAISING = 3
-# Largest number of pairs found by bisection such that the mechanism raises for only one input.
+# Bisection finds pairs for which the mechanism raises on only one of the two inputs. Largest number
+# of such pairs that are added to the pairs to try.
 _RAISING_PAIRS = 2
 
-# Type of functions that return the score of two inputs in plain Python. They may raise DatasetError
-# for inputs that cannot be converted to the data type that the mechanism takes.
+# Type of functions that return the score of two inputs. The inputs are plain Python values, such as
+# lists. If they cannot be converted to the data type that the mechanism takes, the function may
+# raise DatasetError.
 Score = Callable[[Any, Any], float]
 
 

@@ -237,8 +237,9 @@ class Confirming:
         return self._confirmed[one.key]
 
     def needed(self, one: Contender) -> int:
-        """Return how many draws of each input confirm a leak: enough to expect twice the evidence
-        of a clear leak, but no more draws than the pair has had."""
+        """Return the number of new draws of each input that a check of a leak needs. With this
+        number, the expected evidence is twice the evidence that counts as clear. The number is at
+        least `FEWEST`, but at most the number of draws of each input that the pair has had."""
         half = one.draws // 2
         needed = math.ceil(half * min(1.0, 2 * self.enough / max(one.evidence, 1e-9)))
         return min(half, max(FEWEST, needed))

@@ -71,8 +71,9 @@ class Ranking:
             enough=self._confirming.enough,
             is_over=self._confirming.is_over,
             of_answers=self._is_of_answers,
-            # More pairs cost more draws. So patterns of query answers stay for further rounds only
-            # if there are enough draws.
+            # `with_patterns` keeps all patterns of query answers for the second round, in addition
+            # to the best pairs. These pairs cost draws, so the budget must allow more than `FEWEST`
+            # draws of each input for each pair.
             with_patterns=self._is_of_answers and each > FEWEST,
             until=until,
         )
@@ -103,8 +104,8 @@ class Ranking:
         left = (_LAST + beyond) * self._budget.draws - self._drawing.draws
         rounds = (len(standing) - 1).bit_length()
         if self._is_of_answers:
-            # One round less, so that more pairs stay: the best event may be rare, and its pair must
-            # not be dropped before it had enough draws.
+            # Each round drops half of the pairs. There is one round less here, since the best event
+            # may be rare: its pair must not be dropped before it had enough draws.
             rounds = max(1, rounds - 1)
         for left_rounds in range(rounds, 0, -1):
             had = min(one.draws // 2 for one in standing)

@@ -199,12 +199,15 @@ def sensitivity(
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     form : {'array', 'numpy', 'pandas', 'polars'}, optional
-        The data type of the inputs that the function takes. Default: plain Python.
+        The data type of the inputs that the function takes; 'array' and 'numpy' both mean a NumPy
+        array. Default: plain Python.
     inside_only : bool, default False
         Whether to leave out inputs outside the space, such as values beyond the bounds, or NaN. By
-        default they are tried, and `beyond` lists pairs of them above the claim.
+        default they are tried, but cannot refute the claim: if only pairs with such inputs exceed
+        it, `exceeded` is False, and `beyond` lists small pairs of this kind.
     outside : bool, default False
-        Whether inputs outside the space count.
+        Whether pairs with inputs outside the space can refute the claim. If so, `witnesses` lists
+        them when no pair inside the space exceeds the claim. Not together with `inside_only`.
     python : str, optional
         The Python interpreter that runs the function in another process; dpaudit need not be
         installed there.
@@ -273,7 +276,7 @@ def searched(
     time: float = SECONDS,
     check: Callable[[], None] = lambda: None,
 ) -> SensitivityResult:
-    """Return the result of a search for a function that `target` describes.
+    """Search for the sensitivity of the function that `target` describes, and return the result.
 
     check: function that is called before each pair. It may raise an exception to end the search.
     The other arguments are the arguments of `sensitivity`.
@@ -404,8 +407,9 @@ class _Search:
         self.raised, self.notes = 0, list[str]()
 
     def run(self, seed: int, *, inside_only: bool) -> None:
-        """Compare all proposed pairs that are not random, lists of every length, pairs made by hill
-        climbing, and random pairs, in this order.
+        """Compare the function's answers for pairs of neighbouring inputs, in this order: all
+        proposed pairs that are not random, lists of every length, and pairs made by hill climbing.
+        If no finite distance inside the space exceeds the claim, go on with random pairs.
 
         seed: seed of the random pairs.
         inside_only: whether to leave out inputs outside the space (the set of possible inputs).
@@ -520,11 +524,12 @@ class _Search:
         return tuple(self._small(*self.exceeding[inside, kind], kind) for kind in kinds)
 
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
-        """Simplify a pair as long as its distance exceeds the claim.
+        """Return a simplified pair whose distance exceeds the claim, with its outputs.
 
-        If the inputs lie in the space (the set of possible inputs), also simplify the pair without
-        reducing its distance. Return this second pair unless it is much longer to write or has more
-        records.
+        The given pair is first simplified as long as its distance exceeds the claim. If the result
+        lies in the space (the set of possible inputs), the given pair is also simplified without
+        reducing its distance. This second result is returned unless it is much longer to write than
+        the first one, or has more records.
         """
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):

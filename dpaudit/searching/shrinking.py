@@ -33,8 +33,8 @@ MOST_TRIES = 2_000
 # Two lists that share at most this number of records are short enough to read, so that
 # `_fewer_at_an_end` leaves them alone.
 _READABLE = 2
-# If both lists share at most this number of records, each combination of two of them is left out in
-# one try. With more records, there would be too many tries.
+# If two lists share at most this number of records, every combination of two shared records is left
+# out once, to get a simpler pair. With more records, there would be too many combinations.
 _FEW = 12
 
 _Step = Callable[[Pair, "Space"], Iterator[Pair]]
@@ -118,8 +118,9 @@ def _fewer_common(now: Pair, _: Space) -> Iterator[Pair]:
     """Yield pairs without some of the records that both lists share.
 
     Blocks of successive records are left out: all of them, a half, a quarter, …, three, two, one.
-    Blocks of two are tried since the claim may be violated only for an odd length. If the lists
-    share at most 12 records, each combination of two of them is also left out.
+    Blocks of two keep an odd length odd, since a mechanism may violate the claim only for lists of
+    odd length. If the lists share at most 12 records, each combination of two of them is also left
+    out.
     """
     common = matched(*now)
     halves = {len(common) >> times for times in range(len(common).bit_length())}

@@ -74,7 +74,8 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
     """Return a table as the argument that the constructor of an array or data frame takes: a list
     of rows for an array, a mapping from column to list of values for a data frame.
 
-    form: `array`, `numpy`, `pandas` or `polars`. If it is None, return the dataset unchanged.
+    form: `array` (or `numpy`, the same), `pandas` or `polars`. If it is None, return the dataset
+        unchanged.
     columns: names of the columns, in order.
     """
     is_table = isinstance(dataset, list) and all(

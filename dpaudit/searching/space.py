@@ -233,7 +233,8 @@ class Token:
     end: int
 
     def unquoted(self) -> str:
-        """Return the text without its quotes. Raises NotUnderstood."""
+        """Return the text of the token; without its quotes if it is a quoted text. Raises
+        NotUnderstood for a text in double quotes that is not a valid string of JSON."""
         if self.kind != "text":
             return self.text
         if self.text[0] == '"':

@@ -54,8 +54,8 @@ NOTED = 0.1
 COMPARING = 0.6
 # Largest number of pairs in a first round of trials.
 WIDTH = 400
-# Smallest number of draws of each input in a first round of trials, unless the search has few draws
-# (`BARELY`).
+# Smallest number of draws of each input in a first round of trials. If the search has few draws,
+# `BARELY` is the smallest number instead.
 FEWEST = 50
 # Largest number of draws of each input in a first round of trials.
 MOST = 1_000
@@ -246,8 +246,9 @@ class Inputs:
         return fresh
 
     def alone(self, one: Input) -> Input:
-        """Return an `Input` (a dataset with its draws) for the dataset of `one` whose draws are
-        made by single calls of the mechanism."""
+        """Return another `Input` (a dataset with its draws) for the dataset of `one`. Each of its
+        draws is made by a separate call of the mechanism, even if the mechanism can make many draws
+        in one call."""
         if one.number not in self._alone:
             self._alone[one.number] = Input(one.number, one.dataset, is_alone=True)
         return self._alone[one.number]

@@ -24,8 +24,9 @@ _ROUNDING = 1e-12
 # Largest number of pairs of equal entries in a sequence of draws, roughly. A sequence with more
 # pairs is cut to its beginning, to limit the time and memory of `repetition_p_value`.
 _MOST_PAIRS = 100_000
-# The number of pairs of equal entries is first estimated from this many entries at the beginning,
-# then counted over all entries.
+# Pairs of equal entries are first counted among this many entries at the beginning of a sequence.
+# If these alone have more than `_MOST_PAIRS` pairs, the other entries are left out without being
+# counted.
 _FIRST_ENTRIES = 2_000
 # `collision_bound` adds this many standard errors to its estimate, to give a safe upper bound.
 _ERRORS = 6.0

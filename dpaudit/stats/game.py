@@ -35,9 +35,11 @@ _QUICK_TERMS = 128
 # A scan for a bound on ε or δ raises it in steps. This is the length of the smallest step, as a
 # fraction of the standard deviation of the bound, if there are more than `_COSTLY_DRAWS` draws.
 _STEP = 1 / 64
-# A scan for a bound starts this many standard deviations of the bound below the expected bound.
+# A scan for a bound on ε or δ starts below the expected bound, at a distance of this many standard
+# deviations of the bound.
 _HEADSTART = 3.0
-# Up to this number of draws, p-values are cheap, and the smallest step of a scan is _STEP / 4.
+# With more than this number of draws, p-values are slow to compute, and the smallest step of a scan
+# is _STEP. With at most this number, it is _STEP / 4.
 _COSTLY_DRAWS = 20_000
 # A long step of a scan ends _CAUTION / √draws standard deviations before the expected bound, since
 # the p-value jumps: with tens of draws by up to half of its value, with thousands of draws by
@@ -46,7 +48,8 @@ _CAUTION = 15.0
 # Largest lower bound for ε that is returned, in nats.
 _LARGEST_EPSILON = 50.0
 
-# A function from a number x to a claim (ε, hδ). A scan for a bound on ε or δ raises x.
+# Type of functions from a number x to a claim (ε, hδ), where h is 1 if the rule can guess both
+# inputs, else ½. A scan for a bound on ε or δ increases x and tests each claim.
 _Point = Callable[[float], tuple[float, float]]
 
 
@@ -228,7 +231,8 @@ def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
     the scan.
 
     game: the counts.
-    point: a function from x to the claim (ε, hδ) whose p-value is p(x).
+    point: a function from x to the claim (ε, hδ) whose p-value is p(x). h is 1 if the rule can
+        guess both inputs, else ½.
     end: largest possible bound.
     alpha: the error probability.
     """
@@ -288,7 +292,7 @@ def _normal_bound(test: ScoreTest, point: _Point, end: float, alpha: float) -> t
     score. At x the score of the claim `point(x)` equals the upper alpha quantile of a standard
     normal. The standard deviation is 1 over the slope of the score at x.
 
-    point: a function from x to a claim (ε, hδ).
+    point: a function from x to a claim (ε, hδ). h is 1 if the rule can guess both inputs, else ½.
     end: largest possible x.
     """
     quantile, low, high = -float(ndtri(alpha)), 0.0, end

@@ -8,8 +8,10 @@ P_j = Pr[V ≥ j] and S_j = P_j + ... + P_r. Under the claim, for j from r down 
     (r - j + 1) P_{j-1} ≥ S_j + n g((j P_j + S_{j+1}) / n),                             (12.2)
 
 however the canaries depend on each other (docs/method.md §12; Mahloujifar, Melis & Chaudhuri 2024,
-arXiv 2410.22235). `tradeoff_p_value` and `mu_lower` compute from (12.2) the largest P_v, and the
-largest μ of Gaussian DP, with P_0 ≤ 1.
+arXiv 2410.22235). Let v be the observed number of right guesses. From P_v = alpha, (12.2) gives a
+lower bound for P_0. If this bound is above 1, the claim is refuted at alpha. `tradeoff_p_value`
+returns the smallest such alpha, and `mu_lower` the largest μ of Gaussian DP that is refuted at a
+given alpha.
 
 `independent_p_value` and `independent_mu_lower` assume that what the run reveals about one canary
 is independent of what it reveals about the others. They are invalid without this assumption.

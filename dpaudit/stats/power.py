@@ -250,8 +250,8 @@ def detectable_epsilon_pair(
     ----------
     count, draws, other, other_draws : int
         Counts of one event, as in `pair_epsilon_lower`. The probability of the event under the
-        other input is taken to be q = other / other_draws, with at least one draw in the event, and
-        its probability under the first input to be e^ε₁ q + δ.
+        other input is taken to be q = other / other_draws, or 1 / other_draws if `other` is 0. Its
+        probability under the first input is taken to be e^ε₁ q + δ.
     epsilon, delta, alpha : float
         The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
     power : float, default 0.9

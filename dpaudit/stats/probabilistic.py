@@ -36,13 +36,14 @@ class ViolatingMass:
 def violating_mass(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, alpha: float
 ) -> ViolatingMass:
-    """Certify single outputs s with P(s) > e^ε Q(s), and bound the probability P(V) of their set V.
+    """Certify atoms (single outputs) s with P(s) > e^ε Q(s), and bound the probability P(V) from
+    below, where V is the set of all such atoms.
 
-    counts, others: number of draws equal to each candidate (single output), of the input with law P
-        and of the other input, each (atoms,). The candidates must be chosen without these draws.
+    counts, others: number of draws equal to each candidate atom, of the input with law P and of the
+        other input, each (atoms,). The candidates must be chosen without these draws.
     draws: number of all draws of the input with law P.
     epsilon: ε.
-    alpha: upper limit of the probability that a certified output is not in V, or that the bound
+    alpha: upper limit of the probability that a certified atom is not in V, or that the bound
         exceeds P(V).
 
     Let A be the set of candidates. With probability at least 1 - ATOM_SHARE · alpha every certified
@@ -75,8 +76,9 @@ def epsilon_lower(
     counts: IntArray, others: IntArray, draws: int, delta: float, alpha: float
 ) -> float:
     """Return the largest ε at which the claim P(V) ≤ δ, with V = {s : P(s) > e^ε Q(s)}, is refuted;
-    0 if it is refuted at none. The result lies in [0, 50] nats. It is found by bisection, since a
-    larger ε certifies fewer atoms (single outputs), and is rounded down by at most 10⁻⁶.
+    0 if it is refuted at no ε. The result lies in [0, 50] nats, and is rounded down by at most
+    10⁻⁶. It is found by bisection: with a larger ε, fewer atoms (single outputs) are certified, so
+    a claim that is not refuted at some ε is not refuted at a larger ε either.
 
     counts, others, draws: as in `violating_mass`.
     delta: δ of the claim.

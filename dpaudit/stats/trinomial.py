@@ -2,13 +2,15 @@
 
 In N draws a rule guessed the input C times correctly and W times wrongly, and abstained in the
 other draws. With c = Pr[correct] and w = Pr[wrong], the claim implies c ≤ e^ε w + s, where s = hδ
-("spared") is the share of draws that δ excuses. The test statistic is the score
-z = (C - e^ε W - sN) / sd. The unknown w is a nuisance parameter: the p-value is γ plus the supremum
-of Pr[z ≥ observed z] over an interval that contains w with probability 1 - γ (Berger & Boos 1994).
+("spared") is the share of draws that δ excuses; h = 1 if the rule can guess both inputs, h = ½ if
+it can guess only one. The test statistic is the score z = (C - e^ε W - sN) / sd, where sd is the
+standard deviation of the numerator under the claim. The unknown w is a nuisance parameter: the
+p-value is γ plus the supremum of Pr[z ≥ observed z] over an interval that contains w with
+probability 1 - γ (Berger & Boos 1994).
 
-`dpaudit.stats.game` uses `ScoreTest` for δ > 0. Most of the code makes the supremum fast. In the
-docstrings of this module, a group is a range of consecutive W, and C*(W) is the smallest C with
-z ≥ observed z.
+`dpaudit.stats.game` uses `ScoreTest` for δ > 0. Most of the code serves to compute the supremum
+fast. In the docstrings of this module, a group is a range of consecutive W, and C*(W) is the
+smallest C with z ≥ observed z.
 """
 
 from __future__ import annotations
@@ -42,10 +44,11 @@ _AT_ONCE = 128
 # (`_points_between`). The jumps are smooth enough to be ignored only if the number of abstentions
 # has at least this standard deviation.
 _SMOOTH = 5.0
-# Values of w = Pr[wrong guess] must be so close that no jump of Pr[z ≥ observed z] between two
-# neighbours is missed. Two neighbours may differ by 0.4 (`_NEAR`) standard deviations of the
-# numbers of right and wrong guesses; by up to 1 (`_FAR`) if that is at most a quarter (`_PART`) of
-# the distance between two jumps.
+# z is the score of the guesses. As a function of w = Pr[wrong guess], Pr[z ≥ observed z] may jump.
+# Where the jumps are not smooth (`_SMOOTH`), values of w are added until two neighbours differ by
+# at most 0.4 (`_NEAR`) standard deviations of the numbers of right and wrong guesses. A difference
+# of up to 1 (`_FAR`) standard deviation is allowed where the difference in w is at most a quarter
+# (`_PART`) of the distance between two jumps.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
 # The supremum of Pr[z ≥ observed z] over w = Pr[wrong guess] is computed from finitely many w. It
 # is multiplied by 1 plus this number, since the probability may be larger between them. (Measured
@@ -71,9 +74,9 @@ _SMALL_GROUP = 40
 # Largest number of draws for which binomial probabilities are computed from log-factorials. For
 # more draws, differences of log-factorials lose too many digits.
 _DRAWS_BY_LOGS = 10**9
-# Number of fixed-point steps that approximate C*, the smallest number of right guesses whose score
-# z is at least the observed z, before the exact search. Two suffice, since the standard deviation
-# in z changes little.
+# Number of fixed-point steps before the exact search for C*, the smallest number of right guesses
+# whose score z is at least the observed z. Two steps come close to C*, since the standard
+# deviation, by which z is divided, changes little with the number of right guesses.
 _ROUNDS = 2
 # Smallest divisor and smallest argument of a logarithm: smaller numbers are raised to it, since 0
 # is not allowed.
@@ -216,8 +219,9 @@ class ScoreTest:
         return 1.0 if math.isnan(p) else min(1.0, p)
 
     def _tail(self, epsilon: float, spared: float) -> _Tail | None:
-        """Return Pr[z ≥ observed z] as a function of w = Pr[wrong guess]; None if ε or s = `spared`
-        is too large for a test.
+        """Return Pr[z ≥ observed z] as a function of w = Pr[wrong guess]. Return None if no test is
+        possible: if ε is above 300, or if s = `spared`, the share of draws that δ excuses, is 1 or
+        more.
         """
         if epsilon > _LARGEST_EPSILON or spared >= 1:
             return None
@@ -370,14 +374,16 @@ class _Tail:
         return np.concatenate([self._at(_Grid.over(part, edges, self.draws)) for part in parts])
 
     def _at(self, grid: _Grid) -> FloatArray:
-        """Return an upper bound of Pr[z ≥ observed z] for every w of a grid, (points,).
+        """Return an upper bound of Pr[z ≥ observed z] for every w = Pr[wrong guess] of a grid,
+        (points,).
 
-        With N draws, W wrong guesses, and C*(W) the fewest right guesses for which z ≥ observed z,
+        For N draws, let W be the number of wrong guesses, C*(W) the smallest number of right
+        guesses with z ≥ observed z, and c = Pr[right guess]. Then
 
             Pr[z ≥ observed z] = Σ_W Pr[Bin(N, w) = W] Pr[Bin(N - W, c/(1-w)) ≥ C*(W)].
 
-        Each group uses the second factor of its first W, where this factor is largest, since C*
-        rises and N - W falls with W.
+        The sum is computed over groups (ranges of consecutive W). Each group uses the second factor
+        at its smallest W. There the factor is largest, since C* rises and N - W falls with W.
         """
         w = grid.points
         odds = np.array([self.ratio * w + self.spared, 1 - self.spared - (1 + self.ratio) * w])
@@ -455,10 +461,12 @@ def _points_between(
 def _coarse(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> NDArray[np.bool_]:
-    """Return a mask: for each pair of neighbouring values of w = Pr[wrong guess], whether a jump of
-    Pr[z ≥ observed z] between them may be missed.
+    """Return a mask of the pairs of neighbouring values of w = Pr[wrong guess] that are too far
+    apart: Pr[z ≥ observed z] may jump between them, so its maximum may be missed.
 
-    points, draws, ratio, spared, step: as in `_points_between`.
+    points: values of w, in rising order.  ratio, spared: e^ε and s, in Pr[right guess] = e^ε w + s.
+    draws: N, the number of draws, with a guess or without.
+    step: number of values of W, the number of wrong guesses, in a group.
     """
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
     # Jumps of Pr[z ≥ observed z] are smooth if the number of abstentions has a standard deviation

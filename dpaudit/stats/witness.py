@@ -41,9 +41,10 @@ _MOST_STAKED = 0.5
 # Number of fixed-point steps by which `best_stakes` computes two quantities that depend on each
 # other.
 _TURNS = 4
-# Logs of the two parts of each bettor's initial wealth: 0.9 is staked, 0.1 is kept aside. The part
-# kept aside limits a loss: if a pair of means is far from the truth, one bettor may lose nearly all
-# staked wealth, which would cancel the gain of the other bettor.
+# Two bettors bet against each pair of means that the claim allows, and their wealths are
+# multiplied. Logs of the two parts of each bettor's initial wealth: 0.9 is staked, 0.1 is kept
+# aside. Without the part kept aside, a bettor could lose nearly all wealth against a pair far from
+# the truth, and cancel the gain of the other bettor.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
 # Upper limit of the relative rounding error of sums of logarithms, of e^{(a-1) g} and e^{a g}, and
 # of their means.
@@ -64,7 +65,8 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A witness of a Rényi divergence: a function g of the level, with the stakes of two bets.
+    """A witness of a Rényi divergence: a function g of the level (bin of the output), with the
+    stakes of two bets, on the means m₁ = E_P[e^{(a-1) g}] and m₂ = E_Q[e^{a g}].
 
     Parameters
     ----------
@@ -73,10 +75,11 @@ class Witness:
     from_d1 : bool
         True if P is the law of the output on d1 and Q the law on d2; False for the reverse.
     values : tuple of float
-        The value of g at each level (bin of the output), in nats. Finite.
+        The value of g at each level, in nats. Finite.
     stakes : tuple of float
-        λ₁ of the bet that E_P[e^{(a-1) g}] is large, and λ₂ of the bet that E_Q[e^{a g}] is small.
-        Above 0, and small enough that no single draw can lose the whole wealth.
+        λ₁, the stake of the bet that the first mean is above a number, and λ₂, the stake of the bet
+        that the second mean is below a number. (All pairs of numbers that the claim allows are
+        tried.) Above 0, and small enough that no single draw can lose the whole wealth.
 
     Raises
     ------
@@ -212,7 +215,8 @@ def log_wealth(
     def second(log_mean: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f, the log of the second bettor's wealth, and df / d(log m₁), for each log m₁.
 
-        The second bettor bets against the smallest m₂ that the claim allows with m₁.
+        m₁ and m₂ are possible means of X = e^{(a-1) g} and Y = e^{a g}. The second bettor bets
+        against the smallest m₂ that the claim allows together with m₁.
         """
         profit = against * (np.exp(power * log_mean - divergence)[:, None] - y)
         slope = power * (1 - (1 - against * y) / (1 + profit))
@@ -307,16 +311,17 @@ def _total(profit: FloatArray, counts: FloatArray) -> FloatArray:
 def most_telling_witness(
     expected: FloatArray, limits: Mapping[float, float], coming: float, alpha: float
 ) -> Witness | None:
-    """Return the witness with the largest predicted ratio of certified to allowed divergence.
+    """Return the witness (a function of the output) that certifies the largest predicted lower
+    bound of a Rényi divergence, relative to the divergence that the claim allows.
 
     Parameters
     ----------
     expected : ndarray of float, shape (levels, 2)
-        Expected draws by level and input, out of all learning draws.
+        Expected draws by level (bin of the output) and input, out of all learning draws.
     limits : Mapping of float to float
-        Allowed divergence, in nats, for each order.
+        Divergence that the claim allows, in nats, for each order.
     coming : float
-        Number of draws to certify with.
+        Number of draws to certify with, for both inputs together.
     alpha : float
         Error probability of the certified bound.
 

@@ -24,7 +24,8 @@ from dpaudit.wording import did_you_mean
 
 Mechanism = Callable[..., Any] | str | list[str]
 
-# Text that only the warning of an under-powered audit contains.
+# Text that only the warning of an under-powered audit contains. A test passes with this warning
+# only if the user allowed it, so it is not shown.
 _ALLOWED = " cannot refute "
 
 
@@ -309,10 +310,11 @@ def _check_inputs(d1: Any, d2: Any) -> None:
 
 
 def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of `dpaudit.search` for a test with the option `search`.
+    """Return the keyword arguments of `dpaudit.search` that follow from the option `search` of a
+    test, and `adjacency`. Raise UsageError if d1 or d2 is given as well, or for an unknown key.
 
-    how: value of the option `search`.
-    given: all other options; the function removes `adjacency`.
+    how: value of the option `search`: the space of inputs, or a mapping with the key `space`.
+    given: all other options of the test. `adjacency` is moved from here to the result.
     """
     if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
         raise UsageError("give either d1 and d2, or search, not both", code="options-conflict")

@@ -25,7 +25,8 @@ class Kept:
 
     name: name of the audit.
     entry: texts of the audit for a file of results.
-    alpha: false-alarm probability of the audit with a new seed.
+    alpha: probability of a false alarm if the audit is run with a random seed; 0 for an audit that
+        does not depend on chance.
     draws: largest number of draws for a pair of inputs; 0 for an audit of exact probabilities.
     """
 

@@ -35,8 +35,8 @@ from dpaudit.targets.target import (
 # Time limit of the trace in seconds. It is short, since the user waits for the report of an audit
 # and did not ask for a trace.
 SECONDS = 2.0
-# A mechanism is slow if a draw takes at least this time, in seconds. Since its audit took long as
-# well, its trace may take longer than two seconds.
+# A mechanism is slow if a draw takes at least this time, in seconds. The trace of a slow mechanism
+# may take longer than `SECONDS`, since the user has waited long for its audit, too.
 _SLOW = 0.005
 # Time limit of the trace of a slow mechanism: the time that this number of draws takes.
 _SLOW_DRAWS = 100

@@ -419,8 +419,8 @@ def _nothing(over: str | None) -> Runs:
     )
 
 
-# Largest score of one drawn number of noise. It is finite, so that a pair of inputs with two
-# infinite costs scores higher than a pair with one.
+# Largest score of one noise value, such as one Laplace draw. Infinite privacy costs are cut off at
+# this number, so that a pair of inputs with two infinite costs scores higher than a pair with one.
 _MOST = 1e6
 # Score of each kind of difference between two runs that no noise hides, such as an exception in
 # only one run. The score of a pair of inputs is a sum of such scores and of costs.

@@ -121,8 +121,8 @@ class Tracing(worker.Service):
         return {}
 
     def couple(self, seeds: int, seconds: float) -> Any:
-        """Run the mechanism on both datasets with the same noise. Return an empty reply, and the
-        runs as JSON.
+        """Run the mechanism on both datasets with the same noise. Return ({}, data): a reply
+        without entries, since every request gets a reply, and the runs as JSON.
 
         seeds: The number of seeds of the noise.
         seconds: The time limit for all runs.

@@ -95,8 +95,9 @@ def step_mechanism(
 
     Notes
     -----
-    The mechanism raises TrainingError in the same cases as the mechanism of `run_mechanism`. The
-    same warnings are switched off, and also Opacus' warnings of empty batches.
+    The mechanism raises TrainingError if training cannot be audited, for example because
+    `make_model` sets a constant seed, or a loss is NaN. The notes of `run_mechanism` list all
+    cases, and the warnings that are switched off; Opacus' warnings of empty batches are, too.
 
     Examples
     --------

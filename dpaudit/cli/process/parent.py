@@ -1,7 +1,7 @@
 """Watch the auditing process from a parent process, so that an exit code means a verdict only if
 dpaudit reached that verdict.
 
-The first process forks before it imports much, which takes a millisecond. Its child runs the
+The first process forks after about a millisecond, before it imports much. Its child runs the
 program. The parent passes signals on to the child, shows the output of mechanisms, and exits with
 the code that the child has written to shared memory.
 """

@@ -1,5 +1,5 @@
-"""Draw the figures about the scores of canaries: error rates of a guess by score, and a
-histogram."""
+"""Draw the figures about the scores of canaries: trade-off curves (miss rate by false-alarm rate),
+with the curve of guesses from the scores, and a histogram of the scores."""
 
 from __future__ import annotations
 

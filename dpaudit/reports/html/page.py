@@ -273,10 +273,10 @@ def _source(one: Excerpt) -> Source:
 
 
 def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
-    """Yield all rows except the likely cause, which the page shows above the rows.
+    """Yield the given rows without the row of the likely cause, which the page shows above them.
 
-    has_tests: whether the page also shows p-values of single tests. The row of the p-value then
-    says that its p-value is for the whole audit.
+    has_tests: whether the page also shows p-values of single tests. If so, a text is added to the
+    row of the p-value: its p-value is for the whole audit.
     """
     for label, texts in rows:
         if label == "p-value" and has_tests:
@@ -422,7 +422,8 @@ class Part:
 
 
 def entry(result: AuditResult) -> Part:
-    """Return the `Part` of one audit."""
+    """Return the part of the page for one audit. `document` makes the page from the parts of all
+    audits."""
     return Part(result)
 
 

@@ -268,8 +268,8 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
 def _has_edges(one: Certificate) -> bool:
     """Return whether the certificate's levels (bins of outputs) are intervals of a score.
 
-    If so, the levels after the intervals are: one for outputs without a score, then the levels that
-    further rules added, if there are any.
+    If so, the intervals are followed by one level for outputs without a score, and by the levels
+    that side rules (all rules but the main rule) added, if there are any.
     """
     if one.scores is None:
         return False

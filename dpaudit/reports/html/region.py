@@ -21,8 +21,9 @@ from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Points, Scale, ratio
 
 _MOST_EVENTS = 8
-# Largest size of a corner that is shown alone, as a share of each axis. A corner is shown alone if
-# it contains all events and the beginning of the claim's curve.
+# Rare events lie near the corner of the figure with false-alarm rate 0 and miss rate 1. If all
+# events and the beginning of the claim's curve lie there, only this corner is shown. It may
+# take at most this share of each axis; otherwise the whole figure is shown.
 _RARE = 0.3
 # Size of an estimate's mark, relative to the mark of an exact value. It is smaller because the box
 # around it, with the confidence intervals, matters more.

@@ -290,8 +290,9 @@ def _unless_preparing(setup: Setup) -> Setup:
 
 
 class InProcess(WorkerPool):
-    """A pool that draws each chunk in this process when its result is requested. If `setup.left`
-    is given and returns a long time, worker processes also draw some of the chunks.
+    """A pool that draws each chunk in this process when its result is requested. `setup.left`, if
+    given, forecasts how many seconds of drawing are left. If these are many, worker processes start
+    and make the later draws.
     """
 
     is_here, others_drew = True, False

@@ -50,9 +50,9 @@ _FEWEST = 2
 #     torch and Opacus, and longer on a busy machine. Interpreters with hash seeds of their own
 #     import large libraries within the other two limits.
 SECONDS, PATIENCE, IMPORTING = 5.0, 60.0, 300.0
-# The time limit for all processes is at least this number of times the time until the first process
-# has drawn: on a busy machine, or with a slow import, each takes long to start. The eight processes
-# take turns on the cores, two or more at a time.
+# The new processes take turns on the cores, two or more at a time, and each may take long to start,
+# on a busy machine or with a slow import. So if the first process has drawn after t seconds, the
+# time limit for all processes is at least this number times t (but at most `PATIENCE`).
 OF_FIRST = 4.0
 # Seconds between two checks for results, while new processes draw.
 _LOOK = 0.1
@@ -378,8 +378,8 @@ def compared_with(processes: NewProcesses) -> Iterator[None]:
 
 
 def current() -> NewProcesses | None:
-    """Return the new processes of the innermost `compared_with` context; None outside of such
-    contexts.
+    """Return the new processes of the innermost `compared_with` context. Audits compare refutations
+    with draws of these processes. Return None outside of such contexts.
     """
     return _current[-1] if _current else None
 

@@ -270,8 +270,9 @@ def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
 
 
 class ExecutorPool(OrderedPool):
-    """A pool that draws on an executor of the user, by its method `submit`. It does not close the
-    executor. Each task contains the recipe, so that any worker can draw any task.
+    """A pool that draws on an executor of the user, by the executor's method `submit`. The pool
+    does not close the executor. Each task contains the recipe (instructions from which a worker
+    makes its sampler), so that any worker can draw any task.
 
     lost: message for an executor that has lost its workers, with the placeholder {} for the reason.
     """
@@ -346,7 +347,7 @@ class _DaskPool(ExecutorPool):
         self._client, self._asked = client, -_COUNTED
 
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
-        # The cast is safe: a future of Dask has all methods of `Future` that this module uses.
+        # Dask returns a class of its own, which has all methods of `Future` that this module uses.
         future: Future[Done] = self._client.submit(draw, self._recipe, list(chunks), pure=False)
         return future
 
@@ -390,8 +391,8 @@ def dask_pool(setup: Setup, address: str) -> Iterator[WorkerPool]:
 
 
 async def _forget(run: str) -> None:
-    """Call `forget` on a Dask worker. It is a coroutine, so that `Client.run` need not wait for its
-    end.
+    """Call `forget` on a Dask worker, which closes the sampler of the audit `run`. This function is
+    a coroutine: `Client.run` with `wait=False` then returns before it ends.
     """
     forget(run)
 

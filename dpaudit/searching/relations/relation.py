@@ -33,14 +33,14 @@ _GENERATED = 8
 # If a user's code generates the inputs, each of them is paired with at most this number of its
 # neighbours.
 _CHANGES_OF_EACH = 30
-# If a user's code generates the inputs: largest number of records that changes add to a generated
-# input, or put in place of another record.
+# If a user's code generates the inputs, neighbours are made by changing these inputs: a record is
+# added, or put in place of another record. Largest number of records that are used for this.
 _INGREDIENTS = 20
 # If a user's code generates the inputs: largest number of pairs (d1, d2) of two generated inputs.
 # Two inputs give two pairs, since either can be d1.
 _PERMUTATIONS = 100
-# If datasets are lists, `Relation.lattice` returns all subsets of this number of records: at most 8
-# small datasets, which are all compared with each other.
+# If datasets are lists, `Relation.lattice` chooses this number of records and returns all subsets
+# of them: at most 2³ = 8 small datasets, which are all compared with each other.
 _CORNERS = 3
 # If datasets are single values, `Relation.lattice` returns a few values that are all compared with
 # each other. At most this number of them are edges (values at which bugs are likely).
@@ -212,8 +212,8 @@ class Relation(ABC):
         return records
 
     def lattice_pairs(self) -> Pairs:
-        """Yield (d1, d2, description) for all neighbours among the datasets of `lattice`. d1 is the
-        smaller dataset."""
+        """Yield (d1, d2, description) for all pairs of neighbours among the few datasets that the
+        method `lattice` returns. d1 is never larger than d2."""
         for d1, d2 in combinations(self.lattice(), 2):
             if self.holds(d1, d2):
                 yield d1, d2, "neighbours in a small lattice"
@@ -281,9 +281,9 @@ def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return the given records, cut to a number of records that the space (the set of possible
-    inputs) allows, or filled up with copies of the last record. Return None if the space does not
-    allow `room` records more."""
+    """Return a dataset with the given records. If it would have too many records for the space (the
+    set of possible inputs), the last ones are left out; if too few, copies of the last record are
+    added. Return None if the space allows no dataset to which `room` records can be added."""
     most = space.most - room
     if most < space.least:
         return None

@@ -1,8 +1,9 @@
 """Relations of numbers: two vectors, such as the answers of queries, are neighbours if their
 distance is at most a limit.
 
-The eight patterns of answers are the patterns of StatDP (Ding et al., CCS 2018, table 1), scaled to
-the bounds of the numbers and to the limit of the distance.
+Some proposed pairs of answers follow one of eight patterns, such as `all above`. These are the
+patterns of StatDP (Ding et al., CCS 2018, table 1), scaled to the bounds of the numbers and to the
+limit of the distance.
 """
 
 from __future__ import annotations
@@ -208,8 +209,8 @@ def stepped(
 
 
 def entries(dataset: Any) -> list[Any]:
-    """Return the numbers of a number or of nested lists, in order; [] if the dataset contains a
-    value of another type."""
+    """Return the numbers in a dataset, in order: the dataset itself if it is a number, or all
+    numbers of nested lists. Return [] if the dataset contains a value of another type."""
     if isinstance(dataset, list):
         parts = list(map(entries, dataset))
         return [value for part in parts for value in part] if all(parts) else []

@@ -47,8 +47,9 @@ def of_choices(case: Case) -> Iterator[Finding]:
                 means_the_same = not any(
                     each.comparison.differing or each.comparison.ranges for each in runs.coupled
                 )
-                # Permute and flip picks an item at random, then tosses a coin for it. The
-                # probabilities of the coin on the two inputs may belong to different items.
+                # The mechanism permute-and-flip picks an item at random, then tosses a coin for
+                # this item. On the two inputs the items may differ, so a difference between the
+                # probabilities of the coins need not be a leak.
                 is_picked = any(map(_is_picked_from_data, one.parameters)) or (
                     one.is_coin and pair.comparison.picks_items
                 )
@@ -161,8 +162,8 @@ def of_outputs(case: Case) -> Iterator[Finding]:
 
 def of_thresholds(case: Case) -> Iterator[Finding]:
     """Yield a finding for each entry of the output, such as a key, that only one input can give,
-    and that is released only if noise passes a threshold. The probability of this must exceed the
-    claimed δ."""
+    and that is released only if noise passes a threshold. An entry gets no finding if the
+    probability of its release is at most the claimed δ."""
     claim = case.claim
     for pair in case.runs.coupled:
         for one in pair.threshold_leaks:

@@ -154,8 +154,8 @@ def unexplained(runs: Runs) -> list[str]:
 
 
 def cost_together(pieces: Sequence[Piece]) -> float:
-    """Return the composed cost of noise, in ε or μ; infinity if it is unknown, or if ε and μ are
-    mixed."""
+    """Return the total cost of several pieces of noise by composition, in ε or μ. Return infinity
+    if it is unknown, or if some pieces cost ε and others μ."""
     total = together(pieces) if len({one.unit for one in pieces}) == 1 else None
     return math.inf if total is None else total
 
@@ -180,8 +180,9 @@ def calls_of(runs: Runs) -> Iterator[Call]:
             if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
                 each.operands = one.operands
             each.hidden[number_].append(one)
-    # Some random choice may decide the sign of noise. One-sided noise, such as exponential noise,
-    # then becomes two-sided.
+    # A mechanism that makes random choices may choose the sign of its noise by one of them.
+    # Exponential or geometric noise then becomes two-sided, so that its law in the output is
+    # unknown.
     is_signed = any(pair.comparison.picks for pair in runs.coupled)
     for gathered in found.values():
         gathered.runs = [_pieces(every) for every in gathered.hidden]
@@ -212,7 +213,8 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
         )
     ]
     numbers, shifts, first, second, released = columns
-    # A cost measured on the output holds for every use of the drawn number, including comparisons.
+    # The cost of a drawn number may have been measured on the output. This cost then replaces the
+    # cost by the formula for the distribution, also where the drawn number is only compared.
     known = {piece: one.cost for one in every if one.cost is not None for piece in one.pieces}
     costs = np.array([known.get(one, math.nan) for one in numbers.tolist()] if known else math.nan)
     costs = np.broadcast_to(costs, numbers.shape)
@@ -349,8 +351,9 @@ def choice_site(
 
 
 def choice_cost(one: Chosen) -> float:
-    """Return the largest log-ratio of the probabilities of an outcome on the two inputs, in nats; 0
-    if the numbers of outcomes differ."""
+    """Return the ε of a random choice, in nats: the largest absolute log-ratio between the
+    probabilities of an outcome on the two inputs. Outcomes are matched by position; return 0 if the
+    choice has different numbers of outcomes on the two inputs."""
     first, second = one.probabilities
     if len(first) != len(second) or first == second:
         return 0.0

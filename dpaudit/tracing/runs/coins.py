@@ -175,9 +175,9 @@ class Laws(NamedTuple):
 
 
 def laws_of(coupler: Coupler) -> Laws | None:
-    """Run every combination of outcomes of the random choices, and return the exact probability of
-    each output on both inputs. Return None if the output depends on other noise, or if there are
-    too many combinations."""
+    """Run every combination of outcomes of the discrete random choices, such as coin flips. Return
+    the exact probability of each output on both inputs. Return None if the output depends on other
+    noise, or if there are no choices, or too many combinations."""
     if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     steps: dict[Spot, tuple[Decision, tuple[Spot, ...]]] = {}
@@ -434,9 +434,10 @@ def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
     changes: A function from a list of choices to whether the result changes if these choices have
         their other outcomes.
     """
-    # Sort by instruction. In randomized response with two coins for each person, each half of the
-    # list then has one coin of each person. If both coins of a person were changed, the changes
-    # might cancel out.
+    # Sort by instruction, so that the halves into which the list is divided hold different
+    # instructions. In randomized response with two coins for each person, the first half then holds
+    # the first coin of each person. If a half held both coins of a person, their changes might
+    # cancel out.
     left = sorted(every, key=lambda one: one[0][0][1][1])
     while len(left) > 1:
         half = left[: len(left) // 2]

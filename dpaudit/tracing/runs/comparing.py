@@ -279,8 +279,8 @@ def _root(recorder: Recorder, use: Use) -> Use:
 
 
 def _unit(one: Use, root: Use) -> Any:
-    """Return the factors by which sums of noise and a number were multiplied after the noise was
-    added: an array with one factor for each sum.
+    """Return an array with one factor for each sum of noise and a number: the absolute value of the
+    factor by which the program multiplied the sum, such as 2 for 2 * (x + noise).
 
     one: The latest addition or comparison of the noise.
     root: The first addition of the same noise.
@@ -339,9 +339,10 @@ def significant(run: Run) -> set[int]:
     found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
     if not any(each.any() for each in among.values()):
         return found
-    # Maps the id of each drawn number to the noisy values of its later operations. An earlier
-    # operation counts only if the output contains its result and no later operation has the same
-    # result: an operation that only adds 0 to a noisy value releases nothing more.
+    # The loop goes backwards, from the last operation to the first. `later` maps the id of each
+    # drawn number to the noisy values of the operations seen so far. An operation is added to the
+    # result if the output contains its noisy value and no later operation on the same drawn number
+    # has an equal value: an operation that only adds 0 to a noisy value releases nothing more.
     later: dict[int, set[float]] = {}
     for place, one in reversed(list(enumerate(uses))):
         pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
@@ -413,9 +414,9 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
             is_shared = before is one and id(one) not in compared
             is_uniform = first.pieces.laws[number] == "uniform"
             if (is_shared or is_uniform) and not _shows_both(run, before, one):
-                # Neither case is an error. If entries with the same noise are only summed, the
-                # output contains no difference of two entries. If one uniform number is compared
-                # with several sums, the program samples by cumulative probabilities.
+                # Two cases are no error. One operation adds the same noise to several entries, and
+                # only their sum is in the output, so no difference of two entries is seen. Or a
+                # uniform number is compared with cumulative probabilities, to sample from a list.
                 continue
             drawn = first.place(first.pieces.draw_of(number).moment)
             added = first.place(before.moment), first.place(one.moment)
@@ -463,10 +464,10 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 
 def _steps(one: Use, other: Use) -> Any:
-    """Return the shift of the noise from the first run to the second with which both runs have the
-    same sum of noise and operand: (operand of `one` - operand of `other`) / factor of the noise.
-    The operand is the number to which the noise is added. The result is 0 where this is not finite.
-    Return None if the operands have different shapes."""
+    """Return by how much the noise must change from the first run to the second for an equal sum of
+    noise and operand: (operand of `one` - operand of `other`) / factor. The operand is the number
+    to which the noise, times the factor, is added. Infinite and undefined results are replaced by
+    0. Return None if the operands have different shapes."""
     if np.shape(one.operand) != np.shape(other.operand):
         return None
     with np.errstate(all="ignore"):
@@ -477,8 +478,9 @@ def _steps(one: Use, other: Use) -> Any:
 
 def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
     """Return the point at which two runs take different paths through the code; None if the paths
-    are equal. If some lines are executed by one run only, return the point before the last of
-    them. Otherwise return the first point at which the order of the lines differs."""
+    are equal. If some lines are executed by one run only, return the point before the last group of
+    successive such lines. If both runs execute the same lines, return the first point at which
+    their order differs."""
     if first.lines == second.lines:
         return None
     one, other = _without_repeats(first.lines), _without_repeats(second.lines)

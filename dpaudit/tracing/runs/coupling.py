@@ -206,8 +206,9 @@ class _Pairs:
 
     @property
     def adaptive(self) -> list[Coupled] | None:
-        """The pairs of runs in which plain numbers replaced noisy values. None if no noisy value
-        was replaced, or if the outputs of some such pair differ."""
+        """The adaptive pairs: pairs of runs in which a plain number replaces each noisy value that
+        the program combines with the data again. None if no noisy value was replaced, or if the
+        outputs of some adaptive pair differ."""
         return self._adaptive if self._severed and not self._is_refuted else None
 
     def add_adaptive(self, coupler: Coupler, pair: Coupled) -> None:

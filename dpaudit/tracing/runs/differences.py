@@ -1,4 +1,5 @@
-"""Define the records of the differences between two runs with the same noisy values."""
+"""Define the types that describe how two runs of a mechanism on different inputs differ, if their
+noisy values (sums of noise and a number) are the same."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ class Comparison(NamedTuple):
     uneven: (line, function, count in the first run, count in the second run) for each function that
         draws more numbers in one run than in the other.
     twice: (line of the draw, line of one use, line of another use) for noise that is added to, or
-        compared with, two numbers that differ by different amounts between the runs.
+        compared with, two numbers, which change by different amounts from the first run to the
+        second.
     moved: The instructions at which a noisy value is combined with data again; empty in the results
         of `couple`.
     unused: (line, function) for each draw whose numbers are never added to, or compared with, a

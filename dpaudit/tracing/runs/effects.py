@@ -250,8 +250,9 @@ class _Wanted(NamedTuple):
             return None
         if abs(high - low) < _PRECISE * float(np.spacing(max(abs(low), abs(high)))):
             return None
-        # The relative error of a difference quotient grows with the square of its step. The uniform
-        # number is accurate to one spacing of floats.
+        # The error is the sum of two relative errors. That of a difference quotient grows with the
+        # square of the step. That of the uniform number is one spacing of floats, divided by the
+        # distance to the end of its range.
         return _Slope((high - low) / (above - below), share**2 + 1 / spacings)
 
     def _number(self, end: int, distance: float) -> float:
@@ -358,8 +359,9 @@ def _shown(one: Run, entry: Entry) -> set[Spot]:
     }
 
 
-# Of the drawn numbers that a run compares with other numbers, the first ones, up to this number,
-# are set to rare values.
+# To see whether noise decides a comparison, drawn numbers that are compared with other numbers are
+# set to rare values in further runs. To limit the number of runs, only the first ones, up to this
+# number, are set.
 _DECIDING_PIECES = 32
 # Maps each distribution to its quantiles for the probabilities 10⁻⁴ and 1 - 10⁻⁴, at scale 1.
 _RARE = {

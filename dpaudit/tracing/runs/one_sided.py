@@ -192,8 +192,8 @@ def _refutes(one: Selected, point: tuple[float, float]) -> bool:
     q + δ, where p is a lower confidence bound on the value's probability on the input that gave it,
     and q is an upper confidence bound on its probability on the other input."""
     (epsilon, delta), share = point, one.often / max(1, one.runs)
-    # The lower bound is the better one of Hoeffding's inequality and the multiplicative form of
-    # Chernoff's, which suits small shares.
+    # The lower bound is the larger of two: one by Hoeffding's inequality, one by the multiplicative
+    # form of Chernoff's inequality, which is tighter for small shares.
     error = -math.log(_LEVEL) / max(1, one.runs)
     least = share - min(math.sqrt(error / 2), math.sqrt(2 * share * error))
     most = -math.expm1(-error)

@@ -232,8 +232,9 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
         self.append(functools.partial(*restore))
 
     def set_items(self, scope: dict[Any, Any], values: dict[Any, Any]) -> dict[Any, Any]:
-        """Set items of a mapping, and append functions to this list that restore the old values.
-        Return the old values of the items that existed, by name."""
+        """Set items of a mapping. Append functions to `self` (a list) that undo this: they restore
+        the old values and remove new items. Return {name: old value} for the items that existed
+        before."""
         before = {name: scope[name] for name in values if name in scope}
         self.append(functools.partial(scope.update, before))
         if len(before) < len(values):
@@ -364,8 +365,9 @@ class _References:
                 self.look_at(value, 1)
 
     def look_at(self, value: Any, depth: int) -> None:
-        """Replace functions that draw noise, and random generators of NumPy, to which an object
-        refers. A generator of `random` or torch gets a new seed instead.
+        """Search an object, and the objects to which it refers. Functions that draw noise, and
+        random generators of NumPy, are replaced by versions whose draws are recorded. Generators of
+        `random` and torch are not replaced, but get a new seed.
 
         depth: The number of attribute accesses from the user's objects to this object.
         """

@@ -60,8 +60,9 @@ class Moments:
 
     def callers(self, spot: Spot) -> tuple[Spot, ...]:
         """Return the instructions of the user's code from which the function that contains `spot`
-        was called, innermost first. `spot` must be the instruction of the latest event. The result
-        is computed at the first event of each instruction, then cached."""
+        was called, innermost first. `spot` must be the instruction of the latest event: a draw, an
+        addition or a comparison of noise. The result is computed at the first event of each
+        instruction, then cached."""
         known = self._known_callers.get(spot)
         if known is None:
             known = self._known_callers[spot] = callers(self._frame, self._followed)
@@ -122,8 +123,9 @@ class Recorder:
 
     @property
     def is_inside(self) -> bool:
-        """Whether draws are currently not recorded: a recorded function is running and draws for
-        itself, the run has ended, or another thread is drawing."""
+        """Whether a draw that is made now is not recorded. There are three reasons: the draw is a
+        part of a call that is recorded as a whole, the run has ended, or the draw is made in
+        another thread."""
         return self._depth > 0 or not self.is_open or threading.get_ident() != self._thread
 
     def real(self, function: Callable[..., Any], *given: Any, **named: Any) -> Any:

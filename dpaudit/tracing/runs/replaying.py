@@ -143,8 +143,9 @@ class Repetition:
     ) -> None:
         self._before, self._overrides = before, overrides or {}
         self._alignment = alignment or {}
-        # Ids of the drawn numbers of this run to which the caller gives a forced value. Sums that
-        # contain such a number do not get their value from the earlier run.
+        # Ids of the drawn numbers of this run that have a forced value (`overrides`). A sum that
+        # contains such a number keeps its new value; it is not replaced by the value of the earlier
+        # run.
         self._freed: set[int] = set()
         # Ids of the drawn numbers to which the caller gives a forced value, in the records of the
         # earlier run.

@@ -51,8 +51,8 @@ def carried(value: Any) -> Carried | None:
 
 
 def plain(value: Any) -> Any:
-    """Remove the memory of noise from a number or array: return an ordinary number or array with
-    the same value. Return any other value unchanged."""
+    """Convert a number or array that remembers from which noise it was computed to an ordinary
+    number or array of the same value. Return any other value unchanged."""
     if type(value) in _USUAL:
         return value
     if isinstance(value, _SCALARS):

@@ -246,9 +246,9 @@ RandomState = _watched(np.random.RandomState)
 
 
 def wrapped(value: Any, recorder: Recorder) -> Any:
-    """Return a random generator that draws the same numbers as a given generator, from the same
-    stream, and records the draws. Return None if `value` is no generator of NumPy, or an instance
-    of a user's subclass."""
+    """Return a random generator that draws the same numbers as a given generator of NumPy, from the
+    same stream, and records the draws. Return None if `value` is no `Generator` and no
+    `RandomState` of NumPy; an instance of a user's subclass of these does not count."""
     if type(value) is np.random.Generator:
         found = Generator(value.bit_generator)
     elif type(value) is np.random.RandomState:

@@ -75,9 +75,9 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
 
 
 def announced(recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of functions that add noise and that a loaded library declares by an
-    entry point of the group `dpaudit.primitives`. An entry point that cannot be loaded is
-    ignored."""
+    """Yield the replacements of functions that add noise and that libraries declare by entry points
+    of the group `dpaudit.primitives`. An entry point is ignored if its module has not been
+    imported, or if it cannot be loaded."""
     for entry in _entry_points():
         if entry.value.partition(":")[0].strip() in sys.modules:
             try:

@@ -87,8 +87,9 @@ _FORMS: dict[str, Callable[..., Any]] = {
 _CASTS = ("double", "float", "to")
 
 
-# Maps methods that return the numbers of a tensor as Python or NumPy objects to the same operations
-# on NumPy numbers that remember their noise.
+# Methods that convert a tensor to Python or NumPy objects, and would lose the record of its noise.
+# Each is mapped to the same operation on a NumPy copy of the tensor, whose numbers remember their
+# noise.
 _READ: dict[str, Callable[[Any], Any]] = {
     "item": lambda numbers: numbers.item(),
     "numpy": lambda numbers: numbers if np.ndim(numbers) else np.asarray(plain(numbers)),
@@ -406,8 +407,8 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
 
 
 def _natural(name: str, args: Any, named: Any) -> Any:
-    """Return the result of an operation of PyTorch on ordinary tensors, without their noise. The
-    caller takes the type and the shape of the result from it."""
+    """Return the result of an operation of PyTorch on plain tensors, made from the arguments
+    without the record of their noise. The caller needs only its type and shape."""
     return getattr(sys.modules["torch"].Tensor, name)(*_bare(args), **_bare(named))
 
 
