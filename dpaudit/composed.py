@@ -34,9 +34,8 @@ def part(kind: type[Any]) -> Mapping[str, type[Any]]:
 
 @_remembered
 def parts(kind: Any) -> dict[str, type[Any]]:
-    """Return {field: class} for the fields of a record class that hold a part.
-
-    A part is a dataclass whose fields count as fields of the record.
+    """Return {field: class} for the fields of a record class that hold a part: a smaller dataclass
+    whose fields count as fields of the record.
     """
     return {
         field.name: field.metadata[_PART]

@@ -67,13 +67,16 @@ class DpauditError(Exception):
             self.code = code
 
     def spelled(self, spell: Callable[[Name], str]) -> tuple[str, ...]:
-        """Return the parts of the message with each option spelt as on the command line.
+        """Return the parts of the message, with the names of options as the user writes them.
+
+        An option with a value, such as `samples=7`, is shown as it is typed on a command line or in
+        a YAML file.
 
         Parameters
         ----------
         spell : callable
-            Function that takes the `Name` of an option and returns the text to show, such as its
-            flag.
+            Function that takes the `Name` of an option without a value and returns the text to
+            show, such as its flag.
 
         Returns
         -------

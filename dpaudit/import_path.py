@@ -110,12 +110,10 @@ def is_file(module_name: str) -> bool:
 
 
 def located(path: str, base: Path | None) -> str:
-    """Return an import path whose file exists in the working directory or in the folder `base`.
+    """Put the folder `base` before an import path such as `mine.py:f` if its file exists in `base`
+    but not in the working directory. Return any other path unchanged.
 
-    If the file exists only in `base`, the result is the path with `base` put before it. Any other
-    path is returned unchanged.
-
-    base: None stands for no folder.
+    base: the folder, such as the folder of a configuration file; None: return the path unchanged.
     """
     module_name, colon, attribute = path.rpartition(":")
     if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():

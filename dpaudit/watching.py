@@ -1,9 +1,9 @@
 """Warn if a call of the mechanism, or a step such as an import, has not returned for 10 s.
 
-Each kind of warning is logged once for each mechanism. Code that calls the mechanism does so in a
-`with` block of a `Watch`. A background thread then checks every second how many outputs there are,
-so that watching does not slow down draws. Code that waits for another process uses no `with` block;
-it calls the method `left` from time to time.
+Each kind of warning is logged once for each mechanism. Code in this process calls the mechanism in
+a `with` block of a `Watch`. A background thread then checks every second whether there are new
+outputs, so that watching does not slow down draws. Code that waits for a mechanism in another
+process needs no background thread: it calls the method `Waiting.left` from time to time.
 """
 
 from __future__ import annotations
@@ -239,7 +239,8 @@ class _Runs(_Clock):
 
 _Watched = Waiting | Step | _Runs
 
-# Maps the identity of each watched thread to the calls or the step that it makes at present.
+# Maps the identity of each watched thread to the object that measures the time of its present calls
+# or step.
 _now: dict[int, _Watched] = {}
 # Set while a thread is watched. It wakes the background thread.
 _called = threading.Event()
@@ -265,7 +266,7 @@ def _watched(watched: _Watched) -> Iterator[None]:
     _now[thread] = watched
     _called.set()
     # A process made by a fork has no background thread, since only the thread that called fork
-    # continues in it.
+    # continues in it. So the thread is started here, at the first watched call of each process.
     if _looking is None or not _looking.is_alive():
         _looking = threading.Thread(target=_look, name="dpaudit-watch", daemon=True)
         _looking.start()

@@ -36,8 +36,8 @@ def library_claim(
     delta: float | None = None,
 ) -> tuple[PrivacyClaim, ClaimSource]:
     """Return (claim, source): the claim for one run that the library of a mechanism makes, and the
-    library call that gave this claim. The distance of a pair is computed in the mechanism's own
-    metric.
+    library call that gave this claim. The claim is for the distance between the two inputs of a
+    pair, measured in the mechanism's own metric.
 
     target: the mechanism: an object of a library, a method of such an object, or a callable with
         the attribute `claim_source`.

@@ -97,7 +97,7 @@ class SingleDraws(_Calls):
 
     def bound(self, rng: np.random.Generator) -> Function:
         """Return the user's callable as a function of the dataset alone. Its other arguments are
-        filled in; it draws with `rng`.
+        filled in: the user's parameters and, if it takes a random generator, `rng`.
         """
         return bind(self._each(), self._arguments(rng), self.how.data)
 
@@ -488,8 +488,8 @@ _inputs_read: dict[object, list[Any]] = {}
 
 
 def _stop_reading() -> None:
-    """Empty the lists of inputs in a process that a mechanism has forked. Without inputs, the fork
-    makes no further draws; otherwise each of them could fork again.
+    """Empty the lists of inputs that are left to draw. It runs in each process that a mechanism has
+    forked: without inputs, the fork makes no further draws, which could fork again and again.
     """
     for inputs in _inputs_read.values():
         inputs.clear()

@@ -198,8 +198,9 @@ class Program:
         if self._timeout is None:
             return self.child.wait(ready, left)
         clocks = [countdown(self._timeout * size)]
-        # The watch warns of slow draws only if a single draw is asked for. A request for many draws
-        # ends with an error when its time limit is reached.
+        # If a single draw is asked for, and its time limit is long, also log a warning when the
+        # draw is slow (`left`). A request for many draws gets no warning; it ends with an error
+        # when its time limit is reached.
         if size == 1 and self._timeout > PATIENCE:
             clocks.append(left)
         return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))

@@ -225,8 +225,9 @@ class Worker:
             return floats.copy()
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
         if (kinds == worker.INTEGER).all():
-            # Return a list, not an array: in an array, the type of an entry is not its own type,
-            # but the common type of all entries.
+            # Return a list of Python integers, since the type of each item of a list is part of an
+            # outcome: 1 and 1.0 differ. The dtype of an array is ignored, since it depends on the
+            # other outputs of the batch.
             whole: list[int] = integers.tolist()
             return whole
         is_text = kinds == worker.TEXT

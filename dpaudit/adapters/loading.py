@@ -201,9 +201,10 @@ def together(entries: tuple[Any, ...]) -> Any:
 
 
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
-    """Return an array with one row per draw, and with the outputs of each component in columns of
-    their own. Return None if the outputs of a component are not an array of numbers or texts, or if
-    a common type of all columns would change a value.
+    """Return an array with one row per draw of a composed mechanism, and with the outputs of each
+    component (one of the composed mechanisms) in columns of their own. Return None if the outputs
+    of a component are not an array of numbers or texts, or if a common type of all columns would
+    change a value.
 
     drawn: outputs of each component.
     """

@@ -60,8 +60,9 @@ def law_table(
     law_of = stated_law(target)
     laws = [law_of(d1, "d1"), law_of(d2, "d2")]
     raw = [[outcome for outcome, _ in law] for law in laws]
-    # A pmf maps each output to a probability, and outputs that are equal in Python, such as 1 and
-    # 1.0, are one key of this map. `plain` treats them as one outcome, too.
+    # A pmf is a dict from outputs to probabilities. Outputs that are equal in Python, such as 1 and
+    # 1.0, are a single key of a dict. So `plain` below makes them a single outcome, too, also if
+    # one occurs only under d1 and the other only under d2.
     every = [outcome for law in raw for outcome in (law if then is None else then(law))]
     outcomes = from_raw(every).plain()
     weights = [(arm, weight) for arm, law in enumerate(laws) for _, weight in law]

@@ -111,8 +111,9 @@ class Term:
         return cls(cells, [cells(column).astype(np.int32) for column in columns])
 
     def counts(self, is_d1: NDArray[np.bool_]) -> IntArray:
-        """Return the number of draws by fold, cell (interval or label) and input: (folds, cells,
-        2). Draws whose entry is absent are not counted.
+        """Return the number of draws by fold (of cross-validation), cell (interval or label) and
+        input: (folds, cells, 2). Draws whose entry is absent are not counted, except in a column of
+        kinds, such as `kind of output`.
 
         is_d1: (draws,), whether each draw was made on d1.
         """

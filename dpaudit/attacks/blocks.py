@@ -71,7 +71,7 @@ _GROUPS = 4
 # keeping them. Scores of sequences are then prepared for refits from counts.
 _ENOUGH_TO_GO_ON = 65_000
 
-# A block of columns, as the names of its columns.
+# The names of the columns of a block: columns that depend on each other, but not on other columns.
 Names = tuple[str, ...]
 
 
@@ -123,8 +123,8 @@ def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
 
 
 def _alone(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return a list with one order of outcomes that have a single column: by the log-ratio of the
-    cell (value or interval) that the entry lies in.
+    """Return a list with one order, for outcomes with a single column: outcomes are ordered by the
+    log-ratio of the cell (value or interval) that contains their entry.
     """
     return [by_score(summed(selection, selection.outcomes.columns), selection)]
 
@@ -185,8 +185,9 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     least = tuning.GAIN_OF_BLOCK * (MANY_DRAWS / selection.size if is_some else 1)
     every = {names: fits(only(names, some), SCORING) for names in blocks}
     tried = {names: own for names, own in every.items() if own and own[0].gain > least}
-    # A block of columns that forms a sequence stays in the sum even if the first draws show no
-    # difference between d1 and d2: further draws may show one.
+    # A block of columns that forms a sequence stays in the sum of scores even if these draws show
+    # no difference between d1 and d2 in the block, since draws that are only counted later may show
+    # a difference.
     goes_on = selection.size >= _ENOUGH_TO_GO_ON and _all_vary(first)
     sequences = _sequences(blocks, selection) if goes_on else {}
     if len({*sequences, *tried}) < 2:
@@ -243,8 +244,10 @@ def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names
 
 
 def _better_later(best: Fit, sequence: Fit | None) -> Fit:
-    """Return the fit of a block that is likely to be best after further draws: `sequence` if its
-    gain is at least half of the gain of `best`, minus 3 nats; otherwise `best`.
+    """Return the fit of a block of columns that is likely to be best after further draws.
+
+    Only a fit as a sequence is refitted to further draws. So it is returned if its gain (a
+    log-likelihood, see `Fit.gain`) is at least (gain of `best`) / 2 - 3 nats; otherwise `best` is.
 
     best: the fit that is best so far.
     sequence: the fit as a sequence; None if the block is no sequence.

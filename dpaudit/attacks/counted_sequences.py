@@ -2,9 +2,10 @@
 
 The score of an entry, given the entries before it, follows from counts by state and symbol
 (`sequences.py`), so no draw has to be kept to refit it. How well a score orders outcomes is
-measured on draws that came after its fit. The frozen score is fitted to all draws, so it cannot be
-measured itself: it is cut into intervals that hold the same shares of the kept draws as the
-intervals of the last score that was measured. `prefixes.py` and `blocks.py` call `relearned`;
+measured on draws that came after its fit. No draws come after the fit of the frozen score, so it
+takes over the counts of the last score that was measured: both scores are cut into intervals that
+hold the same shares of the kept draws, and interval k of the frozen score gets the counts of
+interval k of the measured score. `prefixes.py` and `blocks.py` call `relearned`;
 `auditing/counting.py` then calls `add` of the candidate (docs/method.md §5, *Continued learning*).
 """
 
@@ -38,8 +39,8 @@ _ENOUGH = 1 / 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
-    """A score of sequences. Further draws are counted by its `states` (summaries of earlier
-    entries).
+    """A score of sequences that can be refitted to counts of further draws. The draws are counted
+    by `states`: a state sums up the entries before an entry, for example by their last value.
     """
 
     freeze: Callable[[], Prefixes]
@@ -237,10 +238,10 @@ class CountedEntries:
     by_entry: for each sequence and entry, (states, symbols, 2), number of draws so far by state
         (summary of the earlier entries), symbol (number of the value) and input.
     scores: the present scores of sequences, fitted to the first `fitted_to` draws.
-    trial: intervals of the present score, with the draws that came after its fit.
-    earlier: intervals of the previous score, with its draws. How well a score orders outcomes is
-        measured with these intervals until `trial` has half of their number of draws; after that,
-        `earlier` is None.
+    trial: intervals of the present score, with counts of the draws that came after its fit.
+    earlier: intervals of the previous score, with counts of the draws that came after its fit. They
+        measure how well a score orders outcomes, until `trial` has at least half as many draws.
+        From then on, `trial` does so, and `earlier` is None.
     """
 
     kept: KeptOutcomes
@@ -324,17 +325,18 @@ class CountedEntries:
 
     @cached_property
     def _latest_scores(self) -> FloatArray:
-        """The latest score of every distinct outcome in memory: (outcomes,)."""
+        """The score of every distinct outcome in memory, (outcomes,), by the fit to all draws so
+        far."""
         return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: OrderedBins) -> OrderedBins:
         """Return the candidate (order of outcomes) for the latest score.
 
-        No draws came after the fit of the latest score, so its intervals get the counts of the
-        score in `_measured`. In both scores, interval k holds the same share of the draws in
-        memory.
+        No draws came after the fit of the latest score, so its intervals have no counts. They get
+        the counts of the earlier score in `_measured`, interval by interval: in both scores,
+        interval k holds the same share of the draws in memory.
 
-        like: the candidate before further draws.
+        like: the candidate before the latest draws were counted.
         """
         edges = self._edges()
         measured = replace(
@@ -360,7 +362,8 @@ class CountedEntries:
         draws = kept.by_interval(measured.result, measured.edges, each)[:, 0]
         upto = np.cumsum(draws).astype(np.intp)[:-1]
         edges = np.sort(np.repeat(self._latest_scores, kept.often))[np.minimum(upto, kept.size - 1)]
-        # Two edges must differ, even if no score lies between them.
+        # Edges must rise strictly. If several edges are equal, because many draws have the same
+        # score, increase the later ones to the next larger float.
         for place in range(1, len(edges)):
             edges[place] = max(edges[place], np.nextafter(edges[place - 1], np.inf))
         return edges

@@ -34,8 +34,9 @@ EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS = 400, 4_000
 NAME = "early bets"
 # Largest number of intervals that a column of numbers is cut into.
 _INTERVALS = 48
-# Precision (1 / variance) of the normal prior of the weights of a regression. Some bettors use the
-# first value, others the second, which shrinks the weights more.
+# Precision (1 / variance) of the normal prior of the weights of a regression. `_REGRESSIONS` names
+# the bettors that use `_LARGE_PRECISION`, which shrinks the weights more; the others use the first
+# value.
 _PRECISION, _LARGE_PRECISION = 2.0, 10.0
 # One entry for each bettor with a regression: (functions, precision). The functions turn the
 # position z of a level (group of outcomes) into features such as |z| or z²; features are scaled to
@@ -159,11 +160,13 @@ def _log_likelihood(counts: IntArray) -> float:
 
 
 def _posteriors(counts: IntArray, places: FloatArray) -> FloatArray:
-    """Return the beliefs of every bettor, Pr[d1 | level]: (bettors, levels).
+    """Return Pr[d1 | level] as every bettor estimates it: (bettors, levels). Some bettors use a
+    regression on the positions of levels, others the counts of groups of neighbouring levels.
 
     counts: (levels, 2), draws by level (group of outcomes) and input.
     places: (levels,), the position of each level on a common scale; NaN for a level without a
-        position: regressions give it belief ½, and it is a group by itself.
+        position. A bettor with a regression gives such a level the probability ½; a bettor with
+        groups makes it a group by itself.
     """
     has_place = np.isfinite(places)
     rows = []
@@ -225,9 +228,10 @@ def _by_group(
 
 def _rules(posteriors: FloatArray, objective: Objective, rules: int) -> IntArray:
     """Return the rules to bet on: (rules, levels), with 1 for a guess of d1, -1 for d2, 0 for none.
-    A level is a group of outcomes. The first rule guesses where the mean belief exceeds the largest
-    probability that the claim allows. The second rule guesses at every level; it also replaces a
-    first rule that would never guess. All further rules abstain everywhere.
+    A level is a group of outcomes. The first rule guesses an input where its mean probability, over
+    the bettors that use a regression, exceeds the largest probability that the claim allows. The
+    second rule guesses at every level; it also replaces a first rule that would never guess. All
+    further rules abstain everywhere.
     """
     # Only beliefs of regressions are averaged: they are smooth over levels, so that the event of
     # the rule consists of few intervals.

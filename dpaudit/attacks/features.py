@@ -1,8 +1,8 @@
 """Features: columns of outcomes as numbers for regressions and trees.
 
-Features are made from selection draws without a look at the inputs. A feature names its column and
-maps the entries of this column to floats. `raw_features` are for trees, `scaled_features` for
-linear models; `matrix` computes them for some outcomes.
+Features are made from the outcomes of selection draws; whether the input of a draw was d1 or d2 is
+not used. A feature names its column and maps the entries of this column to floats. `raw_features`
+are for trees, `scaled_features` for linear models; `matrix` computes them for some outcomes.
 """
 
 from __future__ import annotations

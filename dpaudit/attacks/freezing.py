@@ -226,8 +226,9 @@ def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArr
     always = largest(never_abstaining(candidate.table))
     fastest = largest(growth) if np.max(growth) > 0 else always
     rules = ((low, high) if bound > 0 else fastest, fastest, always)
-    # The rule that always guesses also guesses d1 at unseen outcomes, if δ > 0 and learning saw no
-    # such outcome: the exact bound is simpler and sharper for a rule that never abstains.
+    # At unseen outcomes, the last level, rules make no guess, with one exception: if δ > 0 and no
+    # learning draw is at this level, the rule that always guesses says d1 there. The exact bound is
+    # simpler and sharper for a rule that never abstains.
     unseen = int(objective.point.delta > 0 and not candidate.counts[-1].any())
     guesses = [guesses_of(rule, levels, unseen if rule == always else 0) for rule in rules]
     bets = [own * int(growth[rule] > 0) for rule, own in zip(rules, guesses, strict=True)]
@@ -274,11 +275,14 @@ def _leading(
     """Return the candidates (orders of outcomes) that continue to count further draws, the best
     first: usually three, at most four.
 
-    One is the best candidate of unordered cells. At most two are candidates with a score that is
-    refitted from counts, chosen by their likelihood. The winner and other candidates, in the order
-    of `rank_key`, fill the remaining places, at least one. Rare outputs are left out, since a
-    `RareTable` counts them. If two candidates have the same cells, only the better candidate is
-    kept.
+    1. The best candidate that orders single cells by their own counts (`UnorderedCells`).
+    2. Of the candidates with a score that is refitted from counts, the two with the largest
+       likelihood.
+    3. In the remaining places, at least one: the winner, then the best other candidates by
+       `rank_key`.
+
+    Candidates of rare outputs are left out, since a `RareTable` counts these. If two candidates
+    have the same cells, only the better candidate is kept.
     """
     ranked = sorted(candidates, key=lambda one: rank_key(one, objective), reverse=True)
     ranked = [winner, *(one for one in ranked if one is not winner)]

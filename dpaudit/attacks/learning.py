@@ -101,7 +101,9 @@ def scorers_of(
 ) -> tuple[Scorer, ...]:
     """Return the scorers of dpaudit for these draws.
 
-    floating_point, timing, repeated: the options, as in `scorers.scorers_for`.
+    floating_point: add the scorer of low-order bits of numbers.
+    timing: add the scorer of the duration of calls.
+    repeated: outcomes are lists of independent runs on one input; add the scorer of such lists.
     """
     if len(selection.outcomes.columns) > 1:
         # Imported here, since audits of outcomes with one column do not need this module.

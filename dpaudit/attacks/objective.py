@@ -94,10 +94,11 @@ class Objective:
         """Return (l, u, bound): the best rule of a candidate (order of outcomes), which guesses d2
         below level l and d1 from level u on, and its predicted bound.
 
-        The best rule has the largest predicted bound. If no bound is positive, and `to_bet` is
-        False, it has the largest bound that is predicted without a penalty. With δ = 0, a rule that
-        guesses a single input is replaced by the best rule that also guesses the other input,
-        unless guesses of one input are clearly more often right than guesses of the other input.
+        The best rule has the largest predicted bound. If no bound is positive, and the rule is not
+        for bets (`to_bet`), the bounds are predicted again without the penalty for the luck of
+        selection. With δ = 0, if the best rule guesses only one input, it is replaced by the best
+        rule that adds guesses of the other input, unless the guesses of one input would clearly be
+        right more often than the guesses of the other input.
         """
         bounds = self._smoothed_bounds(candidate)
         if bounds is None:
@@ -110,9 +111,10 @@ class Objective:
         is_both = low > 0 and high < levels
         if is_both or low == levels or high == 0 or best <= 0 or not self._is_pure:
             return low, high, best
-        # Where both inputs are equally easy to guess, a rule that guesses both has twice as many
-        # guesses. Still, by luck, a rule that guesses one input has the larger predicted bound in a
-        # third of such audits.
+        # The best rule guesses a single input: d1 if `low` is 0, else d2. Find the best rule that
+        # guesses the other input, too. If both inputs are equally easy to guess, such a rule has
+        # twice as many guesses. Yet in a third of such audits, the rule with a single input has the
+        # larger predicted bound by luck.
         if low == 0:
             other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
         else:
@@ -174,12 +176,13 @@ class Objective:
 
 
 def rank_key(candidate: Candidate, objective: Objective) -> tuple[float, float]:
-    """Return the rank of a candidate (order of outcomes) as (bound, growth): its largest predicted
-    bound, after a discount, and, to decide between equal bounds, the largest predicted log wealth
-    of bets against the claim of no privacy loss.
+    """Return the rank of a candidate (order of outcomes) as (bound, growth). `bound` is its largest
+    predicted bound after a discount. `growth` decides between equal bounds: it is the largest
+    predicted log wealth of bets against the claim ε = 0.
 
-    The bound is multiplied by `tuning.LESS_SIMPLE` for an order of many cells, and by 1 - 2 /
-    √draws for a score.
+    Discount: the bound is multiplied by 0.9 (`tuning.LESS_SIMPLE`) if the candidate orders many
+    cells (groups of outcomes) by counts that are not shrunk, and by 1 - 2 / √draws if it orders
+    outcomes by a score, a number computed from several columns.
     """
     bound, growth = _largest_predictions(candidate, objective)
     worth = tuning.LESS_SIMPLE * bound if candidate.has_many_cells else bound
@@ -220,8 +223,9 @@ def refutes(candidate: Candidate, objective: Objective, deviations: float | None
     """Return whether a candidate (order of outcomes) is predicted to refute the claim: whether its
     largest predicted bound, lowered by a margin, exceeds the claim.
 
-    deviations: margin in standard errors; None: `tuning.DEVIATIONS`. For a candidate that is not
-        shrunk, the margin is at least its penalty for ranking.
+    deviations: margin in standard errors; None: `tuning.DEVIATIONS`. If the log-ratios of the
+        candidate are not shrunk, the margin is at least the penalty by which its bounds are lowered
+        for ranking.
     """
     deviations = tuning.DEVIATIONS if deviations is None else deviations
     if candidate.is_shrunk or deviations > candidate.count_penalty:
@@ -231,8 +235,10 @@ def refutes(candidate: Candidate, objective: Objective, deviations: float | None
 
 
 def _largest_predictions(candidate: Candidate, objective: Objective) -> tuple[float, float]:
-    """Return (bound, growth): the largest predicted bound, and the largest predicted log wealth of
-    bets against the claim of no privacy loss, over the rules of a candidate (order of outcomes).
+    """Return (bound, growth), both the largest value over all rules of a candidate (order of
+    outcomes). A rule guesses d2 for the outcomes below one place in the order, and d1 above another
+    place. `bound` is a predicted bound, `growth` the predicted log wealth of bets against the claim
+    ε = 0.
     """
     if objective not in candidate.predictions:
         no_loss = ProfilePoint(0.0, objective.point.delta)

@@ -92,8 +92,8 @@ class RareTable:
         self._numbers: list[Numbers] = [
             own(column) for own, column in zip(self.columns, entries, strict=True)
         ]
-        # For each kept draw: True if its entries are usual in all columns of the table, so that the
-        # draw is rare for another reason.
+        # For each kept draw, whether it has no rare entry in the columns of the table. Such a draw
+        # was kept because of a part of the output that is in none of these columns.
         self._is_other: Mask = np.ones(kept.size, dtype=bool)
         for numbers in self._numbers:
             self._is_other &= numbers == USUAL
@@ -265,8 +265,8 @@ class RareTable:
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
         own = np.flatnonzero(_of_one_arm(self._counts, self._least))
         is_d1, draws = self._counts[own, 0] > 0, self._counts[own].sum(axis=1)
-        # The largest share of right guesses that the claim allows in a cell (value, label or tail),
-        # for a guess of d1 and for a guess of d2.
+        # The largest share of right guesses that the claim allows in a cell (value, label or piece
+        # of a tail): claimed[0] if the cell's guess is d1, claimed[1] if it is d2.
         claimed = odds / (1 + odds)
         most = np.where(is_d1, claimed[0], claimed[1])
         # Bayes' rule gives the probability that a cell is no luck. Under the null hypothesis the
@@ -326,9 +326,10 @@ class RareTable:
                 replace(self.columns[place], only=self._numbers_in(guesses.cell, place))
                 for place in places
             )
-        # Number n of a column has the joint number `start` + n, where `start` is one less than the
-        # beginning of the column's joint range, since number 0 (`USUAL`) has no joint number.
-        # Column -1 stands for rare outputs in no cell: its only number, `OTHER`, is also its joint
+        # `level` is indexed by joint numbers, each of which stands for a column and one of its
+        # cells. The cell numbers of a column are 0 for usual entries (`USUAL`), which have no joint
+        # number, and 1, 2, … for its cells; `start` + n is the joint number of cell n. Column -1
+        # stands for rare outputs in no cell: its only cell number, `OTHER`, is also its joint
         # number.
         start = {
             place: own.start - 1 for place, own in zip(places, joint_ranges(columns), strict=True)

@@ -43,9 +43,10 @@ from dpaudit.stats.p_values import chi_squared
 
 # Least number of entries that a list of columns must have to count as a sequence.
 _FEWEST_COLUMNS = 3
-# Two limits, since more would take seconds: the largest number of free parameters of a model of
-# sequences, and the largest number of tables whose odds ratios are fitted. There is a table for
-# each value in each state (summary of the earlier entries); tables with few draws are left out.
+# This number is used for two limits, since more would take seconds: the largest number of free
+# parameters of a model of sequences, and the largest number of tables whose odds ratios are fitted.
+# There is a table for each value in each state (summary of the earlier entries); tables with few
+# draws are left out.
 _MOST_TABLES = 400
 # Number of Newton steps in the fit of the log-odds of a value.
 _NEWTON_STEPS = 8
@@ -223,9 +224,9 @@ class MarkovStates:
         return replace(self, steps=tuple(steps))
 
     def tables(self, counts: IntArray) -> list[IntArray]:
-        """Return, for each entry of the sequences, the draws of each fit by state, symbol and
-        input: (fits, states, symbols, 2). A state is a summary of the earlier entries, a symbol the
-        number of a value of the entry.
+        """Return one table for each position in the sequences: for each fit, the number of draws by
+        state, symbol and input, (fits, states, symbols, 2). A state is a summary of the earlier
+        entries; a symbol is the index of the entry's value in the list of known values.
 
         counts: draws of each outcome by input, for each fit: (fits, outcomes, 2).
         """
@@ -248,7 +249,11 @@ def _classes(alphabet: Alphabet) -> tuple[int, ...]:
 
 
 def _free_parameters(draws: NDArray[Any]) -> int:
-    """Return the number of free parameters of the distribution of symbols (values) given states.
+    """Return the number of free parameters of the distributions of symbols (values), one
+    distribution for each state (summary of the earlier entries).
+
+    A state with draws of k symbols has k - 1 parameters. The state `LOST`, which rare summaries
+    share, has none.
 
     draws: (states, symbols), numbers of draws.
     """
@@ -444,10 +449,12 @@ def _log_ratios(
     ahead: IntArray, behind: IntArray, odds_ratio: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return two arrays of log-ratios of d1 and d2, both (fits, tables): the log-ratio of a value,
-    and the log-ratio of all values after it.
+    and the log-ratio of all values after it. A table has four numbers of draws: of the value, and
+    of the values after it, on d1 and on d2.
 
     ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
-    odds_ratio: (fits, tables), the log odds ratio of each table.
+    odds_ratio: (fits, tables), the log odds ratio of each table: the log-odds of the value, against
+        the values after it, on d1 minus the same log-odds on d2.
     """
     # The log-odds of the value (against the values after it) are `centre` + `odds_ratio` / 2 on d1
     # and `centre` - `odds_ratio` / 2 on d2. Newton's method finds the `centre` for which the

@@ -161,8 +161,8 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     count = cells.intervals + len(cells.labels) + 1
     counts = by_fold(cells(column), count, selection.is_d1)
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-    # If numbers rarely repeat, neighbouring intervals have similar log-ratios. No interval is then
-    # ordered by its own counts.
+    # `is_fine`: numbers rarely repeat. Neighbouring intervals then have similar log-ratios, so that
+    # further draws are not counted for each interval by itself.
     is_fine = len(numbers) > 0 and is_continuous(numbers)
     cell_counts = None if is_fine else CellCounts(CellLevels(cells, count), counts.sum(axis=0))
     return [
@@ -357,8 +357,9 @@ def _candidate(
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     if np.count_nonzero(masses[: cells.intervals]) < 2:
-        # In a column of labels or of at most one distinct number, an unseen number gets the level
-        # (group of outcomes) of unseen labels.
+        # If the learning draws fill fewer than two intervals of numbers, a number in an empty
+        # interval gets the level (group of outcomes) of unseen labels: the log-ratios of its
+        # neighbours cannot predict its own.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     by_level = held_out_tally(level[:-1], counts, levels)
     by_size = name.startswith(_BY_SIZE)
@@ -452,11 +453,11 @@ def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> Floa
 
 
 def _place_labels(is_label: NDArray[np.bool_], intervals: Intervals) -> Intervals:
-    """Choose again the places of labels in the order of numbers, by the counts of all draws so far.
-    Return the intervals in the new order.
+    """Return the intervals of a column in a new order: each label (an entry that is not a number)
+    gets the place among the intervals of numbers that fits the counts of all draws so far.
 
     is_label: (intervals,), whether an interval is a label. The other intervals are in the order of
-        their numbers.
+        their numbers, and stay in it.
     """
     counts, arms = intervals.counts[:-1], intervals.counts.sum(axis=0)
     numeric, labels = np.flatnonzero(~is_label), np.flatnonzero(is_label)

@@ -72,8 +72,8 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
 
 
 def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candidate]:
-    """Return a list with an order of single outcomes by their log-ratios of d1 and d2. It is empty
-    if no outcome repeats among the first draws.
+    """Return a list with one candidate: an order of the outcomes that were seen at least twice, by
+    their log-ratios of d1 and d2. Return an empty list if all of the first 2,000 outcomes differ.
 
     bands: intervals that have replaced the numbers of these draws, and that must replace the
         numbers of later outcomes; None: no number was replaced.

@@ -185,12 +185,13 @@ GROUP = "dpaudit.attacks"
 
 
 def load_attacks(given: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, ...]:
-    """Return the attacks of a user, loaded and checked. Raise UsageError for an attack that cannot
+    """Return the user's own attacks, loaded and checked. Raise UsageError for an attack that cannot
     be loaded, or is given twice.
 
-    given: classes with `fit`, instances of such classes, functions that fit, import paths of these,
-        or names of installed attacks.
-    travels: whether the learned scores are sent to other processes.
+    given: classes with a method `fit`, instances of such classes, functions with the signature of
+        `fit`, import paths of any of these, or names of installed attacks.
+    travels: whether the learned scores will be sent to other processes. If so, calling an attack
+        raises an error if its score cannot be pickled.
     """
     result = tuple(replace(_loaded(one), travels=travels) for one in given)
     names = [one.name for one in result]

@@ -114,9 +114,13 @@ class Linear:
 
     @classmethod
     def of(cls, features: Sequence[Feature], weights: FloatArray, outcomes: Outcomes) -> Linear:
-        """Return the score with these weights, together with the columns that move it most.
+        """Return the score with these weights. Its attribute `columns` names the columns of the
+        outcomes on which the score depends most.
 
-        outcomes: draws that show how far each feature moves the score.
+        features: functions that compute a number from one column each.
+        weights: the weight of the constant 1, then of each feature.
+        outcomes: draws from which the standard deviation of each feature is computed. Times its
+            weight, it shows how much the score depends on the feature.
         """
         every = with_columns(features, outcomes)
         spread = np.abs(weights[1:]) * [without_gaps(one(column)).std() for one, column in every]
@@ -202,7 +206,8 @@ class _Fitted:
 
     scored: the score of every draw.
     loss: negative log-likelihood of held-out draws, in nats.
-    weights: the weights before shrinkage towards their mean.
+    weights: the weights of largest likelihood. The score uses them after shrinkage towards the mean
+        weight of all features of the same type.
     """
 
     scored: Scored
@@ -250,8 +255,8 @@ def _cross_fitted(
     fold = folds(rows)
     rates = probability(times(seen, weights))
     left = target - rates
-    # In row-major order, a sum over rows adds its terms in the same order, and so gives the same
-    # float, whether the rows of a fold are left out or have weight 0.
+    # Use row-major order. A sum over rows then adds its terms in the same order if the rows of a
+    # fold are left out and if they have weight 0, so that both sums are the same float.
     by_row = np.ascontiguousarray(seen)
     each = [slice(one, None, FOLDS) for one in range(FOLDS)]
     parts = [_information(by_row[one], rates[one]) for one in each]
@@ -430,9 +435,10 @@ def _sums(design: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
 def _weights(sums: FloatArray, variance: FloatArray, *, pools: bool) -> FloatArray:
     """Return the weight of the constant, then of every feature: (1 + features,).
 
-    sums: (2, 1 + features), as returned by `_sums`.
+    sums: (2, 1 + features). Row 0 is for the draws of d1, row 1 for the draws of d2: the number of
+        draws, then the sum of each feature over these draws.
     variance: (features,), the variance of each feature.
-    pools: whether to shrink each weight towards the mean weight, as in `by_mean_differences`.
+    pools: whether to shrink each weight towards the mean weight, as far as its error suggests.
     """
     draws = np.maximum(1.0, sums[:, :1])
     d1, d2 = sums[:, 1:] / draws

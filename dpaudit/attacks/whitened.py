@@ -37,8 +37,9 @@ ONE = "one new coordinate: "
 # Label of the outcomes for which a `Difference` (a column plus multiples of other columns) is not a
 # number, for example because an entry is a text.
 _GAP = "not a number"
-# Coefficients are rounded, so that reports can show them. Rounding one coefficient changes the
-# difference of columns by at most about this share of its standard deviation.
+# The coefficients of a whitened coordinate (a number minus its linear prediction from the numbers
+# before it) are rounded, so that reports can show them. Rounding one coefficient changes the
+# coordinate by at most about this share of the coordinate's standard deviation.
 _ROUNDED = 0.01
 
 
@@ -189,11 +190,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Innovations:
-    """The score that sums the log-ratios of whitened coordinates.
+    """A score of vectors of numbers: the sum of the log-ratios of their whitened coordinates. A
+    whitened coordinate is a number minus its prediction from the numbers before it.
 
     features: bring the numbers of each column to a common scale.
-    steps: the whitened coordinates.
-    tables: for each whitened coordinate, its cells with their log-ratios.
+    steps: the functions that compute the whitened coordinates.
+    tables: for each whitened coordinate, its cells (intervals) with their log-ratios of d1 and d2.
     columns: (name, share) of the columns that the score depends on most.
     """
 

@@ -88,7 +88,8 @@ def audit_scores(
         'both': half of the guesses say "in", half "out". 'in': all say "in". Default: 'both' if
         `guesses` is given; otherwise chosen on half of the canaries, like `guesses`.
     independent : bool
-        Whether the canaries are assumed to be independent. All guesses then say "in".
+        True: assume that the canaries are independent; all guesses then say "in", and `sides` must
+        not be 'both'. False: canaries may influence the scores of other canaries.
     confidence, seed, name, source : float, int, str, str
         1 minus the probability of a false alarm; the seed of the split and of the order of equal
         scores; name of the audit and origin of the scores, both for reports.
@@ -112,8 +113,9 @@ def audit_scores(
         raise UsageError(why, code="options-conflict")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SPLIT,)))
     order = rng.permutation(len(scores))
-    # The canaries are in random order. The first half of them chooses the number of guesses;
-    # guesses are made about the other half.
+    # The canaries are in random order. If the number of guesses (for independent canaries: the
+    # threshold of the scores) must be chosen, the first half of the canaries chooses it, and
+    # guesses are made about the other half. Otherwise, guesses are made about all canaries.
     first = round(CHOOSING * len(order)) if guesses is None or independent else 0
     # The sort is stable, so that equal scores stay in random order: the original order of the rows
     # may depend on the coins.
@@ -278,7 +280,7 @@ def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
 
 def _period(included: Bools) -> int:
     """Return the number of rows after which the coins repeat; 0 if they do not repeat; 1 if each
-    coin is written twice in neighbouring rows.
+    coin occurs twice, in neighbouring rows. A coin decides whether a canary is included.
     """
     n = len(included)
     for copies in range(2, n // _REPEATED + 1):
@@ -290,8 +292,10 @@ def _period(included: Bools) -> int:
 
 
 def _uneven(included: Bools) -> float:
-    """Return the probability that fair coins give numbers of included and excluded canaries that
-    differ by at least as much as these.
+    """Return the p-value of a test that fair coins included the canaries: the probability of a
+    difference between the numbers of included and excluded canaries at least as large as observed.
+
+    included: for each canary, whether it was included.
     """
     n, count = len(included), int(included.sum())
     return min(1.0, 2 * float(upper_tail(max(count, n - count), n, 0.5)))

@@ -31,13 +31,14 @@ from dpaudit.sampling.chunks import Measure, ToLearn
 from dpaudit.targets.target import what_to_check
 from dpaudit.wording import counted
 
-# If an e-value is at least this number, a refutation is checked with further draws. One e-value is
-# evidence that draws depend on their call, another that processes draw from different
-# distributions. With independent draws, the first reaches 2 in about 1 of 100 audits, the second in
-# at most half of the audits.
+# If an e-value is at least this number, a refutation is checked with further draws. This holds for
+# two e-values: one tests whether draws depend on the call that made them, the other whether
+# different processes draw from different distributions. If draws are independent, the first reaches
+# 2 in about 1 of 100 audits, the second in at most half of the audits.
 SUSPECT_E_VALUE = 2.0
-# Largest number of draws of each new process when new processes are first compared with this one.
-# Also the usual least number of further draws in a block, if a call makes many draws.
+# Largest number of draws of each new process in the first comparison of new processes with this
+# process. Second use: if a call makes many draws, a refutation is checked with blocks of further
+# draws; a block usually has at least this number of draws.
 PART = 250
 # A refutation by fewer draws than this number may be checked with further draws. It rests on few
 # calls, in which noise that all draws of a call share does not show (docs/method.md §11, "Few
@@ -45,7 +46,8 @@ PART = 250
 _ENOUGH_DRAWS = 100_000
 # Number of blocks of further draws that check a refutation.
 _FURTHER_BLOCKS = 32
-# Largest number of further draws for a mechanism that makes many draws per call.
+# Largest number of further draws that check a refutation if the mechanism makes many draws per
+# call. With one draw per call, the largest number is `FEW_DRAWS`.
 _MOST_FURTHER = 20_000
 # Usual largest number of rules that an audit learns from counted draws. Each of them is checked
 # (`DrawChecks.learned_again`), so each check gets 1/64 of the probability of a false warning.
@@ -68,8 +70,9 @@ class DrawChecks:
         self._further = 0
 
     def failed(self) -> None:
-        """After enough draws, check the inputs by calling `inputs`, and raise MechanismError if all
-        draws are exceptions, which shows nothing about privacy.
+        """After enough draws, raise MechanismError if all draws are exceptions, which shows nothing
+        about privacy. Before this, the method `inputs` checks whether d1 or d2 alone seems to have
+        the wrong type.
         """
         ledger, failures = self._ledger, self._ledger.failures
         is_enough = ledger.spent >= min(FEW_DRAWS, ledger.plan.freeze_at)
@@ -223,7 +226,8 @@ def _arms(blocks: Sequence[Block]) -> tuple[int, int]:
 
 
 def _is_of_types(kind: str) -> bool:
-    # NumPy raises subclasses of TypeError: UFuncTypeError, _UFuncNoLoopError, ...
+    # `kind` is the name of a class. NumPy raises subclasses of TypeError with other names, such as
+    # UFuncTypeError and _UFuncNoLoopError.
     return kind in ("TypeError", "AttributeError") or kind.lstrip("_").startswith("UFunc")
 
 

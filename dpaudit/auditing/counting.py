@@ -71,7 +71,7 @@ class Ledger:
         drawer: Drawer,
         notify: Callable[[Ledger], None],
     ) -> None:
-        """Begin the record of a pair of inputs.
+        """Begin the ledger (draws and bets) of a pair of inputs. It is empty at first.
 
         spec: the audit.
         number: index of the pair.
@@ -90,8 +90,8 @@ class Ledger:
         self.refuted_after: int | None = None
 
     def settle(self, point: ProfilePoint) -> None:
-        """Set the point (ε, δ) to bet against, and begin with fresh wealth. This is allowed only
-        before the first bet.
+        """Set the point (ε, δ) of the claim that bets try to refute, and reset the wealth of the
+        bettors. This is allowed only before the first bet.
         """
         self.point = point
         share = EARLY_BETTING_SHARE if self.ends_by_bets else BETTING_SHARE
@@ -112,8 +112,9 @@ class Ledger:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a bet has refuted the claim and the run may end early: at once if bets alone may
-        end it, otherwise after a confirmation, if the budget has room for one.
+        """Whether a bet has refuted the claim and the run may now end early. It may not if the user
+        asked for the full budget (`full`), or if a refutation by bets needs a confirmation by the
+        exact test and the budget has no room for it.
         """
         return self.refuted_after is not None and self._can_confirm(0)
 
@@ -264,7 +265,8 @@ class RareStore:
 
     @property
     def seen(self) -> list[SelectionDraws]:
-        """The rare draws that are kept, and one example draw of each output that was evicted."""
+        """The draws with rare outputs that are in memory, and one example draw for each rare output
+        whose draws were removed from memory to make room."""
         return [part for part in (self.kept, *self._evicted) if part.size]
 
     @property
@@ -292,7 +294,8 @@ class RareStore:
         return not self._is_full and self._fits(self.size, coming)
 
     def make_room(self, coming: int, spared: frozenset[str]) -> None:
-        """Evict the most frequent rare outputs until the forecast fits in memory.
+        """Make room in memory for the rare outputs among the coming draws: evict the kept rare
+        outputs that occur most often, until the expected number of rare outputs fits.
 
         Evicts about as few outputs as possible, and no output if no output repeats.
 
@@ -305,7 +308,8 @@ class RareStore:
             rare_filter, _ = self.rare_filter.narrowed(kept.outcomes, frequency, spared)
             return int(np.count_nonzero(rare_filter.is_rare(kept.outcomes)))
 
-        # Possible limits, in draws: outputs that occur more often than the limit are evicted.
+        # Possible limits, in draws: an entry that occurs in at least this number of the kept draws
+        # is no longer rare, and outputs without any other rare entry are evicted.
         limits = range(OFTEN, MOST_KEPT // 2)
         place = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
         limit = limits[max(0, place - 1)]

@@ -1,11 +1,11 @@
 """Bets against a Rényi or zCDP claim while draws are made (docs/method.md §6).
 
 A witness is a bounded function of the level (bin) of an output, with stakes; it is fixed before the
-draws that it bets on. Its wealth is the smallest product of the wealths of two bettors, one against
-the mean of the function under d1, one against the mean under d2, over all pairs of means that the
-claim allows (`stats.witness.log_wealth`). Each witness begins with fresh wealth and a fixed share
-of the stake, and bets on all later draws. The total wealth is the mean of these smallest products,
-and not the smallest mean.
+draws that it bets on. For a pair of means of the function, under d1 and under d2, one bettor bets
+against the first mean and one against the second. The wealth of the witness is the smallest product
+of their wealths among all pairs of means that the claim allows (`stats.witness.log_wealth`). Each
+witness begins with fresh wealth and a fixed share of the stake, and bets on all later draws. The
+total wealth is the mean of these smallest products, and not the smallest mean.
 """
 
 from __future__ import annotations
@@ -69,8 +69,11 @@ class DivergenceBets:
         return tuple(bet.level for bet in self._bets)
 
     def is_due(self, spent: int) -> bool:
-        """Return whether new witnesses (functions of the output that bet) may begin after `spent`
-        draws.
+        """Return whether new witnesses may begin to bet now. A witness is a function of the output,
+        with stakes for bets on its mean. New witnesses begin at most four times: after 400 draws,
+        and each time that the number of draws has doubled.
+
+        spent: number of draws so far.
         """
         return self._times < _TIMES and spent >= self._next
 
@@ -92,15 +95,16 @@ class DivergenceBets:
                 self._bets.append(_Bet(level, witness, counts))
 
     def record(self, tallies: Sequence[Tally]) -> None:
-        """Bet on draws that were counted elsewhere.
+        """Let every witness (function of the output that bets) bet on further draws.
 
-        tallies: one tally for each witness: the counts of the draws by its levels (bins).
+        tallies: the counts of these draws; one tally for each witness, by its levels (bins).
         """
         for bet, tally in zip(self._bets, tallies, strict=True):
             bet.counts = bet.counts + tally.counts
 
     def record_draws(self, draws: SelectionDraws) -> None:
-        """Bet on draws that are in memory, before anything is learned from them."""
+        """Bet on draws that are in memory. The caller must do so before it learns anything from
+        them: bets must be fixed in advance."""
         self.record(
             [
                 Tally(by_arm(bet.level(draws.outcomes), bet.level.levels, draws.is_d1))

@@ -332,8 +332,9 @@ class AuditRun:
             underpowered=None if allowed else why,
             resumed=journal.resumed,
             workers=self._workers,
-            # In a strict audit, every warning makes the audit fail. An audit that may be
-            # underpowered must not fail for this reason, so the message is a note there.
+            # `allowed` is the message that the audit has too little power, if the user allows this.
+            # It is usually a warning. In a strict audit, every warning makes the audit fail, so the
+            # message is a note instead.
             notes=(*self._notes, *(allowed if spec.requirements.strict else ())),
         )
 
@@ -442,9 +443,9 @@ class AuditRun:
         return replace(certificate, reproducible=probe.reproducible)
 
     def _ends_by_bets(self, seconds: float) -> bool:
-        """Return whether a refutation by bets ends the audit of a pair without a confirmation. The
-        speed of the draws of the first pair decides this for all pairs, unless the user has
-        decided.
+        """Return whether the audit of a pair ends as soon as bets refute the claim, without further
+        draws that confirm the refutation. The option `stop_early` or `full` decides this. If the
+        user gave neither, the first pair decides this for all pairs: True if its draws are slow.
 
         seconds: duration of a draw, if each call makes one draw; else 0.
         """

@@ -81,8 +81,9 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
 
 
 def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
-    """Return a function from a list of outputs to the list of the adversary's guesses; None for a
-    claim without an adversary.
+    """Return a function from a list of outputs to a list of guesses: for each output, the guess of
+    the claim's adversary. Return None if claims of this definition name no adversary. Raises
+    UsageError if the definition needs an adversary (computational DP) and the claim names none.
     """
     claim = spec.tested
     if claim.adversary is None and claim.limits_adversaries:

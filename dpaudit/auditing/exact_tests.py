@@ -65,11 +65,13 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
 def limited_divergence(
     claim: PrivacyClaim, learned: Learned, selection: SelectionDraws, coming: int, alpha: float
 ) -> tuple[Witness, float] | None:
-    """Return (witness, limit), or None if the claim limits no Rényi divergence. A witness is a
-    bounded function of the level (bin of outputs), with an order and a direction, that bounds a
-    divergence from below (docs/method.md §6). The limit is the largest divergence of this order
-    that the claim allows. The witness whose bound is expected to exceed its limit the most is
-    returned; None if no bound is expected to exceed its limit.
+    """Return (witness, limit) for the exact test of a Rényi divergence.
+
+    The witness is a bounded function of the level (bin of outputs), with the order and direction of
+    a divergence that it bounds from below (docs/method.md §6). The limit is the largest divergence
+    of this order that the claim allows. Of all witnesses, return the one whose bound is expected to
+    exceed its limit the most. Return None if no bound is expected to exceed its limit, or if the
+    claim limits no Rényi divergence.
 
     claim: the claim to test.
     learned: the rules, with expected draws by level.

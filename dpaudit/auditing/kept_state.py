@@ -41,15 +41,17 @@ from dpaudit.wording import counted, shown
 # A mechanism counts as exhausted if, after the first call that raises, at least this number of
 # calls raise, too. Also the largest number of calls between two checks of the time limit.
 _FURTHER_CALLS = 100
-# Longest time, in seconds, to check whether a mechanism is exhausted.
+# Time limit, in seconds, of the check whether a mechanism is exhausted: whether all calls raise
+# after a certain number of calls, as when a privacy budget is used up.
 _EXHAUSTION_SECONDS = 2.0
 
 
 class KeptState:
-    """The state of the mechanism of one audit, compared with its state before the first call.
+    """Finds the variables of an audit's mechanism that have changed since before the first call,
+    and finds out whether calls use the mechanism up, as when they spend a privacy budget.
 
-    sampler: draws in this process; has made no draw yet.
-    make: returns a sampler with a new mechanism.
+    sampler: the sampler that draws in this process; it has made no draw yet.
+    make: function that returns a sampler with a new mechanism.
     journal: the journal of the audit.
     """
 

@@ -227,9 +227,11 @@ class PairAudit:
         return self._doubted(certificate, self._measure(portfolio), guesses, tallies)
 
     def _event_since(self) -> tuple[Portfolio, list[Tally]]:
-        """Return (rule, tallies). The rule was learned from the first draws in the buffer, at most
-        half of them. The tallies are counts of the later draws by the levels (bins) of the rule,
-        block by block.
+        """Return (rule, tallies): a rule that was learned from the first draws in the buffer, and
+        counts of the later draws by the levels (bins) of this rule, block by block.
+
+        Of all rules that were learned from at most half of the draws, return the latest. If there
+        is none, return the first rule.
         """
         selection = self._selection
         chosen = [one for one in self._events if 2 * one[0] <= selection.size] or self._events[:1]
@@ -334,9 +336,9 @@ class PairAudit:
     def _time_draws(self, learned: Learned) -> None:
         """Measure the number of draws per second, with all workers running.
 
-        Nothing is learned from these draws, and they do not count for or against the claim, since
-        the duration of a draw may depend on its output. Learning blocks do not show the speed: they
-        are small, and each waits until the block before it is evaluated.
+        These draws are used for nothing else: their number depends on their durations, which may
+        depend on their outputs, so counting them could bias a test. The speed cannot be measured in
+        learning blocks: they are small, and each waits until the block before it is evaluated.
 
         learned: the rules that count these draws.
         """

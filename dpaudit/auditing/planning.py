@@ -2,9 +2,10 @@
 
 `plan` runs short audits, called trials. Each trial learns an event (a set of outputs) and its
 probability. The leak to detect is assumed to be in this event: for a draw in the event, the odds of
-d1 against d2 are e^(factor · ε), with ε the claimed value. The number of draws that the exact test
-needs is computed from the probability of the event. The option `--require-power` judges a finished
-audit by the same formulas (underpowered.py), and so accepts an audit of the planned size.
+d1 against d2 are e^(factor · ε), where ε is the claimed value and `factor` is the size of the leak
+(option `--excess`, such as 1.2). The number of draws that the exact test needs is computed from the
+probability of the event. The option `--require-power` judges a finished audit by the same formulas
+(underpowered.py), and so accepts an audit of the planned size.
 """
 
 from __future__ import annotations
@@ -31,18 +32,20 @@ TRIAL = 10_000
 # Time for the first trial (short audit), in seconds. If `TRIAL` draws would take longer, the first
 # trial has fewer draws: the number that fits into this time, but at least `FEW_DRAWS`.
 _TRIAL_SECONDS = 10.0
-# Largest number of draws of a later trial. A trial should have as many draws as the planned audit,
-# since the learned event depends on the number of draws; large audits would take too long.
+# Largest number of draws of a trial (short audit) after the first trial. The learned event depends
+# on the number of draws, so a trial has the number of draws of the planned audit, up to this limit:
+# a larger trial would take too long.
 _LARGEST = 400_000
 # Number of trials (short audits) in a round. All trials of a round have the same number of draws.
 _TRIALS_OF_A_ROUND = 8
 # Largest number of rounds of trials (short audits) that plan an audit.
 _ROUNDS = 3
-# The rounds of trials end when a round has raised the planned number of draws by at most this
-# factor: audits of similar size learn the same event, so a further round would change little.
+# Trials (short audits) that plan the number of draws are made in rounds. The rounds end when a
+# round has raised the planned number by at most this factor: audits of similar size learn the same
+# event, so a further round would change the number little.
 _SAME_EVENT = 1.2
-# The trial that asks for the most draws is ignored if it asks for more than this many times the
-# draws of the trial in second place: by chance, it has learned an unusual event.
+# Each trial (short audit) asks for a number of draws. The largest number is ignored if it is more
+# than this factor times the second largest: by chance, its trial has learned an unusual event.
 _UNUSUAL_EVENT = 2.0
 # Time limit for all trials together, in seconds. It does not include a first trial for which the
 # user gave the number of draws.
@@ -299,8 +302,9 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
 
 
 def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> AuditPlan:
-    """Return a plan with enough draws for all trials (short audits); a trial with an unusual event
-    is ignored.
+    """Return a plan from the results of trials (short audits). Each trial asks for a number of
+    draws, and the plan has the largest of these numbers. The largest is ignored if it is more than
+    twice the next one: that trial has learned an unusual event.
 
     trials: results of one round, or of the first trial alone.
     factor: size of the leak to detect, as a multiple of the claimed ε.
@@ -366,7 +370,8 @@ def certifying(samples: int, limits: Limits) -> int:
     """
     schedule = Plan(samples, None, limits)
     counts = schedule.freeze_at > schedule.buffer_until
-    # If learning continues after the buffer is full, it takes at most half of the budget.
+    # If learning continues after the buffer is full (`counts`), it takes at most half of the
+    # budget. Otherwise it ends after `freeze_at` draws.
     return samples // 2 if counts else samples - schedule.freeze_at
 
 
@@ -412,11 +417,11 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
 
 
 def _alpha(test: FixedTest) -> float:
-    """Return an error probability that is safe to assume for the next audit: its rule of the same
-    kind (main, rare or other) as the rule of `test` gets at least this error probability.
+    """Return an error probability that is safe to assume in a forecast of the next audit: at least
+    this probability goes to its rule of the same kind (main, rare or other) as the rule of `test`.
 
-    The next audit may find rules of more kinds than the trial (a short audit), and divides the
-    error probability among them (docs/method.md §4, the portfolio).
+    The next audit may find rules of more kinds than the trial (a short audit) did, and then divides
+    the error probability among more rules (docs/method.md §4, the portfolio).
     """
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.share * min(test.share, shares[test.kind])

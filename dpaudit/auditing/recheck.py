@@ -202,10 +202,10 @@ def _of_request(result: AuditResult) -> Iterator[Finding]:
 
 
 def _compared(name: str, recorded: Any, computed: Any) -> Iterator[Finding]:
-    """Yield a finding for each value in two records. The name of the finding is the path to the
-    value, such as `fixed.alpha`.
+    """Yield a finding (path, recorded value, computed value) for each value in two records, whether
+    the values are equal or not. The path names the value, such as `fixed.alpha`.
 
-    name: path to both records; "" for a whole certificate.
+    name: path to both records, which begins the paths of their values; "" for a whole certificate.
     recorded, computed: the two records.
     """
     if is_dataclass(recorded) and type(recorded) is type(computed):
@@ -256,7 +256,9 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
 
 
 def _by_divergence(record: Certificate) -> bool:
-    """Return whether the recorded bets against a divergence refute the claim."""
+    """Return whether the recorded bets against the claimed Rényi divergence refute the claim; False
+    if the record has no such bets.
+    """
     bets = record.divergence_bets
     return bets is not None and bets.wealth * bets.alpha >= 1
 

@@ -226,7 +226,8 @@ def _read(raw: Raw, arm: str, *, types: bool = True) -> Outcomes:
 def audit_recorded(audit: RecordedAudit) -> AuditResult:
     """Return the result of an audit of recorded outputs.
 
-    The verdict is ERROR for rows that cannot be independent.
+    The verdict is ERROR for rows that cannot be independent, such as rows that repeat the
+    row before them far too often.
     """
     start = time.perf_counter()
     ending: Recorded | Failed
@@ -267,7 +268,8 @@ class _RecordedRun:
     def certificate(self) -> Certificate:
         """Return the certificate: the counts, bounds and warnings.
 
-        Raises MechanismError for rows that cannot be independent.
+        Raises MechanismError if the rows cannot be independent, for example because they repeat
+        earlier rows far more often than chance allows.
         """
         audit = self._audit
         sorted_by = self._check_order()
@@ -387,8 +389,8 @@ class _RecordedRun:
         rows, how = (pair, _PAIRED) if use_pair else (game, _THINNED)
         if not self._is_tossed:
             self._warnings.append(_FIXED_ARMS.format(how=how))
-        # Rows are sorted into the order of the recording, to check whether guesses change over
-        # time.
+        # Sort the rows into the order of the recording: `check_guesses` checks whether guesses
+        # change in the course of the recording.
         by_place = rows[np.argsort(rows if audit.place is None else audit.place[rows])]
         levels = rule(audit.outcomes.take(by_place)).astype(np.int64)
         self._warnings += check_guesses(levels, audit.is_d1[by_place], rule.guesses, sorted_by)
@@ -464,13 +466,14 @@ def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
 
 
 # A split orders the rows of a recording at random: the first rows are learned from, the rest
-# certify. The order depends on the seed and on the inputs of the rows, never on the outputs. Both
-# classes of splits have
-# size: number of rows that can be learned from.
-# learn_from: method that returns the indices of about `rows` further rows to learn from.
-# left: method that returns the number of rows that are left for the game (docs/method.md §2).
-# rest: method that returns two arrays of indices of certifying rows: rows for the game, and rows
-#     for the pair of bounds. It is called once, after the last call of `learn_from`.
+# certify. The order depends on the seed and on the inputs of the rows, never on the outputs.
+#
+# The two classes of splits below have the same members:
+# - `size`, the number of rows that can be learned from;
+# - `learn_from(rows)` returns the indices of about `rows` further rows to learn from;
+# - `left()` returns the number of rows that are left for the game (docs/method.md §2);
+# - `rest()` returns two arrays of indices of certifying rows: the rows for the game, and the rows
+#   for the pair of Clopper-Pearson bounds. It is called once, after the last call of `learn_from`.
 
 
 class TossedSplit:

@@ -31,8 +31,9 @@ from dpaudit.sampling.executors.pools import Recipe
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import runs_in_another_process
 
-# New processes share their time equally. If each has time for fewer draws than this number, no new
-# processes draw. If time allows, each makes at least twice this number of draws.
+# The new processes that check a refutation get equal shares of a time limit. If a share is enough
+# only for fewer draws than this number, the check is left out. If time allows, each process makes
+# at least twice this number of draws.
 _TOO_FEW = 4
 # Probability of a false alarm: that independent draws of several processes are reported as
 # different.
@@ -100,13 +101,14 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Redrawing:
-    """Compares refutations of one audit with draws of new processes.
+    """Checks the refutations of one audit: compares the draws that refuted a claim with draws of
+    new processes, which must have the same distribution.
 
     spec: the audit.
-    processes: the new processes, which several audits may use.
-    make: returns a sampler; can be sent to another process.
+    processes: the new processes; other audits may share them.
+    make: function without arguments that returns a sampler. Other processes get a pickled copy.
     seconds: duration of one draw.
-    wait: called without arguments while new processes draw.
+    wait: called repeatedly, without arguments, while new processes draw, to show progress.
     """
 
     spec: AuditSpec
@@ -166,8 +168,9 @@ class Redrawing:
         if answers.failed or not processes:
             return Redrawn(0, 0, answers.why), ""
         every = [one.tally for one in answers.drawn]
-        # There are up to two tests, each with half of the error probability. The first may report a
-        # difference. If it only raises a suspicion, the second tests further draws.
+        # The draws of the audit and of the new processes are compared by up to two tests, each with
+        # half of the error probability. If the first test finds no difference, but raises a
+        # suspicion, the second test uses further draws of new processes.
         compare = partial(homogeneity.between_processes, first)
         evidence, words = compare(every, refuted.guesses, DIFFERENT / 2)
         if not words and may_repeat and evidence >= math.log(SUSPECT_E_VALUE):

@@ -68,7 +68,7 @@ _LEAST_BLOCK = 64
 # Even a small budget is divided into at least this number of blocks, since checks compare blocks
 # with each other.
 _LEAST_BLOCKS = 15
-# Usual largest size of a block, in draws.
+# Largest size of a block, in draws, except for large budgets, whose blocks are larger.
 _LARGEST_BLOCK = 131_072
 # Factor by which blocks may differ from their usual size. Blocks are smaller by this factor if each
 # call makes one draw: such draws are slow, and small blocks update the display in time and keep
@@ -94,14 +94,16 @@ _REFIT_GROWTH_FOR_RARE = math.sqrt(2)
 # With δ > 0, a refit is left out if draws would grow by less than this factor until the next
 # planned refit.
 _NO_REFIT_BEFORE = 1.2
-# Factor by which draws grow from one refit to the next, in a run that continues after a refutation
-# (option `full`). The first fit is made when 1/16 of the buffer is full, so that the second comes
-# at half: an earlier fit would be replaced before a bet depends on it. A claim of several points
-# waits for equally many draws, since its first fit chooses the point.
+# Factor by which the number of draws grows from one refit to the next while the buffer fills, in a
+# run that continues after a refutation (option `full`). The first fit is made when 1/16 of the
+# buffer is full, and the second when half is full (8 · 1/16). An earlier fit would be replaced
+# before a bet depends on it. A claim of several points (ε, δ) also waits until 1/16 of the buffer
+# is full, since its first fit chooses the point.
 _REFIT_GROWTH_OF_FULL_RUNS = 8
 
-# Share of the draws after which learning ends (with a time limit: share of the time). If this is
-# fewer than `FEW_DRAWS` draws, learning ends after up to twice this share.
+# Share of the draws that learning usually takes (with a time limit: share of the time). If this is
+# fewer than `FEW_DRAWS` draws, learning goes on up to `FEW_DRAWS` draws, but takes at most twice
+# this share.
 _LEARNING_SHARE = 1 / 8
 # Fraction of the time limit in which the number of draws per second is measured.
 _TIMING_TIME = 0.05
@@ -473,10 +475,11 @@ def wants_refit(
 
 
 def look_stride(size: int, *, bets: bool = False) -> int:
-    """Return the number of draws in a block between two evaluations of the bets.
+    """Return the number of draws between two evaluations of the bets against the claim, within a
+    block of draws.
 
     size: number of draws of the block.
-    bets: whether bets alone may end the run. If so, bets are evaluated more often, since each
-        evaluation may save draws.
+    bets: whether the run ends as soon as the bets refute the claim. If so, the result may be below
+        16: the sooner a refutation is seen, the more draws are saved.
     """
     return max(1 if bets else 16, size // 24)

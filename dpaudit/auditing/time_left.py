@@ -80,7 +80,8 @@ class Journal:
         return make()
 
     def note(self, ledger: Ledger) -> None:
-        """Store the state of the bettors of `ledger`, which the next record will contain."""
+        """Store the state of the bettors of `ledger`. The next record of the journal contains this
+        state."""
 
     def finish(self) -> None:
         """Record that all pairs have ended."""

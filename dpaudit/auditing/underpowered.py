@@ -59,7 +59,8 @@ def foreseen(spec: AuditSpec) -> str | None:
     The reasons are equal inputs, and too few draws. With a time limit, the number of draws is not
     known yet and is not checked.
     """
-    # `repr` is compared, too, since 1 == True: such inputs are equal, but not the same.
+    # An audit of equal inputs cannot refute anything. `repr` is compared, too, since inputs such as
+    # 1 and True are equal by ==, but the mechanism can distinguish them.
     same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
     if same and all(same):
         return EQUAL_INPUTS
@@ -199,8 +200,8 @@ def draws_for_rare(
     if not points:
         return None
     limits = limits_of(certificate)
-    # The part of the error probability that is reserved for a rare rule, even if learning has found
-    # no such rule (docs/method.md §4).
+    # The part of the error probability that an audit reserves for a rule about rare outputs. It
+    # reserves this part even if learning finds no such rule (docs/method.md §4).
     alpha = RARE_SHARE * test.alpha / test.share
     usual = Plan(certificate.budget, None, limits).freeze_at
     # If this audit learned from more draws than usual, a longer audit may do so, too: it may then
@@ -262,9 +263,9 @@ def rounded(number: int) -> int:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return a message if the claim could not be refuted, else None. Either the rule makes the same
-    guess at nearly all draws, or too few draws are in the event (the outputs at which the rule
-    guesses) even if every one of them reveals its input.
+    """Return a message if the rule could not have refuted the claim, else None. There are two
+    reasons: the rule makes the same guess at nearly all draws; or too few draws are in the event
+    (the outputs at which the rule guesses), even in the best case, in which all guesses are right.
     """
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):

@@ -45,7 +45,8 @@ from dpaudit.stats.witness import Witness, divergence_lower, log_wealth, p_value
 # `CERTIFICATION_SHARE` at the planned end of the run, and `CONFIRMATION_SHARE` after an early stop.
 # The three shares add up to 1, so by a union bound the total error probability is kept.
 BETTING_SHARE = 0.2
-# Share of a pair's error probability for the exact test at the planned end of the run.
+# Share of a pair's error probability for the exact test at the planned end of the run. If the run
+# ends early, `CONFIRMATION_SHARE` is used instead.
 CERTIFICATION_SHARE = 0.75
 # Share of a pair's error probability for the exact test on a confirmation block. This test replaces
 # the one at the planned end if the run stops early.
@@ -62,19 +63,21 @@ _LARGEST_LOG = 700.0
 class Evidence:
     """The counts and settings from which the numbers of one pair of inputs follow.
 
-    point: point (ε, δ) of the claim that the bets are made against. A rule without its own point is
-        tested at this point, too.
+    point: point (ε, δ) of the claim that the bets are made against. The exact test of a rule that
+        has no point of its own is made at this point, too.
     alpha: error probability of the pair.
     confidence: confidence of the intervals that reports show.
     blocks: counts of all draws, in the order of the draws.
-    stage: stage of the blocks on which the exact test is made.
+    stage: stage (purpose) of the blocks on which the exact test is made, such as "certification" at
+        the planned end of the run, or "confirmation" after an early stop.
     method: method of the exact test.
     rules: rules of the exact test, the main rule first; their shares of the error probability add
         up to 1.
     rounds: beliefs of the bettors; empty if nothing is bet.
-    accused: single outputs with their counts, for the probabilistic definition.
-    thinned: whether the exact test uses a random part of recorded outputs whose numbers for d1 and
-    d2 were fixed beforehand.
+    accused: single outputs to test, with their counts, for the probabilistic definition of DP;
+        empty for other definitions.
+    thinned: whether the exact test uses only a random part of recorded outputs, because the number
+        of outputs of each input was fixed beforehand.
     limited: (witness of a Rényi divergence, largest divergence that the claim allows), or None if
         no divergence is tested. If it is tested, it gets half of the exact test's error
         probability.
@@ -276,10 +279,11 @@ def detectable_rare_of_any(
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
-    """Return how often, approximately, an output of one input only must be drawn to refute the
-    claim at a point (ε, δ).
+    """Return approximately how many draws of an output that only one input gives refute the claim
+    at a point (ε, δ).
 
-    Callers use the number only to find the point that such an output refutes most easily.
+    Callers only compare this number between points, to find the point that such an output refutes
+    most easily.
 
     draws: number of draws of both inputs in the exact test.
     alpha: error probability.
@@ -360,8 +364,9 @@ def _counted(evidence: Evidence) -> Tally:
 
 
 def _bets(evidence: Evidence, followed: Wealth | None) -> Wealth:
-    # `followed` was computed only for ε up to the claimed one. If it refutes the claim, compute the
-    # wealth again, to find a lower bound above the claimed ε.
+    # `followed`, the wealth computed while the audit ran, covers only ε up to the claimed ε. If it
+    # refutes the claim, compute the wealth for larger ε, too: the lower bound for ε is then above
+    # the claimed ε.
     if followed is not None and not followed.refuted:
         return followed
     beliefs = list(map(beliefs_of, evidence.rounds))

@@ -133,10 +133,11 @@ VERSION_WITH_LARGE_EVENTS = 8
 
 
 def before_version_8(test: FixedTest, point: ProfilePoint) -> FixedTest:
-    """Return a test with the `detectable_epsilon` of results before version 8, which do not
-    consider that an event may have most of the probability.
+    """Return a test with `detectable_epsilon` computed as in results before version 8. For an event
+    with more than half of the probability, it is smaller than in later results.
 
-    point: point (ε, δ) that the bets were made against, for a test that has no point of its own.
+    point: point (ε, δ) that the bets were made against. It is used for a test that has no point of
+        its own.
     """
     point = test.point or point
     if test.method != "game" or test.stage == "betting":
@@ -326,8 +327,8 @@ class FiniteRange:
 
     @classmethod
     def of(cls, declared: Sequence[Any]) -> FiniteRange:
-        """Return the `FiniteRange` for a list of declared outputs. Raises UsageError if an output
-        is listed twice."""
+        """Return the `FiniteRange` (set of all possible outputs) for the list of outputs that
+        the user declares. Raises UsageError if an output is listed twice."""
         texts = [(place, item) for place, item in enumerate(declared) if isinstance(item, str)]
         others = [(place, item) for place, item in enumerate(declared) if not isinstance(item, str)]
         raised = [(place, Raised(text, "")) for place, text in texts]

@@ -438,8 +438,9 @@ class AuditResult:
 
     @property
     def is_refuted_alone(self) -> bool:
-        """Whether the audit refutes the claim at its own `confidence`. In a family of audits, this
-        is Bonferroni's level; Holm's procedure may allow a larger p-value, which is ignored."""
+        """Whether the audit refutes the claim at its own `confidence`. In a family of audits,
+        this confidence is 1 minus Bonferroni's level. Holm's procedure may refute the claim at a
+        larger p-value, too, which is ignored here."""
         return any(one.refuted for one in self.ending.certificates)
 
     @property

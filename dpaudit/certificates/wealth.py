@@ -134,8 +134,9 @@ class Wealth:
 
     def _after(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
         """Return the log gains of all bettors at the end of each block, (looks, values of ε,
-        bettors).
+        bettors). A log gain is the log of the factor by which a bettor has multiplied its stake.
 
+        looks: one tally for each block.
         part: slice of the grid, which selects the values of ε.
         """
         if self._factors is None:

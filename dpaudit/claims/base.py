@@ -210,8 +210,8 @@ class PrivacyClaim(ABC):
         Returns
         -------
         tuple of ProfilePoint
-            At least one point. The first point represents the claim where only one point can be
-            used. An audit chooses the point to test by draws that it does not use to certify.
+            At least one point. `point()` returns the first one, for uses that need a single point.
+            An audit chooses the point to test by draws that it does not use to certify.
         """
 
     @abstractmethod

@@ -148,9 +148,8 @@ def implied_definition(given: Mapping[str, Any]) -> str:
 
 
 def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the parts of an error message if two given parameters imply different definitions.
-
-    Return () otherwise.
+    """Return the parts of an error message if two of the given parameters belong to different
+    definitions of DP, such as `rho` (zCDP) and `mu` (Gaussian DP); otherwise return ().
 
     given: values by name of the parameter.
     """

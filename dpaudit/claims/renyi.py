@@ -322,7 +322,8 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
     most = _larger_divergence(q, order)
 
     def excess(log_p: float) -> float:
-        # Large values near p = 1 would slow the search for the zero down, so values are cut.
+        # The search for the zero of this function would be slow if values near p = 1 were very
+        # large, so they are limited. The limit is positive, so the zero stays the same.
         return min(most(math.exp(log_p)) - divergence, divergence + 1e-3)
 
     if excess(0.0) <= 0:

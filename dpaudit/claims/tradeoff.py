@@ -282,7 +282,10 @@ class GaussianDP(PrivacyClaim):
         return f"{self.mu:.12g}-Gaussian DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return "μ" and the largest μ whose privacy profile at ε is at most `delta_lower`."""
+        """Return "μ" and a lower bound for μ that follows from a lower bound for δ(ε).
+
+        It is the largest μ whose privacy profile at ε is at most `delta_lower`.
+        """
         most = 4 * _LARGEST_MU
         return "μ", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, most)
 
@@ -379,10 +382,11 @@ def _normal_tail(x: float) -> float:
 def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
     """Return the points of the privacy profile of μ-Gaussian DP that an audit may test.
 
-    The first point is best to detect a mechanism with 1.1 μ: at its ε, the difference between the δ
-    of this mechanism and the claimed δ is the largest multiple of the standard deviation of a draw.
-    The other points have ε = 0 or ε = m + t · μ ≥ 0 for t from 0 to 3, where m = μ²/2 is the mean
-    and μ the standard deviation of log P/Q under P.
+    The first point is best to detect a mechanism with 1.1 μ. To find its ε, the difference between
+    the δ of this mechanism and the claimed δ is divided by the standard deviation with which one
+    draw estimates this difference; ε is where the quotient is largest. The other points have ε = 0
+    or ε = m + t · μ ≥ 0 for t from 0 to 3, where m = μ²/2 is the mean and μ the standard deviation
+    of log P/Q under P.
     """
     larger = 1.1 * mu
 

@@ -101,8 +101,8 @@ def bisect(
     """Find the releases of a package in which TARGET leaks.
 
     dpaudit looks for an event on one release and freezes it. Then it installs each release in an
-    environment of its own, by uv or pip, and tests the same event there. A release is refuted; not
-    refuted, although the test had the power to show the leak; or dpaudit cannot tell.
+    environment of its own, by uv or pip, and tests the same event there. There are three answers
+    for a release: refuted; not refuted, if the test had the power to show the leak; cannot tell.
 
     Exit code 1 if a release is refuted, 0 if none is, 4 if dpaudit cannot tell for any release.
     """

@@ -289,8 +289,8 @@ def _show(error: click.ClickException) -> None:
         return
     message = on_one_line(error.format_message())
     if isinstance(error, click.NoSuchOption):
-        # Names of options are compared without their leading dashes, which would make all names
-        # look similar.
+        # Find the option most similar to the unknown one. The names are compared without their
+        # leading dashes, which would make all names look similar.
         command = error.ctx.command if error.ctx else None
         options = [name for one in command.params for name in one.opts] if command else []
         known = {name.lstrip("-"): name for name in options}

@@ -510,8 +510,9 @@ def _to_fill_in(start: Start) -> str:
 
 
 def _origin() -> str:
-    """Return a message if no other machine can install dpaudit from the same source as this one, so
-    that the user must complete the workflow."""
+    """Return a message that the user must name, in the workflow of GitHub, a place from which to
+    install dpaudit. Called if this dpaudit was installed from a folder that other machines do not
+    have."""
     text = (
         f"In {WORKFLOW}, replace FILL_IN by the place where GitHub gets dpaudit: this dpaudit was "
         "installed from a folder that other machines do not have."

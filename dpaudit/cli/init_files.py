@@ -237,7 +237,7 @@ class _Imports:
     def __init__(self) -> None:
         self._standard = set[str]()
         self._others = ["from dpaudit.testing import assert_private"]
-        # Statements for modules that are imported from a file and not from a package.
+        # Lines that import objects from single files, by their paths, and not from packages.
         self._files: list[str] = []
 
     def add(self, path: str) -> str:

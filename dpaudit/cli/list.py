@@ -101,7 +101,7 @@ def audits(files: tuple[Path, ...]) -> None:
 @list_.command(short_help="The formats of reports.")
 @debug_option
 def reports() -> None:
-    """List the formats for --report, each with how its files usually end."""
+    """List the formats for --report, each with the usual suffix of its files."""
     for name, form in FORMATS.items():
         summary = _summary(import_module(form.home))
         _show(name, f"{summary} ({form.suffix})")
@@ -130,7 +130,9 @@ def definitions() -> None:
 @list_.command(short_help="The attacks that try to tell the inputs apart.")
 @debug_option
 def attacks() -> None:
-    """List the attacks that try to tell the inputs apart, and the installed ones for --attack."""
+    """List the attacks that try to tell the inputs apart: those of dpaudit, and those of installed
+    packages, which --attack adds.
+    """
     # Imported inside the function: attacks import SciPy, which takes most of this command's time
     # and which other lists do not need.
     from dpaudit.attacks.scorers import scorers_for

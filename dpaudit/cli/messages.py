@@ -125,8 +125,8 @@ class Chatter:
         self._others = 0
 
     def heard(self, data: bytes) -> bytes:
-        """Add a piece of output. Return the lines that it completes and that did not occur
-        before."""
+        """Take the next piece of the mechanism's output. Return the lines that end in this piece.
+        Lines that occurred before are left out, and lines after the first 20 different ones."""
         *lines, begun = (self._begun + data).split(b"\n")
         self._begun = begun[: _WIDTH + 1]
         return b"".join(filter(None, map(self._counted, lines)))

@@ -136,7 +136,8 @@ def plan_(
     """Compute how many draws, and how much time, an audit of TARGET needs.
 
     The audit should catch a leak of FACTOR times the claimed ε and, with --rare, a rare output that
-    only one input gives. Short trial audits show how probable the events are.
+    only one input gives. Short trial audits learn events that show a leak, and measure how probable
+    they are.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
@@ -401,9 +402,9 @@ class _Shown:
         return None if None in needed else max(one for one in needed if one is not None)
 
     def lines(self, command: str) -> list[str]:
-        """Return the lines of the plan.
+        """Return the lines of the plan that the terminal shows.
 
-        command: command line of the audit, without --samples.
+        command: command line of the audit without --samples, which is added here.
         """
         samples = self._found.samples or 0
         return [

@@ -330,8 +330,8 @@ def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
     names = [name for name in _names(recorded) if name != "ending"]
     by_pair = () if recorded.certificates else ("by_pair",)
     yield from _differences("", [*names, "verdict", "error", *by_pair], recorded, again)
-    # A resumed run also has the warnings of the run that wrote its journal. A repetition without a
-    # journal cannot give these.
+    # A resumed run also has the warnings of the earlier run that wrote its journal. The repetition
+    # has no journal, so warnings that it lacks are then left out of the comparison.
     kept = [one for one in recorded.warnings if not recorded.resumed or one in again.warnings]
     yield from _differences("", ("warnings",), replace(recorded, warnings=tuple(kept)), again)
     if len(recorded.certificates) != len(again.certificates):

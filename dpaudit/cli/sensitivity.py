@@ -95,8 +95,9 @@ def sensitivity(
     FUNCTION takes a dataset and returns numbers without noise (with --norm records, a dataset), so
     a pair that is found is a proof. If no pair is found, the claim may still be wrong.
 
-    Exit code 1 if a pair of the space exceeds the claim, or if FUNCTION raises an exception for
-    only one input of a pair; otherwise 0. Inputs outside the space count only with --outside.
+    Exit code 1 if a pair inside the space (--space) exceeds the claim, or if FUNCTION raises an
+    exception for only one input of such a pair; otherwise 0. With --outside, pairs outside count,
+    too.
     """
     stdout = ctx.with_resource(set_apart())
     given = {"space": space, "adjacency": adjacency, "claimed": claimed}

@@ -426,8 +426,9 @@ def guess(reading: Reading, works: Callable[[Guess], bool] | None) -> Guess:
 def fitting(found: Guess, adjacency: Adjacency | None) -> Guess:
     """Return a guess that satisfies the neighbouring relation `adjacency`.
 
-    If `found` does not satisfy it, d2 becomes a copy of d1 with another last record. If these
-    inputs do not satisfy it either, the guess has no inputs.
+    If `found` does not satisfy it, and its inputs are lists, a record is appended to d2, so that d1
+    and d2 differ in their last record. If these inputs do not satisfy it either, the guess has no
+    inputs.
     """
     if not found.has_inputs or adjacency is None:
         return found
@@ -472,8 +473,8 @@ def _of_type(words: str) -> Guess | None:
 
 
 def _by_name(parameter: Parameter) -> Iterator[Guess]:
-    """Yield guesses that fit the name of a parameter, such as `ages`; the most likely guess comes
-    first."""
+    """Yield guesses of inputs d1 and d2 that fit the name of the parameter that takes them, such
+    as two lists of numbers for `ages`. The most likely guess comes first."""
     name = parameter.name
     if parameter.kind is Parameter.VAR_POSITIONAL:
         return

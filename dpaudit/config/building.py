@@ -333,8 +333,8 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
     if form in LIBRARIES and "command" in given:
         why = f"={form!r} is for a mechanism under Python; a command reads JSON"
         raise conflict(("as",), Name("as"), why)
-    # If another Python interpreter runs the mechanism, its process makes the data frames with its
-    # own libraries.
+    # If another Python interpreter runs the mechanism, no data frame is made here: the process of
+    # the mechanism makes the data frames with its own libraries.
     load = partial(load_dataset, form=form, base=base, elsewhere="python" in given)
     with about(*path, "d1"):
         d1 = load(one["d1"])

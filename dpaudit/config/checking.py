@@ -103,8 +103,9 @@ class _Mending:
 
     @property
     def can_be_loaded(self) -> bool:
-        """Whether the audit was built with the mechanism that the file names. False if it could not
-        be built, or only with another mechanism in place of a wrong one."""
+        """Whether the audit was built with the mechanism that the file names. False if no audit
+        could be built, or if a wrong setting of the mechanism was removed or replaced to build
+        it."""
         return self.spec is not None and not self.mended & _TARGET
 
     def _follows(self, error: PlacedError) -> bool:

@@ -37,7 +37,8 @@ _GIVEN = (*_INPUTS, "params", "init")
 # Keys of values that are passed to a mechanism or returned by it. Strings in these values are
 # checked for words such as `yes`, which YAML 1.1 reads as Booleans.
 _VALUES = (*_GIVEN, "range", "matrix")
-# Keys whose lists or mappings are searched for the keys in `_VALUES`.
+# Keys whose lists or mappings are searched for the keys in `_VALUES`, the keys of values that a
+# mechanism takes or returns, such as d1.
 _AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
 
 _log = logging.getLogger(__name__)

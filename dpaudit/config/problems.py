@@ -1,5 +1,5 @@
-"""Errors that contain the path of a wrong setting in a configuration file, and their conversion to
-errors with a file and a line."""
+"""Errors that contain the path of a wrong setting, such as ("claim", "epsilon"), and their
+conversion to errors that name the file and the line of the setting."""
 
 from __future__ import annotations
 

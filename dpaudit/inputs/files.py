@@ -170,8 +170,9 @@ def read_rows(file: Path) -> list[Any]:
     """Return the rows of a CSV file as mappings from column name to value. If the first row
     consists of numbers, there are no names, and each row is a list.
 
-    Each cell becomes a number, None (if it is empty) or text. Its type does not depend on other
-    cells. Raises DatasetError.
+    A cell becomes a number, None (if it is empty) or text, whatever the other cells of its column
+    contain. Raises DatasetError if the file is empty or not valid CSV, if its rows differ in
+    length, or if a word such as NA stands among numbers.
     """
     rows = _rows(file)
     cells = [[_cell(text) for text in row] for row in rows]

@@ -159,7 +159,8 @@ def _check_changed(first: Records, second: Records, adjacency: Adjacency, group:
 
     adjacency: relation `replace`, under which records may also change places, or `hamming`, under
     which each record keeps its place.
-    group: factor by which the number that the relation allows is multiplied.
+    group: size of the group for which the claim is made; 1 for neighbours. The relation's limit on
+    the number of changed records is multiplied by it.
     """
     words = adjacency.describe()
     if len(first) != len(second):

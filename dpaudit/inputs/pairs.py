@@ -180,10 +180,11 @@ def _columns(dataset: Any) -> set[str]:
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return one note, as a tuple, if d2 equals d1 after one record is replaced and the user states
-    no neighbouring relation; else an empty tuple.
+    """Return a note, as a tuple, that replacing a record counts as removing one and adding one. The
+    tuple is empty unless d2 equals d1 after one record is replaced, the user states no neighbouring
+    relation, and the claim is for a single record.
 
-    group: number of records in which the inputs may differ.
+    group: number of records in which the inputs may differ, by the claim.
     """
     if pair.adjacency is not None or group > 1:
         return ()

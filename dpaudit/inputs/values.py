@@ -80,7 +80,8 @@ class Inline:
     The object itself is made only when it is needed, perhaps in another process, since only that
     process may have pandas or Polars.
 
-    form: `array`, `numpy`, `pandas` or `polars`.
+    form: `pandas` or `polars` for a data frame of this library; `array` or `numpy`, which mean the
+        same, for a NumPy array.
     data: lists, or a mapping from column name to list.
     """
 
@@ -112,9 +113,10 @@ class Inline:
 
 
 def written(value: Any, base: Path | None = None) -> Any:
-    """Replace the notations in a value from YAML or JSON, and return the result: `{tuple: …}`
-    becomes a tuple, `import:module:name` a `Reference`, and `{array: …}`, `{pandas: …}` or
-    `{polars: …}` an `Inline`. A value without such notations is returned unchanged.
+    """Replace the notations in a value from YAML or JSON, and return the result. `{tuple: …}`
+    becomes a tuple; `import:module:name` a `Reference`, whose object is imported when it is needed;
+    `{array: …}`, `{pandas: …}` or `{polars: …}` an `Inline`, whose array or data frame is made when
+    it is needed. A value without such notations is returned unchanged.
 
     base: folder in which relative files of import paths are looked for, after the working
     directory. None for the working directory alone.

@@ -37,8 +37,8 @@ _CLEARER = {
 # Matches a text that starts with `@` or a backtick. YAML reserves these characters, so the text
 # needs quotes.
 _RESERVED = re.compile(r"[@`][^\s,}\]]*")
-# Matches a reference to a list of values in the key `matrix`, such as `${epsilon}`, that stands
-# without quotes.
+# Matches a reference without quotes, such as `${epsilon}`, which stands for a value in the key
+# `matrix`. In braces or brackets, YAML needs quotes around it.
 _REFERENCE = re.compile(r"(?<![\"'\w$])\$\{[^{}\"']+\}")
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 

@@ -82,9 +82,11 @@ class Candidate(ABC):
 
     @abstractmethod
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
-        """Return the same order for outcomes of another form, such as outcomes before rounding.
+        """Return this order of converted outcomes as an order of the original outcomes, such as the
+        outcomes before rounding.
 
-        of: turns a level map for the present form into a level map for the other form.
+        of: turns a map from converted outcomes to levels into a map from original outcomes to
+            levels.
         """
 
     @property
@@ -110,10 +112,11 @@ class Candidate(ABC):
         return self.count_penalty > tuning.PENALTY
 
     def penalty(self, *, is_pure: bool) -> float:
-        """Return the penalty for the luck of selection: the number of standard errors to subtract
-        from the bounds that follow from `table`.
+        """Return the number of standard errors by which the predicted bounds of this candidate are
+        lowered when candidates are ranked. Without this penalty, the luckiest of many candidates
+        would win.
 
-        is_pure: whether δ = 0.
+        is_pure: whether δ = 0. The penalty is then larger, unless log-ratios are shrunk.
         """
         if self.estimate is None:
             return self.count_penalty + is_pure * tuning.PENALTY_WITHOUT_DELTA
@@ -164,9 +167,9 @@ class Candidate(ABC):
         return smoothed(balanced(self.counts[:-1], self.counts.sum(axis=0)))
 
     def near(self, low: int, high: int) -> Candidate:
-        """Return this order with levels (groups of outcomes) that are finer near two cut-offs: the
-        lower ends of the levels `low` and `high`. Return the order unchanged if it cannot be cut
-        finer.
+        """Return this candidate (order of outcomes) with levels (groups of outcomes) that are finer
+        near two cut-offs: the lower ends of its levels `low` and `high`. A candidate that cannot be
+        cut finer returns itself, as here.
         """
         return self
 
@@ -253,8 +256,8 @@ class OrderedBins(Candidate):
 
     @cached_property
     def learner(self) -> Learner | None:
-        """The learner that refits the order from counts of further draws; None if the order is
-        never refitted.
+        """The learner that refits this order of outcomes from counts of further draws; None if the
+        order is never refitted.
         """
         return self.source.learner()
 
@@ -275,7 +278,8 @@ class OrderedBins(Candidate):
     def add(self, counts: IntArray) -> OrderedBins:
         """Return this order of outcomes, updated with counts of further draws.
 
-        counts: (cells, 2), further draws by cell of `counter` and input.
+        counts: (cells, 2), numbers of further draws of d1 and d2 in each cell (group of outcomes),
+            as counted by the property `counter`.
         """
         if self.learner is not None:
             return self.learner.after(self, counts)

@@ -81,7 +81,8 @@ class Digitiser:
         numbers: how many numbers will be looked up.
         """
         if not self._made:
-            # For fewer numbers, making a grid takes longer than the binary search.
+            # For fewer numbers than the grid would have cells, making the grid takes longer than
+            # finding the numbers by binary search.
             if numbers < _CELLS_PER_EDGE * len(self.edges):
                 return None
             self._made.append(_make_grid(self.edges, self.values))

@@ -4,14 +4,14 @@ decide which rule (guess of the input from the output) is tested, are in `tuning
 
 # Limits on columns and on values of outcomes: the constants down to the next heading.
 
-# Largest number of columns for scorers that relate columns to each other, and largest number of
-# columns that get slow fits: more take seconds.
+# Largest number of columns for scorers that relate columns to each other, and for slow fits. With
+# more columns, such a scorer or fit takes seconds.
 MOST_COLUMNS = 128
 # Largest number of columns for boosted trees and for the filter of rare outputs. Their time grows
 # slowly with the number of columns.
 MANY_COLUMNS = 256
-# Largest number of cells for the distinct values of a column, for its labels, or for whole outputs:
-# the most frequent ones get a cell each, the others share one.
+# Largest number of cells that are made for the distinct values of a column, for its labels, or for
+# whole outputs. The most frequent values get a cell each; all other values share one.
 MOST_CELLS = 4_096
 # Largest number of intervals of a column in scorers that add log-ratios of columns or compare
 # columns. Also the largest number of labels of a column that become features.
@@ -37,7 +37,8 @@ SMALL_SHARE = 0.02
 # Number of first draws that are examined for the form of outcomes, such as which columns depend on
 # each other.
 FIRST_DRAWS = 4_096
-# Least number of draws for fits that have a few parameters for each column.
+# Least number of draws for scorers that fit a few parameters for each column. With fewer draws,
+# these scorers propose nothing.
 FEWEST_DRAWS = 300
 # Least number of draws for slow scorers, and for scorers that need the frequencies of combinations
 # of values.
@@ -55,7 +56,8 @@ MOST_ROWS = 20_000
 
 # Limits on time and memory: the constants down to the next heading.
 
-# Number of floats in an array that stays in the processor's cache.
+# Number of floats in an array that stays in the processor's cache (0.5 MB). Large arrays are
+# processed in pieces of about this size, which is faster.
 CACHED = 65_536
 # Largest number of floats in an array that a fit makes, to limit memory.
 MOST_FLOATS = 5_000_000
@@ -76,7 +78,8 @@ TINY, LEAST_WEIGHT = 1e-9, 1e-12
 NEWTON_STEPS, LONGEST_STEP, CLOSE = 12, 1.0, 1e-4
 # Scores are clipped to plus or minus this number, since a score may be infinite.
 LARGEST_SCORE = 1e3
-# Log-likelihood, in nats, that leaves no doubt: e^15, odds of three million to one.
+# Difference of two log-likelihoods, in nats, that leaves no doubt which of two hypotheses is right:
+# e^15, odds of three million to one.
 BEYOND_DOUBT = 15.0
 
 # A cell counts in a χ² test only if at least this number of draws is expected in it.
@@ -95,7 +98,8 @@ GROUPS = 8
 # next to a cut-off of the best rule become levels of their own; and the best ramp (a piecewise
 # linear term of a fit) is averaged with the ramps whose ends are near its ends.
 NEAR = 6
-# Number of the best columns, scorers, and refitted scores that are kept for further use.
+# Columns, scorers and refitted scores are ranked; this number of the best of each kind is kept for
+# further use.
 BEST = 2
 # Largest number of items (values, labels or intervals) that the description of an event lists.
 WORDS = 6

@@ -109,9 +109,10 @@ def _best_fit(
     position: FloatArray | None,
     coordinate: FloatArray | None,
 ) -> tuple[FloatArray, float, bool]:
-    """Fit log-odds of d1 by level (group of outcomes). Return (log_odds, worth, follows): the
-    log-odds, (levels,), the log-likelihood minus the cost of the terms, and whether the fit allowed
-    a multiple of `position` as a term. The arguments are those of `smoothed`.
+    """Fit log-odds of d1 by level (group of outcomes) without and, if `position` is given, also
+    with a multiple of `position` as a term. Return (log_odds, worth, follows) of the better fit:
+    its log-odds, (levels,); its log-likelihood minus the cost of the terms; whether it is the fit
+    with `position`. `smoothed` describes the arguments.
     """
     ramps = _ramps(len(counts)) if coordinate is None else _ramps_over(coordinate)
     fits = [(*_Fits(ramps, counts[None])(), False)]
@@ -230,8 +231,8 @@ class _Fits:
 
     def __call__(self) -> tuple[FloatArray, FloatArray]:
         """Fit the regressions. Return two arrays: the log-odds of d1 by level (group of outcomes),
-        (fits, levels), averaged over ramps with nearby ends; and the log-likelihood minus the cost
-        of the terms in nats, (fits,).
+        (fits, levels); and the log-likelihood minus the cost of the terms in nats, (fits,). The
+        log-odds are averaged over fits whose ramps (flat, then linear, then flat) have nearby ends.
         """
         result, worth = np.zeros_like(self._draws), np.zeros(len(self._draws))
         while len(self._growing):

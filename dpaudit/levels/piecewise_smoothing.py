@@ -42,7 +42,8 @@ def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> Flo
 
     estimates: (fits, places), estimated log-ratios with normal errors.
     variance: (fits, places), variances of these errors; infinite where nothing is known.
-    rows: (rows, length), the places of every row of related places in order, filled up with -1.
+    rows: (rows, length), the indices of the places in each row, in order. A row is a list of
+        related places; a short row is filled up with -1.
     """
     if estimates.shape[1] == 0:
         return estimates
@@ -71,13 +72,15 @@ def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretches:
-    """All possible stretches (runs of consecutive places without a jump) in rows of places, such as
-    entries of sequences. They are sorted by their last place.
+    """All possible stretches in rows of places, such as the entries of sequences. A stretch is a
+    run of at most 32 consecutive places, with a jump of the log-ratios at either end and none
+    between. Stretches are sorted by the index of their last place within its row.
 
     rows, lengths: the rows, the longest first, and the number of places in each.
-    row, start, end: for each stretch, its row, and the positions of its first and last place there.
-    ending: for each position in a row, the slice of the stretches that end there, and the number of
-        rows that are long enough to have this position.
+    row, start, end: for each stretch, the index of its row, and the indices of its first and last
+        place within the row.
+    ending: for each index within a row: the slice of the stretches that end at this index, in any
+        row, and the number of rows that are long enough to have this index.
     """
 
     rows: IntArray
@@ -121,10 +124,11 @@ class _Stretches:
         return np.maximum((self.end - self.start) / 2, 0.5)
 
     def summed(self, numbers: FloatArray) -> FloatArray:
-        """Return the sum of `numbers` over the places of each stretch (run of consecutive places):
-        (fits, stretches).
+        """Return, for each fit, the sum of `numbers` over the places of each stretch: (fits,
+        stretches). A stretch is a run of consecutive places in one row; `row`, `start` and `end`
+        say where it lies.
 
-        numbers: (fits, rows, length), a number at every place.
+        numbers: (fits, rows, length), for each fit, a number at every place of every row.
         """
         upto = np.cumsum(numbers, axis=2)
         upto = np.concatenate([np.zeros_like(upto[:, :, :1]), upto], axis=2)
@@ -227,13 +231,14 @@ class _Likelihoods:
     def posterior(
         self, stretches: _Stretches, law: FloatArray, chance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return two arrays, both (fits, stretches): the posterior probability of every stretch
-        (run of consecutive places), and this probability divided by the likelihood of the stretch
-        averaged over `law`.
+        """Return two arrays, both (fits, stretches): the posterior probability p of every stretch
+        (run of consecutive places), and p / L. L is the likelihood `relative` of the stretch,
+        averaged with the probabilities in `law`.
 
-        law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of
-            drifting stretches.
-        chance: (fits,), probability of a jump from one place to the next.
+        law: (fits, 2, grid), joint probability of the kind of a stretch and of the log-ratio at its
+            midpoint. Log-ratios are equal along the first kind, and change linearly along the
+            second kind.
+        chance: (fits,), probability that log-ratios jump from one place to the next.
         """
         # `einsum` is used, since the threads of a matrix product cost more than they save.
         likelihood = np.einsum("fskg,fkg->fs", self.relative, law)
@@ -244,10 +249,12 @@ class _Likelihoods:
 def _improved(
     likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return improved values of `law` and `chance`, by one step of EM, which raises the likelihood.
+    """Return improved values of `law` and `chance`, by one step of EM (expectation maximisation),
+    which raises the likelihood. A stretch is a run of places without a jump. Its log-ratio is
+    constant, or drifts linearly from place to place.
 
-    law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of drifting
-        stretches (runs of places).
+    law: (fits, 2, grid), joint probability of the kind of a stretch (constant, drifting) and of the
+        log-ratio in its middle, on a grid of log-ratios.
     chance: (fits,), probability of a jump from one place to the next.
     """
     chances, relative_posterior = likelihoods.posterior(stretches, law, chance)
@@ -265,9 +272,10 @@ def _means(
 ) -> FloatArray:
     """Return the expected log-ratio at every place: (fits, rows, length).
 
-    law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of drifting
-        stretches (runs of places).
-    chance: (fits,), probability of a jump from one place to the next.
+    law: (fits, 2, grid), distribution, on a grid, of the log-ratio at the middle place of a stretch
+        (run of consecutive places): of a constant stretch, along which the log-ratio stays the
+        same, and of a drifting stretch, along which it changes linearly.
+    chance: (fits,), probability that the log-ratio jumps from one place to the next.
     """
     relative_posterior = likelihoods.posterior(stretches, law, chance)[1]
     middle = relative_posterior * np.einsum("fskg,fkg,g->fs", likelihoods.relative, law, GRID)

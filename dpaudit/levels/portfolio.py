@@ -241,11 +241,12 @@ class Learned:
     tried: the attacks that were considered.
     scores: histogram of the score of the main rule; None if the main rule has no score.
     expected_draws: (levels, 2), expected draws by level (group of outcomes) and input, out of all
-        learning draws. A draw at an additional level of the portfolio is also counted at its level
-        of the main rule.
+        learning draws. The portfolio has the levels of the main rule, and additional levels for
+        side rules. A draw at an additional level counts twice: there, and at its level of the main
+        rule.
     leading: the candidates that count further draws.
     rare_filter: selects rare outputs for the rare rule; None without a rare rule.
-    predicts_bound: whether some attack has a predicted bound above 0.
+    predicts_bound: whether some attack is predicted to certify a bound above 0.
     counts: (levels, 2), draws by level of the main rule and input; the level of each draw comes
         from a fit to other draws.
     """

@@ -261,8 +261,8 @@ def _cells(
     pieces: pieces of the number line. A number that is not in `singles` belongs to the first piece
         that contains it.
     labels: the labels that get a cell each.
-    others: a piece; all labels that get no cell of their own share its cell. None: these labels are
-        in no cell.
+    others: one of `pieces`; all other labels are in the cell of this piece. None: all other labels
+        are in no cell.
     """
     ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]
     edges = np.unique(np.concatenate([around(singles), ends]))

@@ -76,11 +76,12 @@ class Usual:
         return self._rarity(column)
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
-        """Return the usual entries, extended by frequent entries of `column`; and the row of one
-        example draw for each value and label that becomes usual.
+        """Return (usual, rows): the usual entries, extended by frequent entries of `column`; and
+        for each value and label that becomes usual, the row of one draw that has it.
 
         Values and labels seen at least `often` times in `column` become usual. If the usual numbers
-        are a range, each end of it moves outward to the `often`-th number beyond it.
+        are a range, each end of the range moves outward instead, to the `often`-th number beyond
+        it; `rows` has no entry for these numbers.
 
         column: entries of outcomes that the filter of rare outputs selected.
         """
@@ -197,12 +198,13 @@ class RareFilter:
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
     ) -> tuple[RareFilter, Rows]:
-        """Return (filter, rows). The new filter selects fewer outcomes: entries that occur at least
-        `often` times in `kept` become usual. For each of these entries, `rows` holds the index in
-        `kept` of one outcome that has it.
+        """Return (filter, rows). The new filter selects fewer outcomes: rare entries that occur at
+        least `often` times in `kept` become usual, and an outcome with only usual entries is not
+        selected. For each entry that becomes usual, `rows` holds the index in `kept` of one outcome
+        that has it.
 
         kept: outcomes that this filter has selected.
-        spared: names of columns in which nothing becomes usual.
+        spared: names of columns in which all rare entries stay rare.
         """
         names = [one.name for one in self.columns]
         result: list[Usual] = []
@@ -212,9 +214,9 @@ class RareFilter:
             result.append(further)
             rows.append(np.asarray(first, dtype=np.intp))
         rest = self.rest
-        # The parts of an outcome that are in no column of the filter have no name, so `spared`
-        # cannot list them. If a spared column is unknown to the filter, these parts may belong to
-        # it, so they stay rare.
+        # `rest` covers the parts of outcomes that are in no column of the filter, without their
+        # names. If a column in `spared` is not among the filter's columns, it may be one of these
+        # parts. Then none of them becomes usual.
         if rest is not None and spared <= set(names):
             values, first, counts = np.unique(
                 kept.keys_beside(frozenset(names)), return_index=True, return_counts=True

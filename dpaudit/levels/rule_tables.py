@@ -81,11 +81,11 @@ class RuleTable:
 
     @classmethod
     def of(cls, counts: IntArray) -> RuleTable:
-        """Return the table that follows from counts, after the share of d1 was made monotone over
-        levels (groups of outcomes).
+        """Return the expected right and wrong guesses of every rule, from counts by level (group of
+        outcomes). First, the share of d1 is made monotone over levels.
 
-        counts: (levels + 1, 2), by level and input; the last level, for unseen outcomes, has no
-            place in the order.
+        counts: (levels + 1, 2), by level and input. The last level, for unseen outcomes, has no
+            position in the order.
         """
         return cls.of_monotone(_monotone(counts[:-1]), int(counts.sum()))
 
@@ -176,10 +176,11 @@ def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: floa
 
 
 def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
-    """Return the predicted log wealth (nats) of bets on every rule, after a number of draws equal
-    to the learning draws: (levels + 1, levels + 1).
+    """Return the predicted log wealth (nats) of a bettor for every rule, after a number of draws
+    equal to the learning draws: (levels + 1, levels + 1). Entry (l, u) is of the rule that guesses
+    d2 below level l and d1 from level u on; -inf for an impossible rule (l > u).
 
-    point: the point (ε, δ) that is bet against.
+    point: the point (ε, δ) of the claim that is bet against.
     """
     if point.delta == 0:
         claimed = min(1 / (1 + math.exp(-point.epsilon)), _ALMOST_ONE)
@@ -234,8 +235,9 @@ def evidence_of(
 
 
 def never_abstaining(table: RuleTable) -> FloatArray:
-    """Return a table with the right guesses of the rules that guess at every level (l = u); -inf
-    for all other rules.
+    """Return `table.correct`, the numbers of right guesses by rule, with -inf for all rules that
+    abstain at some level. The rule in row l and column u guesses d2 below level l and d1 from level
+    u on, so it never abstains if l = u.
     """
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
 

@@ -76,9 +76,11 @@ class Intervals:
         return later if self.place_labels is None else self.place_labels(later)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Intervals:
-        """Return the same intervals for outcomes of another form, such as outcomes before rounding.
+        """Return intervals of converted outcomes as intervals of the original outcomes, such as the
+        outcomes before rounding.
 
-        of: turns a level map of these intervals into a level map of the other outcomes.
+        of: turns a map from converted outcomes to levels into a map from original outcomes to
+            levels.
         """
 
         def joined(level: IntArray) -> LevelMap:
@@ -106,9 +108,11 @@ class Intervals:
         return ExpectedDraws(by_group(self.expected, self._levels(), levels), np.zeros(levels))
 
     def positions(self) -> FloatArray | None:
-        """Return the mean number or score of every level (group of outcomes), (levels,); None if
-        unknown. A level that has only labels gets a position between its neighbours. If it is the
-        first or last level, it gets a position beyond the nearest known position.
+        """Return the position of every level (group of outcomes), (levels,): the mean of its
+        numbers or scores. Return None if positions are unknown.
+
+        A level that has only labels (outcomes that are not numbers) gets a position between those
+        of its neighbours or, at either end, a position beyond the nearest known position.
         """
         if self.position is None:
             return None
@@ -415,12 +419,15 @@ def cross_fitted(
     fit: Callable[[IntArray], Fit],
     score: Callable[[Fit, IntArray], FloatArray],
 ) -> tuple[FloatArray, Fit, FloatArray | None]:
-    """Cross-fit a learner. Return (held_out, fit, halves): the scores of all draws by fits to other
-    draws, (size,); the final fit; and the scores of all draws by fits to two halves, (2, size), or
-    None if there are too few draws for two fits.
+    """Cross-fit a learner. Return (held_out, fit, halves).
 
-    With at least 2 · most_rows draws, there are two fits, and neither scores the draws that it was
-    fitted to. With fewer, each third of the draws is scored by a fit to the other two thirds.
+    held_out: (size,), the score of each draw by a fit to other draws.
+    fit: the final fit, to the first `most_rows` draws.
+    halves: (2, size), the scores of all draws by each of two fits to different draws; None with
+        fewer than 2 · most_rows draws.
+
+    With at least 2 · most_rows draws, `held_out` is taken from the two fits of `halves`. With
+    fewer, each third of the draws is scored by a fit to the other two thirds.
 
     size: number of draws.
     most_rows: largest number of draws of one fit.

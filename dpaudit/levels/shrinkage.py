@@ -357,8 +357,8 @@ class Clusters:
         """Draw a log-ratio for every cell from the posterior: (cells,). All cells of a cluster have
         log-ratios of one absolute size, so a cluster and a sign are drawn for each cell.
         """
-        # The first model is left out if another one is possible: in it every point of a grid is a
-        # cluster, so that it spreads a single cluster over neighbouring points.
+        # In the first model, every point of a grid is a cluster, so that a single cluster of cells
+        # is spread over neighbouring points. This model is used only if all others have weight 0.
         models, weights = self.models, self.weights
         if weights[1:].sum() > 0:
             models, weights = models[1:], weights[1:] / weights[1:].sum()

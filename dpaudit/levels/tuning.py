@@ -19,8 +19,8 @@ constant at each use, as `tuning.NAME`, so that the benchmark can change it.
 # by -23.5.
 PENALTY = 3.5
 # Penalty, in standard errors, for held-out counts of more than FEW_CELLS cells (groups of
-# outcomes): the order of many cells depends more on luck. Halving it changes the efficiency of
-# audits by -2.6 hundredths, doubling it by 0.
+# outcomes). It is larger than PENALTY, since the order of many cells depends more on luck. Halving
+# it changes the efficiency of audits by -2.6 hundredths, doubling it by 0.
 PENALTY_ANY_ORDER = 4.5
 # Added to PENALTY and PENALTY_ANY_ORDER if δ = 0, in standard errors: then rules that rarely guess
 # can have a large bound, too, so that more rules can look good by luck. Halving it changes the
@@ -34,8 +34,9 @@ PENALTY_SMOOTHED = 1.5
 # estimates of all levels, so that frequent outputs determine the estimates of rare outputs. Halving
 # it changes the efficiency of audits by -1.7 hundredths, doubling it by -7.0.
 PENALTY_ONE_FIT = 0.5
-# Penalty, in standard errors, for candidates (orders of outcomes) whose log-ratios of cells are
-# shrunk towards common values. Halving or doubling it does not change the efficiency of audits.
+# Number of standard errors by which a predicted bound is lowered for candidates (orders of
+# outcomes) whose log-ratios of cells are shrunk towards common values. Halving or doubling it does
+# not change the efficiency of audits.
 PENALTY_SHRUNK = 1.0
 # Standard errors by which the total probability of single outputs is lowered, when outputs are
 # chosen to outweigh δ (probabilistic definition of DP). Halving or doubling it does not change the
@@ -47,9 +48,11 @@ PENALTY_OF_MASS = 3.0
 # Margin, in standard errors, of a single decision: two standard errors, which chance exceeds in
 # about 2 % of cases. Halving or doubling it does not change the efficiency of audits. Four uses:
 # 1. A rule is predicted to refute the claim if its bound, lowered by this much, exceeds the claim.
-# 2. A label is placed beyond all numbers unless a number is this far beyond it.
+# 2. A label is ordered above all numbers if its log-ratio is this far above the log-ratio of some
+#    number, and not this far below the log-ratio of any; in the reverse case, below all numbers.
 # 3. The predicted bound of a score is multiplied by 1 - DEVIATIONS / √draws.
-# 4. Right guesses over rare cells are lowered by this much.
+# 4. Expected right guesses are lowered, and expected wrong guesses raised, by this much, in the
+#    order of rare cells.
 DEVIATIONS = 2.0
 # Margin, in standard errors, of a decision that luck has many chances to get wrong: to end learning
 # early, to keep a regression coefficient, and to trust the counts of a cell more than its cluster.
@@ -63,8 +66,9 @@ ERRORS_OF_COLUMN = 1.0
 # The constants down to the next heading decide which candidate (order of outcomes) is chosen, and
 # whether outputs that only one input gave count as a leak or as noise.
 
-# An order of at most this number of cells gets PENALTY instead of PENALTY_ANY_ORDER. Halving it
-# changes the efficiency of audits by +0.8 hundredths, doubling it by 0.
+# A candidate that orders at most this number of cells (groups of outcomes) gets PENALTY, a
+# candidate that orders more cells the larger PENALTY_ANY_ORDER. Halving it changes the efficiency
+# of audits by +0.8 hundredths, doubling it by 0.
 FEW_CELLS = 16
 # Factor on the predicted bound of an order of many cells: simpler orders are preferred, since a
 # reader can check their events. Halving or doubling it does not change the efficiency of audits.
@@ -115,9 +119,9 @@ SHARE_OF_TAILS = 0.02
 # (interval or label), which shrinks log-ratios towards zero. Halving it changes the efficiency of
 # audits (a share, from 0 to 1) by 0 hundredths, doubling it by +0.1.
 PRIOR_DRAWS = 4.0
-# False discovery rate of the test that selects the columns of a sum: the expected share of the
-# selected columns that have no signal. Halving it changes the efficiency of audits by +0.3
-# hundredths, doubling it by -3.1.
+# A test selects the columns that a score sums over. False discovery rate of this test: the expected
+# share of columns without signal among the selected columns. Halving it changes the efficiency of
+# audits by +0.3 hundredths, doubling it by -3.1.
 NOISE_COLUMNS = 0.1
 # Largest factor by which the log-ratios of a column may be multiplied in a sum over columns.
 # Halving it changes the efficiency of audits by -0.2 hundredths, doubling it by 0.

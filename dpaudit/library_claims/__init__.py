@@ -41,8 +41,8 @@ LIBRARIES: dict[str, Any] = {
     "opacus": opacus,
     "jax_privacy": jax_privacy,
 }
-# Name of a mechanism's attribute that holds the object to ask for the claim, or a function that
-# returns this object.
+# Name of an attribute that a mechanism may have. It holds the library's object that states the
+# claim of the mechanism, such as an OpenDP measurement, or a function that returns this object.
 SOURCE = "claim_source"
 
 

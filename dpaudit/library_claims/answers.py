@@ -34,8 +34,8 @@ class Question:
     pair: d1 and d2; None if a search will find the pair.
     relation: kind and distance of the neighbouring relation, such as ("l1", 1.0); None if not
         stated.
-    delta: if the claim is a curve ε(δ), the δ at which it is tested; None stands for several
-        values.
+    delta: the δ at which a claim that is a curve ε(δ) is tested; None if it is tested at several
+        values of δ.
     params: keyword arguments of every call of the mechanism.
     """
 
@@ -138,7 +138,7 @@ def curve(
     if not points:
         why = f"{asked} says that no ε is finite, which claims nothing; {_REMEDY}"
         raise NoClaim(why, code="claim-failed")
-    # Among points with the same ε, keep only the point with the smallest δ: it implies the others.
+    # Among points (ε, δ) with the same ε, keep only the smallest δ: it implies the larger ones.
     kept = [one for one in points if one[1] == min(d for e, d in points if e == one[0])]
     epsilon, delta = kept[0]
     words = f"ε = {epsilon:.12g} at δ = {delta:.12g}"

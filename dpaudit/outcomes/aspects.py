@@ -155,8 +155,8 @@ def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
 
 
 def _with_few_digits(numbers: FloatArray) -> Codes:
-    """Return the indices of the numbers with at most 15 decimal digits and at most 15 decimal
-    places."""
+    """Return the indices into `numbers` of the entries that are exactly the float of a decimal
+    number with at most 15 digits and at most 15 decimal places, such as 0.25 or 1200."""
     digits = np.floor(np.log10(np.abs(numbers))) + 1
     powers = 10.0 ** np.clip(_DIGITS - digits, 0, _DIGITS)
     nearest = np.rint(numbers * powers)

@@ -307,10 +307,12 @@ def recoded(
 
 
 def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) -> KeyArray:
-    """Return a 64-bit hash of each entry, shape (entries,).
+    """Return a 64-bit hash of each entry of a column, shape (entries,).
 
-    numbers, codes: the entries, as in `Column`.
-    known: hashes of the column's labels, from `label_keys`.
+    numbers: the numbers of the column.
+    codes: for each entry, 0 for a number, or k for label number k, a text that stands for an entry
+        that is not a number. None if all entries are numbers.
+    known: at index k, the hash of label number k, as from `label_keys`.
     """
     keys = numbers.view(np.uint64)
     return keys if codes is None else np.where(codes > 0, known[codes], keys)

@@ -70,12 +70,12 @@ class Reader:
 
         size: number of outcomes.
         reader_of: function that takes a type and a path and returns the function that reads values
-        of this type.
+            of this type.
         types: whether the types of numbers, strings and Booleans are part of an outcome, so that 1
-        and 1.0 differ.
-        text_orders: whether sets of strings in the outcomes were made under the hash seed of this
-        process. If not, this process cannot decide whether an order of string keys may be the order
-        of a set.
+            and 1.0 differ.
+        text_orders: whether the order of the string keys of a dict may be part of an outcome. False
+            for outcomes from a process with another hash seed: this process then cannot decide
+            whether the order is that of a set of strings, which is random and reveals nothing.
         """
         self.size = size
         self.types, self.text_orders = types, text_orders
@@ -129,9 +129,9 @@ class Reader:
         """Add entries for a property that == does not compare, such as the type of a value.
 
         path: path of the property, such as `type of output`.
-        rows: indices of the outcomes that have the value. None for all.
-        entries: the property in each of these outcomes. None if the property is usual, such as the
-        type float of a number; no entry is added for it.
+        rows: indices of the outcomes that have a value with this property. None for all outcomes.
+        entries: the property in each of these outcomes. None stands for the usual property, such as
+            the type float of a number; no entry is added for it.
         """
         first = entries[0]
         if first is not None and all(entry == first for entry in entries):

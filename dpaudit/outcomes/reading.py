@@ -248,8 +248,9 @@ def _read_array_entries(
         place = [i for i, one in enumerate(arrays) if one.ndim == 0 and one.dtype == dtype]
         reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
     others = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
-    # The dtype of an array is a column entry and gives the types of all items, so these get no
-    # entries of their own. Only items of an array of Python objects may differ in type.
+    # The dtype of an array, which has a column entry of its own, gives the types of all its items,
+    # so no types of items are read (`types=False`). Only the items of an array of Python objects
+    # may differ in type, so their types are read.
     for is_own, is_typed in ((True, reader.types), (False, False)):
         place = [i for i in others if arrays[i].dtype.hasobject is is_own]
         if place:
@@ -338,19 +339,20 @@ def _all_places(alike: list[tuple[Any, Places]]) -> Places:
 
 
 def _read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the column entries for sets at one place in the outcomes. Each element of the sets
-    becomes a place of its own. There, the entry `present` is added for every set that contains the
-    element."""
+    """Add the column entries for sets at one place in the outcomes. Each element of the sets gets a
+    column of its own, with the entry `present` for every set that contains the element."""
     reader.constant(path, rows, SET)
     reader.lengths(path, rows, values)
-    # Sorted, since the order of a set of strings differs from process to process.
+    # Elements are sorted, so that columns have the same order in every process: the order of a set
+    # of strings differs from process to process.
     for word, alike in sorted(_by_word(path, values).items()):
         reader.constant(path.then("element", word), at(rows, _all_places(alike)), PRESENT)
 
 
 def _places(values: Values) -> list[tuple[Any, Places]]:
-    """Return (key, indices of the dicts that have this key) for each key of some dicts. For sets,
-    elements take the place of keys. 1 and True count as different keys."""
+    """Return a list with one item (key, indices of the dicts that have this key) for each key that
+    occurs in the dicts `values`. If `values` are sets, their elements count as keys. The keys 1 and
+    True count as different, although Python calls them equal."""
     index: dict[tuple[Any, ...], int] = {}
     which = [index.setdefault(keys, len(index)) for keys in map(tuple, values)]
     every = dict.fromkeys(key for keys in index for key in keys)

@@ -47,8 +47,8 @@ Entry = tuple[Path, str | float]
 # Column entries that stand for containers. The entry for any other object is "a " followed by the
 # name of its type.
 LIST, DICT, SET = "a list", "a dict", "a set"
-# Each element of a set is a place of its own. This is the column entry there for each set that
-# contains the element.
+# If outcomes are or contain sets, each element of the sets has a column. An outcome whose set
+# contains the element has this entry in the column.
 PRESENT = "present"
 # Last steps of the paths of properties that == does not compare, such as `type of output`.
 TYPE, EXPONENT, OFFSET = "type", "exponent", "UTC offset"
@@ -71,8 +71,8 @@ _UNNAMED = (float, str, bool, bytes, list, dict, set, complex, type(None), Raise
 # Values of the types in these modules get no column entry for their type, since the entry for the
 # value itself already shows it.
 _MODULES = ("datetime", "uuid")
-# Start of the label for the order of a dict's keys if no set of these keys has this order. The keys
-# follow.
+# Start of the label for the order of a dict's keys, if no Python set of the same keys can have this
+# order. The keys follow, as in `in the order (b, a)`.
 _IN_ORDER = "in the order "
 # Start of the label for the order of a dict's keys if a set of these keys may have this order. The
 # keys follow.
@@ -254,8 +254,9 @@ def types_differ(types: Column, column: Column) -> bool:
 
 
 def _usual_types(column: Column) -> Column:
-    """Return a column with the name of the usual type of each entry of `column`: `float` for every
-    number, `str` for every string, and so on. Its name is the name of `column`."""
+    """Return a column in which the name of its usual type replaces each entry: `float` for every
+    number, even if its own type is int, `str` for every string, and so on. The new column has
+    the name of `column`."""
     labels = ["float", *map(_usual_type, column.labels)]
     codes = np.broadcast_to(np.int32(0), len(column.numbers))
     codes = np.int32(1) + (codes if column.codes is None else column.codes)
@@ -272,13 +273,14 @@ def _usual_type(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Texts that describe events, such as `type of output is int`, for a column of a property that
-    == does not compare, such as types or orders of keys. The entries of such a column are texts.
+    """Texts that describe events, such as `type of output is int`, for one column of outcomes. Its
+    entries are texts for a property that Python's == ignores, such as the type or the order of a
+    dict's keys.
 
-    start: text in front of every entry except `absent`.
-    absent: text of the event that an outcome has no entry.
-    present: text of the event that an outcome has an entry.
-    word: function that takes an entry and returns its text.
+    start: beginning of the text of an event, such as `type of output is `; the entry follows.
+    absent: whole text of the event that an outcome has no entry.
+    present: whole text of the event that an outcome has any entry.
+    word: function that takes an entry and returns the text that follows `start`.
     """
 
     start: str

@@ -248,9 +248,9 @@ def exact_integer(value: int | np.integer) -> Described:
 
 
 def exactly(value: Any) -> Described:
-    """Convert a Decimal, a fraction or a long double to the nearest float, as a `Described` (column
-    entries for the value and its properties). If the float does not equal the value, the exact
-    value is a property."""
+    """Convert a Decimal, a fraction or a long double to a `Described` (column entries for the value
+    and its properties). The entry for the value is the nearest float. If this float differs from
+    the value, a property holds the exact value as a text, so that no information is lost."""
     is_finite = value.is_finite() if isinstance(value, Decimal) else bool(abs(value) < math.inf)
     if not is_finite:
         return Described("NaN" if value != value else math.copysign(math.inf, value))
@@ -300,8 +300,8 @@ def _power(number: int, prime: int) -> int:
 def _complex(value: complex) -> Described:
     parts = {"real part": float(value.real), "imaginary part": float(value.imag)}
     beside = {part: "NaN" if math.isnan(one) else one for part, one in parts.items()}
-    # Adding 0.0 replaces -0.0 by 0.0, so that the entries of equal values are equal. The two
-    # properties keep the sign.
+    # Adding 0.0 replaces -0.0 by 0.0, so that the entries of equal complex numbers are equal. The
+    # two properties "real part" and "imaginary part" keep the signs of zeros.
     return Described(repr(complex(value.real + 0.0, value.imag + 0.0)), beside)
 
 

@@ -39,9 +39,10 @@ _PERTURB_SHIFT = 5
 # well. If more slots were considered, almost every key could be displaced, and almost every order
 # would count as the order of a set.
 _FREE_SLOTS = 2
-# Smallest number of keys for which larger hash tables than the smallest one are considered. For 3/8
-# of all hash seeds, two keys have one order in the table of 8 slots and the other order in the
-# table of 32 slots. If both tables were considered, neither order would reveal anything.
+# Smallest number of keys for which larger hash tables of a set are considered than the smallest one
+# (8 slots). For 3/8 of all hash seeds, a set of two keys has one order in a table of 8 slots and
+# the opposite order in a table of 32 slots. If both tables were considered, both orders of a dict
+# with these keys would count as the order of a set, and no leak by the order would be seen.
 _FEWEST_KEYS_OF_LARGER_TABLES = 3
 
 
@@ -75,8 +76,9 @@ def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
 def _has_known_hash(key: Any, is_fixed: bool) -> bool:
     if isinstance(key, (tuple, frozenset)):
         return all(_has_known_hash(part, is_fixed) for part in key)
-    # Dates and members of enumerations are hashed like strings. Before Python 3.12, the hash of
-    # None is its address in memory, which differs from process to process.
+    # A hash is known if it is the same in every process. Without a fixed hash seed, only hashes of
+    # numbers are: dates and members of enumerations are hashed like strings. Before Python 3.12,
+    # the hash of None is its address in memory, so it is never known.
     return isinstance(key, Number) or (is_fixed and key is not None)
 
 
@@ -92,7 +94,8 @@ def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
     if len(keys) < 2 or tuple(set(keys)) == keys:
         return True
     if len(keys) <= _FEW_KEYS:
-        # If hashes collide, the order of a set depends on the order of insertion.
+        # If hashes collide, the order of a set depends on the order in which its keys were
+        # inserted. So all orders of insertion are tried.
         if any(tuple(set(order)) == keys for order in itertools.permutations(keys)):
             return True
         if len(keys) < _FEWEST_KEYS_OF_LARGER_TABLES:

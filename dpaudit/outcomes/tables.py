@@ -338,7 +338,8 @@ def timed(outcomes: Outcomes, nanoseconds: NDArray[np.int64]) -> TimedOutcomes:
 
 def _telling_kinds(column: Column) -> Column | None:
     """Return a column with the kind of each entry of a column, such as `a string`. Return None if
-    all entries have the same kind, or if they include at most 64 different texts."""
+    the kinds would add nothing: if all entries have the same kind, or if there are at most 64
+    different texts, which events can name one by one."""
     if len(column.labels) <= _MANY:
         return None
     kinds = kinds_of(column)
@@ -386,9 +387,10 @@ def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 
 def form_differs(outcomes: Outcomes, path: Path) -> bool:
-    """Return whether a property that == does not compare, such as the type, differs between two
-    comparable entries. Types are compared for entries of one kind, such as numbers, and orders of
-    keys for dicts with the same keys. Other properties are compared for all entries.
+    """Return whether a property that == does not compare, such as the type, differs between two of
+    the outcomes. The type counts only if it differs between entries of one kind, such as the
+    numbers 1 and 1.0; the order of keys, only if it differs between dicts with the same keys. For
+    any other property, all outcomes are compared.
 
     path: path of the property, such as `type of output[0]`.
     """

@@ -122,8 +122,9 @@ def _is_own(scope: Any) -> bool:
 def _with_shifted_present(true: Any) -> Any:
     """Return a class that replaces `true`, which is `datetime.date` or `datetime.datetime`.
 
-    The methods `now`, `utcnow` and `today` use the shifted time. They return objects of the class
-    `true`, and `isinstance` with the new class accepts such objects.
+    Its methods `now`, `utcnow` and `today` read the clock `time.time`, which is ahead by a fixed
+    number of seconds. They return objects of the class `true`, and `isinstance` with the new class
+    accepts such objects.
     """
 
     class Alike(type):

@@ -4,8 +4,8 @@ dpaudit.adapters.isolation starts this script with the user's Python interpreter
 script needs only origin.py next to it and the standard library; it uses NumPy if the mechanism
 does. It reads pickled requests from standard input and writes replies to standard output: a line of
 JSON, followed by raw bytes if the line says so. If each call makes one draw, each outcome is
-written to shared memory and counted there at once. If this process dies, no complete draw is lost,
-and dpaudit knows which draw was running.
+written to shared memory as soon as it is known, and a counter there is increased. If this process
+dies, no complete draw is lost, and dpaudit knows which draw was running.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ SLOTS = 8192
 HEAP = 1 << 24
 # Size in bytes of the shared memory: two counters of 8 bytes, 10 bytes for each slot, and the heap.
 MEMORY = 16 + 10 * SLOTS + HEAP
-# Kinds of an outcome, one for each slot of the shared memory. FLOAT, INTEGER, BOOLEAN: the slot
-# holds the outcome itself. TEXT: the outcome is a line of JSON on the heap; the lines have the
-# order of the slots.
+# Kinds of an outcome; the shared memory holds the kind of the outcome in each slot. FLOAT, INTEGER,
+# BOOLEAN: the slot itself holds the outcome. TEXT: the outcome is a line of JSON on the heap, a
+# part of the memory after the slots; the lines are in the order of their slots.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
 # The counter of complete draws has this value until the first draw of a request begins.
 NOT_BEGUN = (1 << 64) - 1
@@ -58,7 +58,8 @@ _LIBRARIES = ("opendp", "diffprivlib", "pydp", "tmlt")
 # Environment variable with the number of seconds by which clocks are set ahead; other_clock.py
 # reads it.
 _CLOCK_SHIFT = "DPAUDIT_CLOCK_SHIFT"
-# Id of the process that dpaudit has started. A process that the mechanism forks has another id.
+# Id of the process that dpaudit has started. A process with another id is a fork that the mechanism
+# has made; `end_if_forked` ends it.
 _OWNER = os.getpid()
 # Not empty in a process that the mechanism has forked. To check this takes a tenth of the time of
 # comparing `os.getpid()` with `_OWNER`.
@@ -279,7 +280,8 @@ class Service:
         if rng is not None:
             make = numpy.random.default_rng if numpy else random.Random
             arguments[rng] = make(child_seed(seed, "rng"))
-        # If `params` gives one of these arguments, too, functools.partial raises TypeError.
+        # If the user's `params` also contain one of `arguments`, such as the random generator, this
+        # call raises TypeError.
         draw = functools.partial(self._function, **self._params, **arguments)
         return draw if data is None else lambda dataset: draw(**{data: dataset})
 

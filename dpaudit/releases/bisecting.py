@@ -49,8 +49,8 @@ class Frozen:
 
     @property
     def words(self) -> str:
-        """Description of the event. This is the event that the rule guesses d1; if the rule never
-        guesses d1, the event that it guesses d2."""
+        """Description of the outputs for which the rule guesses d1 or, if it never guesses d1, of
+        the outputs for which it guesses d2."""
         return self.rule.words[0] or self.rule.words[1] or ""
 
 
@@ -227,7 +227,9 @@ def _tested(
 ) -> tuple[ReleaseResult, FixedTest | None]:
     """Return (answer for a release, its exact test). The test is None if no test was possible.
 
-    needed: ε that the test must have been able to detect for the answer "not refuted".
+    needed: the leak ε of the release on which the event was found. If the test could not have
+        detected this ε, the answer is "cannot tell" instead of "not refuted"; 0 if the leak is not
+        known.
     """
     try:
         program = environments.interpreter(release)

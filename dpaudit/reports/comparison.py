@@ -289,8 +289,9 @@ def _has_same_inputs(was: AuditResult, found: AuditResult) -> bool:
 
 
 def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, False) if the error probability differs. The user should know, since a smaller
-    error probability reduces the power of an audit."""
+    """Yield (text, is_regression) for each difference in error probability. is_regression is always
+    False. The user should know the difference, since a smaller error probability reduces the power
+    of an audit."""
     if not (was.ending.by_chance and found.ending.by_chance):
         return
     before, after = (

@@ -258,11 +258,11 @@ def tried(certificate: Certificate) -> str:
 
 
 def detectable(certificate: Certificate) -> str:
-    """Return a sentence on the leaks that this run would have refuted, or on the reason why it
-    could have refuted none.
+    """Return a sentence on the leaks that would be refuted in 9 of 10 such runs, or on the reason
+    why there are none.
 
-    It states the smallest ε that the event would have refuted. It also states the smallest
-    probability with which an output of only one input would have led to a refutation.
+    It states the smallest true ε that would be refuted with the tested event. It also states the
+    smallest probability of an output that only one input gives and that would be refuted.
     """
     fixed, rare = certificate.fixed, certificate.detectable_rare
     if EQUAL in certificate.warnings:
@@ -350,8 +350,9 @@ def _interval(interval: tuple[float, float]) -> str:
 
 
 def _subject(words: str) -> tuple[str, str]:
-    """Return (subject, ending of the verb) for a sentence about an event: `outputs < 1` with "", or
-    a quoted description with "s"."""
+    """Return (subject, ending of its verb) for a sentence about an event: (`outputs < 1`, "")
+    for "outputs < 1 appear …", or (the event in quotes, "s") for "“length of output is 2”
+    appears …"."""
     short = brief(words)
     if _OF_OUTPUT.match(words) and " or " not in words and " and " not in words:
         return _OF_OUTPUT.sub("outputs ", short, count=1), ""
@@ -392,9 +393,10 @@ def _excess(event: EventCount, point: ProfilePoint) -> float:
 
 
 def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
-    """Return text about the outputs that are certified, one by one, to be more than e^ε times as
-    likely for one input. It states their total share of this input's draws, for d1 or d2, whichever
-    share is larger. Return None if the share is at most the claimed δ."""
+    """Return text about the outputs that are more than e^ε times as likely for d1 as for d2, which
+    is certified for each output. The text states the share of these outputs in the draws of d1. If
+    outputs that are more likely for d2 have a larger share in the draws of d2, the text is about
+    them instead. Return None if the share is at most the claimed δ."""
     mass = {
         guess: sum(shares(event)[0] for event in fixed.events if event.guess == guess)
         for guess in ("d1", "d2")
@@ -429,8 +431,9 @@ def brief(words: str) -> str:
 
 
 def _rounded(line: str) -> str:
-    """Return `line` with its thresholds rounded to 6 digits. If two thresholds would become equal,
-    none is rounded. A threshold that needs all its digits keeps them."""
+    """Return `line` with its thresholds rounded to 6 digits. If two thresholds would become
+    equal, none is rounded. A threshold very near to a number of 6 digits, such as
+    0.30000000000000004, is not rounded either: an output of 0.3 may lie on either side of it."""
     if "'" in line or '"' in line:  # a quoted output may contain text that looks like a threshold
         return line
     found = _LONG.findall(line)

@@ -38,7 +38,8 @@ class Row(NamedTuple):
         return wrap(self.text, f"{_MARGIN}{f'{self.label} ':<{LABEL - len(_MARGIN)}}", BELOW)
 
 
-# A row, or a finished line, such as a line of a table.
+# A part of a text report: a row, which is still to be wrapped into lines, or a text that is printed
+# unchanged as one line, such as a line of a table.
 Item = Row | str
 
 

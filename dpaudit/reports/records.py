@@ -33,16 +33,17 @@ class DamagedRecord(Exception):
     in the file, such as audits[0].claim."""
 
     def below(self, place: str) -> DamagedRecord:
-        """Return the error of a value inside another one, with `place`, the path of the outer
-        value, in front of the path of the inner value."""
+        """Return this error with `place` in front of its message. The message begins with the path
+        of a damaged value inside an outer value; `place` is the path of the outer value, such as
+        `audits[0]`."""
         return DamagedRecord(place + str(self))
 
 
 def encode(value: Any, *, typed: bool = True) -> Any:
     """Return a value as dicts, lists, strings, finite numbers, Booleans and None.
 
-    typed: whether `decode` will know the type of the value. If not, strings that look like special
-    numbers are escaped.
+    typed: whether `decode` will get a type hint for the value. If not, strings that look like a
+    special number, such as `NaN`, get an apostrophe in front.
     """
     # Check the most frequent types first, since a result has a hundred thousand values.
     kind = type(value)
@@ -82,7 +83,9 @@ def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
 
     without: name of a field to leave out, or None.
     """
-    # The settings in `request` have no declared types, so this field is encoded as untyped.
+    # A field whose declared type contains Any, such as `request` with the settings of the user, is
+    # encoded as untyped: its texts such as "NaN" are marked, since the type does not show that they
+    # are texts and not numbers.
     return {
         name: encode(value_of(value, name), typed="Any" not in str(one.type))
         for name, one in flat_fields(type(value)).items()

@@ -102,9 +102,10 @@ def _estimate(one: Leader) -> str:
 
 
 def witness_of(result: AuditResult) -> int | None:
-    """Return the index of the witness of a search. The witness is the simplified pair, the last
-    one, if there is one and it refutes the claim; else the pair that decides the verdict. Return
-    None if the verdict is not VIOLATION, or if the user gave the pairs."""
+    """Return the index of the witness among the pairs that a search found. If the search has added
+    a simplified pair, which is the last pair, and this pair refutes the claim, it is the witness;
+    otherwise the witness is the pair that decides the verdict. Return None if the verdict is not
+    VIOLATION, or if the user gave the pairs."""
     if result.searched is None or result.verdict is not Verdict.VIOLATION:
         return None
     if result.searched.shrunk and result.by_pair[-1].refuted:

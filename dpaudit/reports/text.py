@@ -258,8 +258,8 @@ def _unseeded(results: Sequence[AuditResult]) -> list[str]:
 
 
 def unended(ended: int, planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return a remark if the run ended before all planned audits were made. Return "" if all were
-    made, or if a failure stopped the run (see `stopped`)."""
+    """Return a remark if the run ended before all planned audits were made. Return "" if all
+    were made, or if a failure stopped the run; `stopped` returns the remark for that case."""
     if ended + len(not_run) >= planned:
         return ""
     return f"{ended} of {counted(planned, 'audit')}: the run did not end"
@@ -274,7 +274,8 @@ def stopped(not_run: Sequence[str]) -> str:
 
 
 def entry(result: AuditResult) -> AuditResult:
-    """Return the data about one audit that `document` needs: the result itself."""
+    """Return the data about one audit that `document` needs, as every format of reports does. The
+    text report needs the result itself."""
     return result
 
 

@@ -146,8 +146,8 @@ def said(finding: Finding) -> str:
 
 
 def total_words(trace: Trace) -> str:
-    """Return words for the privacy cost of all lines together, and a comparison with the claim.
-    Return "" if the cost is unknown."""
+    """Return words for the total privacy cost of all lines of code that draw noise, and for its
+    comparison with the claim. Return "" if the cost is unknown."""
     if trace.total is None:
         return ""
     words = f"at most {in_a_line(trace.total)} if every noised value is released"
@@ -204,8 +204,9 @@ def _headline(trace: Trace) -> str:
         seen = "noise was seen, but not what it costs" if trace.sites else "no noise was seen"
         why = in_a_line(trace.notes[0]) if trace.notes else f"{seen}; this is no pass"
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
-    # A line whose privacy cost exceeds the claim is a certain cause only if the mechanism releases
-    # all noise that the line draws.
+    # A finding need not be a certain cause of a violation of the claim. For example, a line whose
+    # privacy cost exceeds the claim is a certain cause only if the mechanism releases all noise
+    # that the line draws.
     found = "no certain cause" if trace.findings else "nothing found"
     return f"{NO_CAUSE}  {name}: {found} in {runs}; this is no proof"
 

@@ -241,7 +241,8 @@ class ToCount(Chunk[Counted]):
 class ToTime(ToCount):
     """A request for draws that measure how fast the mechanism draws, to plan the budget.
 
-    patience: longest wait, in seconds, for worker processes to start before the first such chunk.
+    patience: before these draws, the sampler waits until all worker processes have started, so that
+        the speed of all is measured. This is the longest wait, in seconds.
     """
 
     patience: float = 15.0

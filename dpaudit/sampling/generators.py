@@ -154,8 +154,8 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
         if is_generator(value) and _takes_seeds(value):
             carried.append(value)
             continue
-        # There is no limit on the depth of calls between functions, only on the depth of data
-        # (`DEPTH`).
+        # `DEPTH` limits only how deeply attributes and containers are nested. So the functions that
+        # the code of `value` calls get depth 0 again.
         queue.extend((part, 0) for part in _code(value, home))
         queue.extend((part, depth + 1) for part in _data(value))
         if isinstance(value, MethodType | BuiltinFunctionType):

@@ -116,10 +116,12 @@ def check_further(
 def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
     """Return a warning if the distribution over a rule's levels (bins) changes between blocks.
 
-    A block is the draws of one chunk. Blocks never share a call. So a change between blocks shows
-    noise that all draws of a call share, or a state that calls change.
+    A block is the draws of one chunk (one request to the sampler). No call of the mechanism gives
+    draws to two blocks. So a change between blocks shows noise that all draws of a call share, or a
+    state that calls change.
 
-    tallies: counts by level and input, one tally for each block; made after the rule was fixed.
+    tallies: counts by level and input, one tally for each block, of draws made after the rule was
+        fixed.
     guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
     level: probability of a warning for independent draws.
 

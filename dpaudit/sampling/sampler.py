@@ -104,7 +104,7 @@ def keep_freed_memory() -> None:
 
 
 class Sampler:
-    """Makes the draws of chunks in this process.
+    """Makes the draws of chunks (requests for draws) in this process.
 
     If the mechanism takes all its randomness from generators that can be seeded, chunks with equal
     keys have equal draws, in any process and in any order of the chunks.

@@ -79,8 +79,9 @@ def kept_state(*parts: Any) -> State:
 
 
 def _compares(variable: Any) -> bool:
-    """Return whether a variable belongs to dpaudit.training, and so is not compared:
-    dpaudit.training stores values of calls, so its variables change in every call.
+    """Return True if a variable is left out of the comparison of states: an object of a class of
+    dpaudit.training. Such objects store values of the last call, so they change with every call
+    although the mechanism keeps no state.
     """
     return str(type(variable).__module__).startswith("dpaudit.training.")
 
@@ -95,9 +96,12 @@ def changed(before: State, after: State) -> tuple[str, ...]:
 
 
 def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) for each variable of a function, class, partial or other object.
+    """Yield (name, value) for each variable of a function, class, partial or other object. For a
+    function, these are the global variables and closure variables that its code uses, its
+    attributes and its defaults.
 
-    home: packages and folders of the user's code, from `home_of`.
+    home: packages and folders of the user's code, from `home_of`. Functions and classes of other
+        code are left out.
     """
     if isinstance(value, FunctionType):
         scope, names = value.__globals__, set(code_names(value.__code__))

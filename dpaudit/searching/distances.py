@@ -37,9 +37,9 @@ NORMS: Mapping[str, str] = {
 # Adjacencies under which two datasets are neighbours if one record is changed. Under other
 # adjacencies, a changed record counts as two steps: a removal and an addition.
 _CHANGING = ("replace", "hamming")
-# The function is called twice for each of the first datasets, up to this number, to check that it
-# returns the same answer again. After that, it is called twice only for a pair that refutes the
-# claim.
+# To check that the user's function gives the same answer for the same dataset, `Answers` calls it
+# twice for each of the first datasets, up to this number. Later it is called twice only for a pair
+# of datasets that refutes the claim.
 _TWICE = 30
 # Number of answers that are kept in memory. For further datasets, the function is called at each
 # use; most searches need fewer answers.

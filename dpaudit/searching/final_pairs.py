@@ -109,7 +109,8 @@ def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender 
 
 
 def _simpler(confirming: Confirming, best: Contender) -> tuple[Any, Any]:
-    """Simplify a leaking pair as long as it leaks clearly. Return the two inputs of the last pair.
+    """Simplify a leaking pair step by step, as long as the draws of each simpler pair show a clear
+    leak (`Confirming.is_clear`), too. Return the two inputs of the simplest such pair.
 
     best: pair to start from.
     """

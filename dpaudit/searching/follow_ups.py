@@ -158,8 +158,9 @@ def where_exceptions_begin(
 
 
 def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[list[Any]]:
-    """Yield paths to the given dataset. A path is a list of datasets that ends with the given
-    dataset. Two successive datasets differ in one record, or in the records of one user.
+    """Yield paths to a dataset for which the mechanism raises. A path is a list of datasets that
+    ends with this dataset. Two successive datasets differ in one record, or in the records of one
+    user. If datasets are not lists, a path has only two datasets: one of `quiet`, and the last one.
 
     quiet: datasets for which the mechanism gives outputs; most paths start with one of them.
     """
@@ -191,8 +192,9 @@ def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterato
     """Yield the datasets of a path from the list `start` to the list `end` of the same size. Each
     step changes one record.
 
-    If neighbours differ by one added or removed record, a change takes two steps: one record is
-    added and one removed. If the list may not grow, the record is removed first.
+    If neighbours differ by one added or removed record, replacing a record takes two steps: the new
+    record is added, then the old record is removed. If the list may not grow, the old record is
+    removed first.
     """
     is_full = not relation.has_room(len(end) + 1)
     for place, record in enumerate(end):

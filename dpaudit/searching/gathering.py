@@ -38,9 +38,9 @@ from dpaudit.tracing.trace import Scorer, can_score
 
 # The search for proposals ends after this number of proposals in a row that give no new pair.
 _PATIENCE = 1_000
-# If there is no new pair yet, the search for proposals ends after this number of proposals, which
-# is less than `_PATIENCE`: perhaps no input can be converted to the data type that the mechanism
-# takes.
+# If not even the first proposals give a usable pair, the search for proposals ends after this
+# number of them, which is less than `_PATIENCE`: perhaps no input can be converted to the data type
+# that the mechanism takes.
 _AT_FIRST = 100
 # Share of a search's time after which no more proposals are made.
 _GATHERING = 1 / 3
@@ -57,8 +57,9 @@ _CATALOGUE = 0.6
 # Before all other pairs, the search proposes the pairs whose two runs with the same noise differ
 # most. Number of these pairs inside the space (the set of possible inputs).
 _INSIDE = 4
-# Number of pairs outside the space (the set of possible inputs) that are proposed right after the
-# pairs inside (`_INSIDE`), because their two runs with the same noise differ most.
+# Before all other pairs, the search proposes pairs whose two runs with the same noise differ most:
+# first `_INSIDE` pairs inside the space (the set of possible inputs), then this number of pairs
+# outside the space.
 _OUTSIDE = 2
 # Hill climbing starts from a simple pair. The pair that it reaches is proposed only if its score is
 # at least this factor times the score of the start.
@@ -72,8 +73,8 @@ _VALUES = 200
 _GUIDED_PROPOSALS = 500
 # Largest number of variations that are tried in one round.
 _GUIDED_WIDTH = 32
-# Number of pairs outside the space (the set of possible inputs) that are tried for a note in the
-# report, if the user neither excludes nor includes inputs outside the space.
+# Largest number of pairs outside the space (the set of possible inputs) that are tried if the user
+# neither excludes nor includes inputs outside the space. They only serve a note in the report.
 _BEYOND = 40
 # Bisection looks for the step at which exceptions begin, between inputs that give outputs and
 # inputs that always raise. It uses at most this number of inputs that give outputs. Of the inputs

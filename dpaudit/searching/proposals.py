@@ -22,8 +22,8 @@ Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "ra
 # Largest number of pairs at edges (values at which bugs are likely, such as NaN). Without a limit,
 # there would be one pair for each edge and each dataset to which the edge is added.
 MOST_EDGES = 300
-# Of the `MOST_EDGES` pairs, at most this number lie inside the space (the set of possible inputs),
-# unless there are too few pairs outside the space to fill the rest.
+# Largest number of the `MOST_EDGES` pairs that lie inside the space (the set of possible inputs).
+# If there are too few pairs outside the space for the rest, more pairs inside it fill the rest.
 _MOST_INSIDE = 200
 # A random pair consists of a random dataset and a changed copy of it. The change is drawn from at
 # most this number of possible changes.
@@ -138,8 +138,9 @@ class _Unseen:
 
 def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
     relation = unseen.relation
-    # A pattern of query answers may also be an edge (a value at which bugs are likely). It is
-    # proposed as a pattern, since patterns are known to find most leaks of answers.
+    # Pairs of query answers that follow a pattern, such as `one above`, are made before the edges
+    # (values at which bugs are likely). A pair that is both then counts as a pattern and is always
+    # kept: patterns are known to find most leaks of answers.
     first = list(unseen.of(relation.pattern_pairs, "pattern")) if relation.is_of_answers else []
     yield from _chosen(list(unseen.of(relation.edge_pairs, "edge")))
     yield from unseen.of(relation.extreme_pairs, "extreme")

@@ -34,12 +34,14 @@ _LAST_TWO = 2
 # A bound counts as almost as large as the best bound if it is at least this fraction of the best
 # bound.
 _ABOUT_AS_MUCH = 0.95
-# Origins of proposed pairs that are tried first if the budget is too small for all pairs.
+# Names of methods that propose pairs (`Proposal.origin`). If the budget is too small for all pairs,
+# the pairs of these methods are tried first.
 _FIRST = ("trace", "extreme", "pattern")
 
 
 class Ranking:
-    """Ranks proposed pairs of inputs by trials, best first."""
+    """Ranks proposed pairs of inputs, best first. A trial draws outputs of a pair and estimates its
+    leak."""
 
     def __init__(self, confirming: Confirming) -> None:
         self._confirming = confirming
@@ -169,17 +171,19 @@ def halved(
 ) -> list[Contender]:
     """Return all contenders (proposed pairs), best first, after rounds of trials. After each round,
     the best eighth stays and gets four times the draws. The rounds end when one contender is left.
+    Contenders that drop out are returned, too, after those that stayed longer.
 
     tried: function that takes a contender, the number of draws of each input and the index of the
     round. It returns the contender with the estimates of a trial.
     draws: number of draws of each input in the first round.
-    enough: evidence (log-likelihood ratio, in nats) from which a leak counts as clear.
+    enough: evidence (log-likelihood ratio, in nats) from which a leak counts as clear. Contenders
+    with at least this evidence are ranked by other criteria.
     is_over: function that returns whether to end the round before the next trial.
-    of_answers: whether inputs are vectors of query answers. Then half of the contenders that stay
-    are those with the largest `hope` (a lower bound on ε), whatever their evidence.
+    of_answers: whether inputs are vectors of query answers. Then only half of the contenders that
+    stay are chosen by rank; the other half are those with the largest `hope` (a lower bound on ε).
     with_patterns: whether patterns of query answers, such as `one entry above`, stay in addition to
     the best eighth.
-    until: the rounds end earlier, when at most this number of contenders is left.
+    until: number of contenders at which the rounds end earlier.
     """
     standing, out = list(contenders), list[Contender]()
     for number in range(rounds_for(len(standing))):

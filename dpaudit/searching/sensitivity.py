@@ -1,7 +1,7 @@
 """Search for inputs whose answers differ by more than the sensitivity that a function claims.
 
-The search looks for neighbouring inputs, as other searches do, but maximizes the distance between
-the answers of a function without noise. So it makes no draws.
+A search for a leak and this search both look for two neighbouring inputs. This search maximizes the
+distance between the answers of a function without noise, so it makes no draws.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class SensitivityResult:
 
     @property
     def witness(self) -> Witness | None:
-        """The first witness, or None if there is none."""
+        """The first witness (pair of inputs that exceeds the claim); None if there is none."""
         return self.witnesses[0] if self.witnesses else None
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 # Largest number of calls of `violates` in `shrunk`, if the caller gives no number.
 MOST_TRIES = 2_000
-# Two lists that share at most this number of records are short enough to read, so that
-# `_fewer_at_an_end` leaves them alone.
+# If the lists d1 and d2 have at most this number of records in common, they are short enough to
+# read. If they have more, `_fewer_at_an_end` tries lists in which all records are equal.
 _READABLE = 2
 # If two lists share at most this number of records, every combination of two shared records is left
 # out once, to get a simpler pair. With more records, there would be too many combinations.
@@ -155,9 +155,9 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
 
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs of lists in which every record is the same edge (a value at which bugs are
-    likely, such as a bound) inside the space (the set of possible inputs). Of the records that both
-    lists share, none or one is kept.
+    """Yield pairs of shorter lists. Of the records that both lists share, none or one is kept. Then
+    every record is replaced by the same edge (a value at which bugs are likely, such as a bound).
+    Only edges inside the space (the set of possible inputs) are used.
 
     A sum of records at a bound exceeds a limit with fewer records than other sums.
     """

@@ -64,8 +64,9 @@ def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str
 
 
 def columns_of(*datasets: Any) -> list[str]:
-    """Return the column names of the first row in the datasets; [] if no dataset has a row with
-    columns. A table without rows gets these columns, too."""
+    """Return the column names of the first row that occurs in any of the datasets; [] if no dataset
+    has a row with columns. The caller uses these names for all datasets, since a table without rows
+    does not show its columns."""
     rows = (row for data in datasets if isinstance(data, list) for row in data)
     return list(next((row for row in rows if isinstance(row, Mapping)), {}))
 

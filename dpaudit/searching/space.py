@@ -246,11 +246,11 @@ class Token:
 
 
 class Line(ABC):
-    """The description of a space (a set of possible values) on one line, such as `list of number in
-    [0, 1]`, which is read token by token. The methods raise NotUnderstood if it is invalid.
+    """Reads the description of a space (a set of possible values) token by token. The description
+    is one line, such as `list of number in [0, 1]`. Methods raise NotUnderstood if it is invalid.
 
-    base: folder in which relative import paths are looked for. None for the working directory
-    alone.
+    base: folder in which files of import paths are looked for, after the working directory. None
+        for the working directory alone.
     """
 
     def __init__(self, text: str, base: Path | None) -> None:

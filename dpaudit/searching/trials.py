@@ -48,9 +48,9 @@ GUIDED = 0.15
 # the search also tries some pairs outside it. They are not certified; the report only mentions a
 # leak. Share of the search's draws for these pairs: it is enough to see a clear leak.
 NOTED = 0.1
-# If the best pairs of query answers leak clearly, the search may make additional draws to compare
-# them: this share of its planned draws. The audit then certifies with fewer draws. That lowers its
-# bound less than the choice of a worse pair would.
+# If inputs are vectors of query answers and the best pairs leak clearly, the search may make
+# additional draws to compare these pairs: this share of its planned draws. The audit then certifies
+# with fewer draws, which lowers its bound less than the choice of a worse pair would.
 COMPARING = 0.6
 # Largest number of pairs in a first round of trials.
 WIDTH = 400
@@ -311,9 +311,9 @@ class Drawing:
             return
         key = (0, ALONE if one.is_alone else SEARCHING, one.number, len(one.parts))
         streams = chunk_streams(self._seed, key, self._carried)
-        # The mechanism gets a copy of the input, since it may change it, and the audit needs it
-        # unchanged.
         mechanism = self._alone if one.is_alone and self._alone is not None else self._mechanism
+        # The mechanism may change the input that it gets, and later draws need it unchanged. So it
+        # gets a copy.
         raw = mechanism.sample(deepcopy(one.dataset), missing, streams.mechanism)
         drawn = from_raw(raw, types=mechanism.types_by_draw, text_orders=mechanism.text_orders)
         if drawn.size != missing:

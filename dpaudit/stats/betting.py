@@ -35,8 +35,9 @@ _RULES_WITH_RARE, _RARE_RULES = 5, 2
 # Shares of the wealth of a rule for rare outputs that go to its seven bettors, one for each stake
 # of FRACTIONS. Its guesses are rarely wrong, so the largest stake gains most and gets two thirds.
 _BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
-# Share of the initial wealth of all bettors with a posterior together, in a run that bets from its
-# first draws. They get most of it, since a posterior needs fewer draws to be learned than a rule.
+# In a run that bets from its first draws, bettors with a posterior (an estimate of Pr[d1] at each
+# level) have this share of the total initial wealth; bettors on rules have the rest. A posterior
+# gets most of it, since it needs fewer draws to be learned than a rule.
 _EARLY_POSTERIORS = 0.75
 # For δ > 0, a bettor with a posterior pays a price at every draw. If a single draw of a round could
 # cost it more than this share of its wealth, it does not bet in this round.
@@ -235,12 +236,14 @@ def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArra
 
 
 def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -> FloatArray:
-    """Return the log factors (4.5) of bettors with a posterior, (..., bettors, levels, 2), δ > 0.
+    """Return the log factors (4.5) of bettors with a posterior for δ > 0: (..., bettors, levels,
+    2).
 
-    The factor (4.1) minus a price μδ. With r = π_b / clip(π_b, 1 - θ₀, θ₀), the gain r - 1 of a
-    right guess over all levels is at most u₁ for d1, and at most u₂ for d2. Under (ε, δ)-DP the
-    expectation of r is at most 1 + (u₁ + u₂) δ / 2, so μ = (u₁ + u₂) / 2. A bettor whose factor
-    could fall below 1 - `_MOST_LOST` abstains.
+    Let π_b be the believed probability of input b at the level, θ₀ = e^ε / (1 + e^ε), and r = π_b /
+    clip(π_b, 1 - θ₀, θ₀), the factor (4.1) for a draw of b. The factor here is r - μδ, where μδ is
+    a price. Over all levels, r - 1 is at most u₁ for a draw of d1, and at most u₂ for a draw of d2.
+    Under (ε, δ)-DP the expectation of r is at most 1 + (u₁ + u₂) δ / 2, so μ = (u₁ + u₂) / 2. A
+    bettor whose factor could fall below 1 - `_MOST_LOST` does not bet: its factor is 1.
     """
     factors = np.exp(_posterior_factors(posteriors, epsilon))
     gains = np.maximum(factors - 1, 0.0).max(axis=-2, keepdims=True)  # (..., bettors, 1, 2)

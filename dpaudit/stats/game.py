@@ -156,8 +156,8 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
         return 0.0
     if delta == 0 or not game.abstains:
         share, spared = clopper_pearson_lower(game.correct, guesses, alpha), game.h * delta
-        # The ε at which a guess is right with probability `share`, from docs/method.md (2.2) and
-        # (2.3).
+        # The ε for which share = e^ε (1 - share) + hδ, where `share` is the probability of a right
+        # guess and `spared` is hδ, from docs/method.md (2.2) and (2.3).
         return max(0.0, math.log((share - spared) / (1 - share))) if share > spared else 0.0
     return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST_EPSILON, alpha)
 

@@ -87,8 +87,11 @@ def tradeoff_p_value(seen: Guesses, smallest: Smallest) -> float:
 
     Parameters
     ----------
-    seen, smallest : Guesses, callable
-        The counts, and the function g of the claim, as in `refutes`.
+    seen : Guesses
+        The counts. The number of guesses must be fixed before the run.
+    smallest : callable
+        The function g of the claim, rounded down: the least probability of an event for one input,
+        given its probability for the other input.
 
     Returns
     -------

@@ -17,11 +17,12 @@ from dpaudit.stats.p_values import bisect_interval
 
 # Probability with which an audit refutes a claim if the true ε is the smallest detectable ε.
 POWER = 0.9
-# The rare rule guesses the input of an output that only one input seems to give (docs/method.md
-# §5): at least this number of learning draws of one input, and none of the other, are equal to it.
+# Least number of learning draws of one input that gave an output, before the rare rule guesses this
+# input at the output. No learning draw of the other input may have given it (docs/method.md §5).
 LEAST_SEEN = 2
 # An event counts as one with more than half of the probability only if its number of draws exceeds
-# half by this many standard errors: the event of a large leak has nearly half of the probability.
+# half of all draws by this many standard errors. With a large leak, nearly all draws of one input
+# are in the event, about half of all draws, so their number often exceeds half by chance.
 _BEYOND_HALF = 3.0
 
 

@@ -64,9 +64,9 @@ TERMS = 512
 # A term of a sum over W, the number of wrong guesses, is left out if its weight is smaller than
 # this. All terms left out weigh less than `_TRUNCATED` together.
 _NEGLIGIBLE = 1e-17
-# Number of binomial probabilities that take as long as one incomplete beta function (measured: 10
-# for few draws, 40 for many). `_Path` replaces incomplete beta functions if it needs fewer binomial
-# probabilities than that for each of them.
+# Number of binomial probabilities that take as long to compute as one incomplete beta function
+# (measured: 10 for few draws, 40 for many). `_Path` computes tails from binomial probabilities
+# instead of incomplete beta functions if each tail needs fewer than this number on average.
 _COST_OF_BETA = 30
 # If a group has at most this many values of W, the number of wrong guesses, adding up the
 # probabilities of the values is faster than subtracting two binomial tails.
@@ -141,8 +141,9 @@ def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
 
 @lru_cache(maxsize=_CACHED)
 def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
-    """Return the probabilities of the groups of `grid`, at evenly spaced w = Pr[wrong guess]
-    between low and high."""
+    """Return the probability of each group of W of `grid`, at evenly spaced w between low and
+    high. W is the number of wrong guesses in `draws` draws, and w the probability of a wrong
+    guess; a group is a range of consecutive W."""
     return _Grid.over(np.linspace(low, high, _REFINED)[1:-1], grid.edges, draws)
 
 
@@ -299,8 +300,9 @@ class _Path:
         mass: probability of each group of W for each value of w, (points, groups).
         """
         terms = np.exp(_log_masses(self.hits, self.sizes, share, rest, self.falls))
-        # A term of a difference is part of the tails of all groups of W before it. So its weight is
-        # the running sum of the probabilities of these groups.
+        # The tail of a group of W is the tail of the next group plus the difference between them.
+        # So the terms of a difference belong to the tails of this group and of all earlier groups.
+        # Their weight is the total probability of these groups: the running sum of `mass`.
         before = np.cumsum(mass[:, : len(self.starts) + 1], axis=1)
         steps = np.add.reduceat(terms, self.starts, axis=1)
         sums = np.einsum("ij,ij->i", steps, before[:, :-1])
@@ -476,9 +478,9 @@ def _coarse(
     smooth &= draws * points[:-1] >= 1
     if smooth.all():
         return ~smooth
-    # Distance of the laws of (right, wrong, no guess) at two neighbouring w, in standard
-    # deviations: 2 √N times the distance between the square roots of their probabilities (c, w,
-    # rest).
+    # For each pair of neighbouring w: the distance between the two distributions of the numbers of
+    # (right, wrong, no) guesses in N draws, in standard deviations. It is 2 √N times the Euclidean
+    # distance between the square roots of the probabilities (c, w, rest) of the three guesses.
     roots = np.sqrt([ratio * points + spared, points, rest])
     distance = 2 * math.sqrt(draws) * np.linalg.norm(np.diff(roots), axis=0)
     teeth = draws * np.diff(points) / step
@@ -514,10 +516,13 @@ def _group_edges(first: int, last: int, most: int) -> IntArray:
 def _score(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return the score z = (C - e^ε W - sN) / sd of C right and W wrong guesses in N draws. sd is
-    the standard deviation of the numerator if Pr[wrong] = w and Pr[correct] = e^ε w + s, for the
-    most likely w.
+    """Return the score z = (C - e^ε W - sN) / sd of C right and W wrong guesses in N draws.
 
+    The claim is Pr[correct] ≤ e^ε Pr[wrong] + s. sd is the standard deviation of the numerator if
+    the claim holds with equality: Pr[wrong] = w and Pr[correct] = e^ε w + s, where w is the value
+    with the largest likelihood.
+
+    correct, wrong, draws: C, W and N.
     ratio, spared: e^ε and s.
     """
     excess = correct - ratio * wrong - spared * draws
@@ -529,16 +534,18 @@ def _spread(
 ) -> FloatArray:
     w = _constrained_wrong(correct, wrong, draws, ratio, spared)
     variance = ratio * w + spared + ratio**2 * w - spared**2
-    # `_LEAST` replaces a variance of 0 (at w = 0 and s = 0), which would be a divisor.
+    # The variance is 0 if w (probability of a wrong guess) and s (`spared`) are 0. `_LEAST`
+    # replaces it, since the score is divided by this root.
     return np.asarray(np.sqrt(np.maximum(draws * variance, _LEAST)), dtype=float)
 
 
 def _constrained_wrong(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return the most likely w = Pr[wrong], given that Pr[correct] = e^ε w + s.
+    """Return the w = Pr[wrong] with the largest likelihood of the counts, given that Pr[correct] =
+    e^ε w + s. The derivative of the log-likelihood is 0 at a root of a quadratic equation.
 
-    The derivative of the log-likelihood is 0 at a root of a quadratic equation.
+    ratio, spared: e^ε and s, the share of draws that δ excuses.
     """
     free = 1 - spared
     square = (1 + ratio) * ratio * draws

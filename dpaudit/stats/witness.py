@@ -102,8 +102,10 @@ class Witness:
 
     @property
     def raised(self) -> tuple[FloatArray, FloatArray]:
-        """X = e^{(a-1) g} and Y = e^{a g}, for the order a and the values g of the witness, each
-        (levels,)."""
+        """X = e^{(a-1) g} and Y = e^{a g} at each level, both (levels,). One bet is that the mean
+        of X is large, the other that the mean of Y is small. a is the order of the witness, and g
+        are its values.
+        """
         g = np.array(self.values)
         return np.exp((self.order - 1) * g), np.exp(self.order * g)
 
@@ -154,8 +156,8 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     """
     needed = -math.log(alpha)
     x, y = witness.raised
-    # `high` is larger than any divergence that a witness with these values can certify.
     power = witness.order / (witness.order - 1)
+    # `high` is larger than any divergence that a witness with these values can certify.
     low, high = 0.0, float(power * math.log(x.max()) - math.log(y.min())) + 1e-9
     if log_wealth(witness, counts, low, needed) < needed:
         return 0.0
@@ -205,8 +207,9 @@ def log_wealth(
     table = np.asarray(counts, dtype=np.float64)
     own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
     power, (stake, against) = witness.order / (witness.order - 1), witness.stakes
-    # The claimed divergence is raised slightly, to cover the rounding errors of X = e^{(a-1) g}, of
-    # Y = e^{a g} and of their means.
+    # Raise the claimed divergence slightly. This covers the rounding errors of X = e^{(a-1) g} and
+    # Y = e^{a g}, and of their means; g is the witness, a function of the output's level (bin), and
+    # a is the order of the divergence.
     divergence += (power + 1) * _ROUNDING
 
     def first(log_mean: FloatArray) -> FloatArray:
@@ -232,10 +235,11 @@ def log_wealth(
         chord, below = first(edges.ravel()).reshape(2, -1), tangent + rise
         both = np.maximum(first(middle), _KEPT) + np.maximum(tangent, _KEPT)
         best = min(best, float(both.min()))
-        # Each wealth is the sum of a staked part and a part kept aside, so it is at least as large
-        # as either part. The product of both wealths is therefore at least the largest of four
-        # products: both staked parts (chord + below), a staked part and a part kept aside (two
-        # products), and both parts kept aside.
+        # `least` is a lower bound for the log of the product of the two bettors' wealths. Each
+        # wealth is the sum of a staked part and a part kept aside, so it is at least as large as
+        # either part. The product is therefore at least the largest of four products: both staked
+        # parts (its log is at least chord + below), the staked part of one bettor and the part that
+        # the other keeps aside (two products), and both parts kept aside.
         least = (chord + below).min(axis=0)
         for bound in (chord.min(axis=0) + _KEPT, below.min(axis=0) + _KEPT, 2 * _KEPT):
             least = np.maximum(least, bound)
@@ -244,7 +248,8 @@ def log_wealth(
         lower = min(closed, float(least[is_open].min(initial=math.inf)))
         if not is_open.any() or (needed is not None and not lower < needed <= best):
             return lower
-        # Intervals that may contain the minimum are split into equal parts.
+        # Split the intervals of log m₁ that may contain the smallest product of wealths into equal
+        # parts.
         finer = np.linspace(edges[0, is_open], edges[1, is_open], _PARTS + 1)
         edges = np.stack([finer[:-1].ravel(), finer[1:].ravel()])
     return lower

@@ -166,9 +166,10 @@ def _method(made: Any, target: ImportedTarget) -> Function:
 
 
 def _check_usable(kind: type, target: ImportedTarget) -> None:
-    # Every class can be called, so `callable(kind)` does not show whether its instances can.
     from dpaudit.library_claims.drawing import is_drawn_from
 
+    # Whether instances can be called. `callable(kind)` does not show it: it is True for every
+    # class, since calling a class makes an instance.
     is_callable = any("__call__" in vars(base) for base in kind.__mro__) or is_drawn_from(kind)
     if target.call is None and not is_callable:
         init = needs_init(target) if _lacks_arguments(kind, target) else ""

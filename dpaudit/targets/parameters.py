@@ -55,8 +55,9 @@ class Calling:
     data: parameter for the dataset; None if the dataset is the first positional argument.
     alone: required parameter for the number of outputs, if each call makes one draw; it always
         receives 1. None if there is no such parameter.
-    usual: default value of the parameter for the number of outputs, if it is an integer and the
-        user did not name the parameter; else None.
+    usual: default value of the parameter `batch`, if it is an integer and the user did not name the
+        parameter; else None. A value other than 1 leads to a warning: the parameter may not mean
+        the number of outputs.
     few_sizes: whether calls for many outputs use only a few different numbers of outputs.
     """
 
@@ -77,9 +78,10 @@ def calling(
 ) -> Calling:
     """Return how to call the `function` of a target.
 
-    is_made: whether the function was made by a class or factory that takes arguments (init).
-    unpacks: whether the caller can make single draws by a call for one output, which returns a list
-        or an array of one output.
+    is_made: whether a class or factory that takes arguments (option `init`) made the function.
+        Error messages then mention this option.
+    unpacks: whether the caller can take a single output out of a list or array of one output. If
+        so, a function that requires a parameter `size` can make one draw per call, with size=1.
 
     Raises TargetError if the signature does not fit the options of the target. The options are not
     checked if the signature is unknown, as for compiled functions.

@@ -184,12 +184,14 @@ def together(pieces: Sequence[Piece]) -> float | None:
 
 
 def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
-    """Return whether one drawn number of noise costs more than a claim allows. Without a claim
-    (None), return whether its cost is infinite."""
+    """Return whether one drawn number of noise leaks more than a claim allows: whether its δ at
+    a point (ε, δ) of the claim, or its Rényi divergence, is too large. Without a claim (None),
+    return whether its cost is infinite."""
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():
-        # A cost measured on the output is inexact, so the claim gets a margin.
+        # A cost that was measured on outputs (`piece.cost`) is accurate to a few digits only, so it
+        # must exceed the claimed ε by a margin.
         epsilon = point.epsilon * (1 + _BY_EFFECT) if piece.cost is not None else point.epsilon
         delta = piece.delta(epsilon)
         if point.delta == 0 and piece.unit == "μ" and piece.value:

@@ -42,7 +42,8 @@ _SLOW = 0.005
 _SLOW_DRAWS = 100
 # Largest time limit of the trace of a slow mechanism, in seconds.
 _MOST_SECONDS = 30.0
-# Time limit in seconds if JAX is loaded, which compiles each operation at its first use.
+# Smallest time limit of a trace, in seconds, if JAX is loaded. JAX compiles each operation at its
+# first use, which may take longer than the usual limit, `SECONDS`.
 _JAX_SECONDS = 10.0
 # Seconds that a forked copy may take to import the tracer. The time limit of the trace begins after
 # that.
@@ -221,14 +222,14 @@ _UNSEEN = (
 
 
 def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
-    """Return the trace of an audit's report, corrected by the draws of the audit; None if there is
-    nothing to report.
+    """Return the trace for the report of an audit, corrected by the draws of the audit; None if
+    there is nothing to report. There are two corrections.
 
-    The draws may show that the mechanism keeps state between calls, or that equal seeds give
-    unequal outcomes. Then a trace that saw no noise is replaced by the reason why the mechanism
-    cannot be traced. The audit may have refuted the claim by an exception that only one input
-    raises. If no finding of the trace causes a leak, the line that raises this exception is added
-    as a finding.
+    * The draws may show that the mechanism keeps state between calls, or that equal seeds give
+      unequal outcomes. Then a trace that saw no noise is replaced by a trace without findings that
+      says why the mechanism cannot be traced.
+    * The audit may have refuted the claim by an exception that only one input raises. If no finding
+      of the trace causes a leak, the line that raises this exception is added as a finding.
     """
     certificate = result.decisive
     if not isinstance(certificate, Certificate):

@@ -199,10 +199,12 @@ def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
 def _without_law(
     primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
 ) -> Iterator[str]:
-    """Yield a message for each function of the user that added noise of an unknown distribution and
-    has no attribute `law`.
+    """Yield a message for each function in `primitives` that added noise of an unknown
+    distribution. The message asks the user to name the distribution in the function's attribute
+    `law`.
 
-    primitives: The functions, or their import paths.
+    primitives: The user's own functions that draw noise, or their import paths. Functions that have
+        an attribute `law` get no message.
     sites: The calls that drew noise.
     """
     unknown = {one.primitive for one in sites if one.law == "unknown"}
@@ -271,7 +273,9 @@ def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Ex
         marks.setdefault(_key(site.line), cost)
         marks.setdefault(_key(site.added), "")
     for finding in findings:
-        # A finding of the kind "sum" concerns all lines. So its line keeps the cost as its mark.
+        # The line of a finding is marked with the title of the finding instead of its cost.
+        # Exception: a finding of the kind "sum" is about the total cost of all lines that draw
+        # noise, so it changes no mark.
         if finding.kind != "sum":
             marks[_key(finding.line)] = finding.title
         for other in finding.others:
@@ -349,7 +353,8 @@ def couple_elsewhere(
 
 
 class _Tracer(Worker):
-    """Runs the script tracer.py in another process, sends requests to it, and receives runs."""
+    """Runs the script tracer.py in another process, which runs the mechanism. This class sends
+    requests to the script and receives the records of the runs."""
 
     script = tracer.__file__
     _patience: Patience | None = None

@@ -19,8 +19,9 @@ Mechanism = Callable[[Any], Any]
 
 # Modules of Opacus whose lines a trace may report.
 _OPACUS = ("opacus.optimizers",)
-# Beginnings of warnings that Opacus and torch give for every new model, and that are switched off:
-# noise comes from torch's usual generator, and inputs of the model have no gradient.
+# Beginnings of two warnings that are switched off, since Opacus and torch give them for every new
+# model, and they report no mistake: noise comes from torch's usual generator, not from a secure
+# one; and the inputs of the model have no gradient.
 _USUAL_WARNINGS = ("Secure RNG turned off", "Full backward hook is firing when gradients are comp")
 # Words that occur in error messages of torch and JAX if a GPU is missing.
 _GPU_WORDS = (

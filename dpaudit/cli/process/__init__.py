@@ -21,10 +21,10 @@ def undisturbed() -> Iterator[None]:
     try:
         yield
     finally:
-        # If a collection is due, move all objects to the oldest generation, which this collection
-        # does not visit (gc.freeze, then gc.unfreeze). Do not do so if the caller has frozen
-        # objects, which would be unfrozen, too. gc.get_freeze_count takes milliseconds, so it is
-        # called last.
+        # If a collection is due, let it skip all present objects: gc.freeze, then gc.unfreeze moves
+        # them to the oldest generation, which this collection does not visit. Objects that the
+        # caller has frozen would be unfrozen, too, so do nothing if there are any.
+        # gc.get_freeze_count takes milliseconds, so it is called last.
         is_due = gc.get_count()[0] > gc.get_threshold()[0]
         if is_due and not gc.get_freeze_count():
             gc.freeze()

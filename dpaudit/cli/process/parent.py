@@ -78,8 +78,8 @@ def begin() -> None:
     global _shared
     reading, writing = os.pipe()
     shared = _Shared(writing)
-    # Block signals until both processes have installed their handlers; otherwise a signal in
-    # between would be lost.
+    # Block signals until parent and child have installed their handlers; otherwise a signal between
+    # the fork and this moment would be lost.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     try:
         child = os.fork()

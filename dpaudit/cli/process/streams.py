@@ -1,5 +1,8 @@
 """Manage the standard streams: results go to standard output, messages and the output of mechanisms
-to standard error. An error of writing becomes a message or an exit code."""
+to standard error.
+
+If standard output cannot be written, the program ends with an error message, or, for a broken
+pipe, with an exit code alone. A message that standard error cannot take is dropped."""
 
 from __future__ import annotations
 
@@ -60,7 +63,8 @@ def _reason(error: OSError) -> str:
 
 
 def prepare() -> None:
-    """Replace sys.stdout and sys.stderr by the streams of this module."""
+    """Replace sys.stdout by a stream that raises OutputError for an error of writing, and
+    sys.stderr by a stream that drops text that cannot be written."""
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, line_buffering=False)
     global _messages
     # Use a copy of file descriptor 2: if a mechanism closes 2, the next file that it opens gets the

@@ -25,7 +25,8 @@ def score_pictures(result: AuditResult, one: OneRunCertificate) -> list[Picture]
 
 def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -> Picture:
     """Return a figure with three trade-off curves (miss rate by false-alarm rate): of the claim, of
-    the certified bound, and of a guess by score."""
+    the certified bound, and of the guess that canaries with a score above a cut-off were
+    included."""
     canvas = Canvas(Scale(0, 1), Scale(0, 1), "false positives", "misses")
     canvas.ticks()
     alphas = [(step / (2 * STEPS)) ** 2 for step in range(2 * STEPS + 1)]

@@ -163,7 +163,8 @@ class View:
 
     rows: (label, texts) pairs.
     events, stages, tried: tables of the events, of the draws by stage, and of the attacks.
-    witness: two texts that audit the pair that a search has found: a command line, and Python code.
+    witness: a command line and Python code, each of which audits the pair that a search has found;
+        empty without a search.
     cause: the first finding of a trace; None if there is none.
     trace: the rest of the trace; None if the audit has no trace.
     """

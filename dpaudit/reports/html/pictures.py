@@ -183,11 +183,12 @@ def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
 
 
 def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
-    """Write labels below the axis. Return whether any was written.
+    """Write labels below the axis of a figure of bars. An event consists of some of the bars. A
+    label is left out if it has no room. Return whether any label was written.
 
-    by_score: whether the bars are intervals of a score. If so, the labels are the scores at the
-    edges of events. If not, they are the numbers of the first bar, the last bar, and the bars at
-    the edges of events.
+    by_score: whether the bars are intervals of a score. If so, each label is the score at which an
+    event begins or ends. If not, the labels are the numbers of some bars: the first bar, the last
+    bar, and the bars on both sides of the place where an event begins or ends.
     """
     last = len(shown) - 1
     ends = [place for place in range(1, last + 1) if shown[place].guess != shown[place - 1].guess]
@@ -311,11 +312,12 @@ def _added(one: Certificate, place: int) -> tuple[str, str]:
 
 
 def _law(one: ExactCertificate) -> Iterator[_Bar]:
-    """Yield one bar for each outcome of an exact pair of distributions.
+    """Yield one bar for each outcome of a mechanism whose exact output distributions are known.
 
-    Bars are marked as part of the event if the event is the set of outcomes with p > e^ε q. Here, p
-    is the probability under the input that the event points to, and q under the other. This set
-    attains the privacy profile δ(ε).
+    The outcomes that form the event of the certificate are marked. These are the outcomes with
+    p > e^ε q, where p is the probability under the input that is more likely to give the event, and
+    q the probability under the other input. No outcome is marked if the probability of these
+    outcomes differs from the recorded probability of the event.
     """
     event, factor = one.event, math.exp(min(one.point.epsilon, 700.0))
     guesses: list[str | None] = [None] * len(one.law)

@@ -251,7 +251,9 @@ def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> lis
 
 
 def _places(one: _Spot) -> Iterator[_Place]:
-    """Yield possible positions (x, y, name, anchor) of a name, the most readable first."""
+    """Yield possible positions (x, y, name, anchor) for the name of a mark, the most readable
+    first. `anchor` is the part of the name at (x, y): start, middle or end.
+    """
     for move in _MOVES:
         y = one.y - 0.02 + move * _LINE
         yield one.right + _GAP, y, one.name, "start"

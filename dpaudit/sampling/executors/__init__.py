@@ -70,11 +70,10 @@ LARGE = ("torch", "opacus")
 # No worker is started in this number of seconds after the first draw, since an audit may find a
 # violation in this time.
 _FIRST = 1.0
-# _FIRST_LARGE: if this process uses a library of `LARGE`, workers start only after drawing has
-#     taken this many seconds of processor time: each takes about as long to import torch and
-#     Opacus.
-# _SHARE: if this share of the wall time of drawing is more than the processor time, it counts in
-#     its place, since a mechanism that waits uses little processor time.
+# _FIRST_LARGE: if this process uses torch or Opacus (`LARGE`), workers start only after drawing has
+#     taken this many seconds of processor time: a worker takes about as long to import them.
+# _SHARE: a mechanism that waits uses little processor time. So this share of the wall time of
+#     drawing replaces the processor time if the share is larger.
 _FIRST_LARGE, _SHARE = 10.0, 0.2
 # If JAX or a similar library compiles the mechanism again for each number of draws, a call for
 # fewer draws than this takes about as long as a call for this number. So chunks that are smaller do
@@ -83,9 +82,9 @@ _COMPILED_DRAWS = 1_024
 # Number of chunks of a compiled mechanism that must be timed before workers are started. Chunks
 # during which the mechanism was compiled are not counted.
 _COMPILED_CHUNKS = 4
-# _SHOWN: largest number of test draws, which each worker has to repeat before workers join.
-# _SHOWING: longest time that test draws may take in this process, in seconds. Fewer draws are made
-#     to keep it, but at least 4.
+# Test draws, which each worker has to repeat before workers join: largest number (`_SHOWN`), and
+# longest time that they may take in this process, in seconds (`_SHOWING`). If the largest number
+# would take longer, fewer draws are made, but at least 4.
 _SHOWN, _SHOWING = 64, 0.25
 # Key of the chunk of test draws. No chunk of an audit has this key.
 _KEY = (0, 99, 0)
@@ -271,12 +270,12 @@ def _closing(close: Callable[..., None]) -> Iterator[None]:
 
 
 def _unless_preparing(setup: Setup) -> Setup:
-    """Return `setup`. If this process still imports its script, replace `left` by None, so that no
-    workers are started.
+    """Return `setup`. If this process is a spawned process that still imports the script of its
+    parent, return a copy with `left` = None: then no worker processes join the audit.
 
-    A spawned process first imports the script of its parent. If the script audits outside of `if
-    __name__ == "__main__":`, the import audits, too, and must not start further processes. Raises
-    SystemExit if this process is a worker of dpaudit.
+    The import audits, too, if the script audits outside of `if __name__ == "__main__":`. Such an
+    audit must not start further processes, which would import the script again. Raises SystemExit
+    if this process is a worker of dpaudit.
     """
     process = sys.modules.get("multiprocessing.process")
     if setup.left is None or process is None:
@@ -333,7 +332,8 @@ class InProcess(WorkerPool):
                 yield from self._joining.pool(chain([chunk], source))
                 return
             yield self._timed(chunk)
-            # The audit has used the last result, so it knows now how many draws are left.
+            # The audit has used the result that was just yielded, so it knows now how many draws
+            # are left. From this number, `_look` decides whether worker processes would save time.
             self._look()
 
     def _timed(self, chunk: Chunk[Any]) -> Any:
@@ -474,8 +474,9 @@ class JoiningWorkers:
             raise _CannotJoinError(f"no process can be started ({error})") from None
 
     def look(self) -> None:
-        """Let the workers join if all have started and have repeated the test draws. Raise
-        _CannotJoinError if a worker failed to start, or made different test draws.
+        """Let the workers join, which means that they make all further draws, if every worker has
+        started and has repeated the test draws of this process. Raise _CannotJoinError if a worker
+        failed to start, or if its test draws differ from those of this process.
         """
         if self.are_there or not all(future.done() for future in self.pool.started):
             return
@@ -496,7 +497,8 @@ class JoiningWorkers:
         self.pool.close(in_order=in_order and self.are_there)
 
     def _started(self, setup: Setup, few: ToLearn) -> ProcessPool:
-        """Make the test draws `few` twice in this process, then start workers that repeat them.
+        """Make the test draws `few` twice in this process, then start workers that repeat them. If
+        both times give equal draws, the workers must make the same draws.
 
         Raises _CannotJoinError if the mechanism must not run in several processes: its calls change
         variables, or all of them write to one file.

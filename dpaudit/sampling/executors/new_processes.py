@@ -98,8 +98,8 @@ class NewProcesses:
         preload: names of modules to import before a fork; their import must draw no random number.
         """
         self._preload = tuple(preload)
-        # Maps (has a hash seed of its own, index) to the new Python interpreter with this property
-        # and index.
+        # The new Python interpreters. The key is (whether the interpreter has a hash seed of its
+        # own, its number, counted from 0); interpreters of both kinds are numbered separately.
         self._pools: dict[tuple[bool, int], ProcessPool] = {}
 
     def draw(

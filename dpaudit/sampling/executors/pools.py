@@ -46,9 +46,9 @@ _AHEAD = 2
 # _BUNDLE: for processes, where sending a bundle takes about 1 ms.
 # _BUNDLE_FOR_DASK: for Dask, which spends about 10 ms of CPU time on a task.
 _BUNDLE, _BUNDLE_FOR_DASK = 0.1, 0.5
-# If n bundles (lists of chunks) are sent and not yet returned, each should take at least n times
-# this number of seconds. Otherwise results arrive faster than the auditing process can handle them,
-# one at a time.
+# Seconds that the auditing process may need to handle the result of one bundle (list of chunks). It
+# handles one result at a time. So while n bundles are being drawn, a new bundle is made so large
+# that drawing it takes at least n times this number of seconds.
 _FOR_EACH = 0.003
 # Largest number of chunks (requests for draws) in a bundle, which one worker draws as one task.
 _MOST_CHUNKS = 256
@@ -154,7 +154,8 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
 
 
 def forget(run: str) -> None:
-    """Close the sampler of an audit that has ended. Do nothing if this worker is drawing.
+    """Close this worker's sampler of an audit that has ended. If the worker is drawing, do nothing,
+    so that the draws are not disturbed.
 
     run: name of the audit.
     """

@@ -47,9 +47,9 @@ _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _REPLACED = 3
 # Seconds that workers have to end by themselves after the last task, before they are killed.
 _GRACE = 2.0
-# Signals that a terminal or a scheduler sends to a whole group of processes. The auditing process
-# should end its workers when it gets such a signal. Workers block these signals while they start,
-# since a worker that a signal ends would look like a crash.
+# Signals that a terminal or a scheduler sends to a whole group of processes. Only the auditing
+# process should react to them, by ending its workers. So workers block these signals while they
+# start: a worker that ended by a signal would look as if the mechanism had crashed it.
 _FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
 # _LENGTH: format of the number at the beginning of a message, its length in bytes: an unsigned
 #     64-bit integer.
@@ -74,9 +74,11 @@ class _Plan:
     """Settings that all processes of a pool share.
 
     tasks: queue of the tasks; None in the queue ends a process.
-    keep: pickle of the first task of each process, which makes the sampler; None for no such task.
-    starting: returns the context in which a process is started.
-    arguments: arguments of `_work`, the main function of each process, after the connection.
+    keep: pickle of the first task of each process, which makes its sampler; None if processes need
+        no sampler.
+    starting: function that returns a context manager; each process is started inside this context.
+    arguments: arguments of `_work`, the main function of each process, after the first, the
+        connection.
     replaced: largest number of times that a process is replaced during one task.
     """
 
@@ -88,12 +90,13 @@ class _Plan:
 
 
 class ProcessPool(OrderedPool):
-    """A pool of new processes on this machine, each with a sampler of its own.
+    """A pool of new processes on this machine. Each has a sampler of its own, unless the pool only
+    calls functions.
 
     If a process is killed, its chunk is drawn again from the chunk's seed, which gives equal draws.
     Processes are never forked, since a fork would copy the state of random generators and of locks.
 
-    started: future of the first result of each process, if the processes have samplers.
+    started: for each process, the future of its first draws; empty for processes without a sampler.
     """
 
     def __init__(

@@ -27,8 +27,8 @@ _PATTERN = 5
 # If a space (a set of possible inputs) allows at most this number of lengths, all lengths are
 # tried.
 _LENGTHS = 12
-# Largest number of pairs of single values in which both values are edges (values at which bugs are
-# likely, such as a bound).
+# If each dataset is a single value: largest number of pairs (d1, d2) that are proposed with an edge
+# in both places. An edge is a value at which bugs are likely, such as a bound.
 _EXCHANGES = 100
 # If a user's own function defines the relation: `changes` also yields this number of datasets at
 # which bugs are likely, such as the empty list, as possible neighbours of any dataset.
@@ -312,9 +312,9 @@ def _shapes_replaced(space: Lists) -> Pairs:
 
 
 def _exchanged(space: Space) -> Pairs:
-    """Yield (d1, d2, description) for pairs of single values, if each dataset is a single value and
-    not a list. In most pairs, one value or both are edges (values at which bugs are likely, such as
-    a bound)."""
+    """Yield (d1, d2, description) for a space in which each dataset is a single value, not a list.
+    In most pairs, one value or both are edges (values at which bugs are likely, such as a bound).
+    """
     edges = list(space.edges())
     usual, (low, high) = space.usual(), space.extremes()
     yield low, high, "from the lowest to the highest value"

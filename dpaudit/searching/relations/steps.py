@@ -108,10 +108,10 @@ class Steps(Relation):
             yield d1, moved(d1, [move * step for move in moves]), f"{name}, between the bounds"
 
     def _step(self, first: Sequence[int], second: Sequence[int]) -> float:
-        """Return the factor by which two vectors must be multiplied to have exactly the distance
-        that the relation allows.
+        """Return the factor by which both vectors of a pattern must be multiplied so that their
+        distance is exactly the distance that the relation allows.
 
-        first, second: vectors of a pattern, with entries 1, 0 and −1.
+        first, second: the vectors, with entries 1, 0 and −1.
         """
         order = DISTANCES.get(self.adjacency.kind, math.inf)
         return float(
@@ -124,8 +124,10 @@ class Steps(Relation):
         return list(distinct(self._grid()))
 
     def _grid(self) -> Iterator[Any]:
-        """Yield the corners of a cube, each as a vector. Only the first one to three entries vary.
-        Each of them has two values, which differ by the distance that the relation allows."""
+        """Yield vectors that are the corners of a cube. Each of the first three entries (or of all,
+        if there are fewer) has one of two values; the other entries are fixed. The two values
+        differ by the distance that the relation allows; corners that differ in one entry are
+        neighbours."""
         space = self.inner
         start = space.spread(1)[0] if isinstance(space, Lists) else space.usual()
         low = _lowest(space, start)
@@ -135,8 +137,9 @@ class Steps(Relation):
 
 
 def patterns(size: int) -> list[tuple[str, list[int], list[int]]]:
-    """Return a list of (name, d1, d2) for the eight patterns of query answers with `size` entries.
-    Each entry is 1 (above the middle), 0 (in the middle) or −1 (below the middle)."""
+    """Return a list of (name, d1, d2) for eight patterns of a pair of vectors with `size` query
+    answers. Each entry of d1 and d2 is 0 (at a common starting value), 1 (above this value) or −1
+    (below it). The caller chooses the starting value and the size of a step."""
     half = size // 2
     rest, zero = size - 1, [0] * size
     return [
@@ -218,9 +221,11 @@ def entries(dataset: Any) -> list[Any]:
 
 
 def moved(dataset: Any, steps: Sequence[float]) -> Any:
-    """Return a copy of a dataset in which each number is increased by its step. An integer is
-    increased by the integer part of its step.
+    """Return a copy of a dataset in which each number is increased by its step. An integer stays an
+    integer: its step is truncated towards 0, so that -1.5 subtracts 1. A Boolean is negated if its
+    step is at least 1 or at most -1.
 
+    dataset: a number, or nested lists of numbers.
     steps: one step for each number, in order.
     """
     return _moved(dataset, iter(steps))

@@ -67,9 +67,10 @@ class OneUser(Relation):
         return max(numbers, default=0) + 1 if len(numbers) == len(known) else "new user"
 
     def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
-        """Yield lists of records that a user may have: each of `records` alone, several copies of
-        the first record in one group, and copies in several groups. The relation limits the numbers
-        of copies and of groups."""
+        """Yield lists of records that a user may have: each of `records` alone, several copies
+        of the first record in one group, and one or several copies in each of several groups.
+        The numbers of copies and of groups are 2, and the largest number that the relation
+        allows."""
         users = self.users
         rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
         yield from ([row] for row in rows)

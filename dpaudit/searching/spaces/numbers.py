@@ -24,7 +24,7 @@ _EXACT = 2**53
 # Significant digits to which random numbers are rounded, so that they are easy to read.
 _DIGITS = 3
 # A random number becomes 0 if its absolute value is below this fraction of the distance between the
-# bounds (or of 1, if that is smaller).
+# bounds; if the bounds are more than 1 apart, below this number itself.
 _TINY = 1e-6
 # A set of integers counts as small, so that all its values are listed, if it has at most this
 # number of values.

@@ -49,7 +49,8 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
 
     one: The call.
     case: The pairs of runs, and the claim.
-    others: The noise of the other calls, which spends part of the claim.
+    others: The noise of all other calls. If possible, the finding suggests a scale at which this
+        noise and the noise of the call satisfy the claim together.
     """
     runs, claim, changed = case.runs, case.claim, case.changed
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
@@ -65,9 +66,10 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
     if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
         is_cause = False
     if one.law == "uniform":
-        # Other noise, or a remainder modulo 1, may make outputs possible that this uniform number
-        # alone cannot reach. So the finding counts as a cause only if no other line draws noise,
-        # and if every pair of runs shows a cost above the claim.
+        # A uniform number alone cannot hide a change: some outputs are then possible on one input
+        # only. With other noise, or after a remainder modulo 1, they may be possible on both. So
+        # the finding counts as a cause only if no other line draws noise, and if every pair of runs
+        # shows a cost above the claim.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
     if any(over):
@@ -104,8 +106,9 @@ def of_parameters(case: Case) -> Iterator[Finding]:
 
 def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
     """Yield a finding if a call uses a mechanism of a library, and gives it different parameters on
-    the two inputs. Bounds of the mechanism's output are always compared; other parameters only if
-    the distribution of its noise is unknown.
+    the two inputs. Bounds of the mechanism's output are always compared. Other parameters are
+    compared only if the distribution of the noise is unknown; if it is known, other functions
+    compare the noise itself.
 
     one: The call.
     claim: The privacy claim for one run; None if nothing is claimed.
@@ -197,8 +200,8 @@ def _too_little(
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
     """Return whether the scale of the noise on d1 differs between pairs of runs, as for normal
-    noise with a random variance. Such noise is a mixture of distributions, which may cost less than
-    each of them.
+    noise with a random variance. Such noise is a mixture of distributions. Its ε may be smaller
+    than the ε of each of them, so the noise of a single run does not prove a violation.
 
     runs: The noise in each pair of runs.
     """

@@ -276,8 +276,9 @@ _LEVEL = 1e-5
 # A value that only one input gives is reported if it occurs in at least this number of runs. A
 # value that occurs once may be a number that contains noise.
 _AGAIN = 2
-# If the distribution of some noise is unknown, a value that only one input gives is reported if it
-# occurs in at least this number of runs: the counts are then the only evidence.
+# If the distribution of some noise is unknown, the counts of runs are the only evidence. So a value
+# that only one input gives is then reported only if it occurs in at least this number of runs, or
+# if the counts refute the claim. If all distributions are known, fewer runs are enough.
 _OFTEN = 100
 
 

@@ -86,8 +86,8 @@ def changes(d1: Any, d2: Any) -> Changes | None:
         sizes = {name: one[name] - other[name] for name in one.keys() & other.keys()}.values()
     else:
         return None
-    # Leave out a change of 1: every count changes by 1, so it does not show that a column was
-    # summed.
+    # Leave out changes of 0, and of 1: a record that is added changes every count of records by 1,
+    # so a change of 1 does not show that a column was summed.
     return Changes(frozenset(map(abs, sizes)) - {0.0, 1.0}, bool(alone[0] and alone[1]))
 
 
@@ -106,7 +106,9 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
 
 # Last words of a remedy that suggests more noise, if its line is the only leak.
 FOR_PAIR = "would do for this pair"
-# Last words of a remedy that suggests more noise, if other lines leak, too.
+# Last words of a suggestion such as "a scale of 2 would do for this line": with it, this line alone
+# satisfies the claim, but its noise and the noise of other lines together exceed the claim at any
+# scale.
 FOR_LINE = "would do for this line"
 # Words for a sum that changes by a whole record: for a record that is added or removed, and for a
 # record that is replaced.

@@ -132,7 +132,8 @@ _MOST = 128
 # combination of outcomes. With more, the exact probabilities are not computed, to save time.
 _CHOICES = 3_000
 # If the 32 (`_EARLY`) most likely combinations of outcomes of the random choices have a total
-# probability below 0.2 (`_LITTLE`), there are too many combinations to run each of them.
+# probability below 0.2 (`_LITTLE`), there are too many combinations to run each of them. No further
+# combinations are then run, and no exact probabilities are computed.
 _EARLY, _LITTLE = 32, 0.2
 # If the random choices of a run have more combinations of outcomes than this, the combinations are
 # not run.
@@ -360,8 +361,9 @@ class Flips:
                 (moment, _), _, primitive = flip
                 cost = self._cost(coupler, first, second)
                 singles = [one for one in self._single.values() if one is not None]
-                # In later pairs of runs, try this choice first, and choices that alone decide an
-                # entry of the output: they may explain these pairs, too.
+                # Later pairs of runs may differ for the same reason. So `_tries` yields two kinds
+                # of choices first: this choice, and each choice that alone decides how some entry
+                # of the output differs.
                 self._known = {**dict.fromkeys(singles), **self._known, flip[0]: None}
                 callers = places_of(second.recorder.by_moment[moment].callers)
                 return Absorbed(place_of(moment[1]), primitive, cost, callers)

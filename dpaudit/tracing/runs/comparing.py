@@ -292,8 +292,8 @@ def _unit(one: Use, root: Use) -> Any:
 
 
 def _distances(one: Any, other: Any) -> Any:
-    """Return the absolute differences between the entries of two arrays. They are 0 for equal
-    entries (NaN equals NaN), and infinity if only one entry is NaN or infinite."""
+    """Return the absolute differences between the entries of two arrays: 0 for equal entries
+    (NaN equals NaN), and infinity for different entries if one of them is NaN or infinite."""
     with np.errstate(all="ignore"):
         found = np.abs(one - other)
     is_same = (one == other) | (np.isnan(one) & np.isnan(other))
@@ -326,8 +326,9 @@ def are_released(run: Run, use: Use) -> Any:
 
 
 def significant(run: Run) -> set[int]:
-    """Return the `id` of each addition or comparison of noise that must be compared with another
-    run: the last operation of each chain of operations on a noisy value, and each earlier one whose
+    """Return the `id` of each operation (addition or comparison of noise) that must be compared
+    with another run. A noisy value may go through a chain of operations, each with the result of
+    the one before: the last operation of the chain must be compared, and each earlier one whose
     result the output contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {one.previous for one in uses if one.previous is not None}
@@ -451,7 +452,8 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
             continue
         before = first.uses[one.previous], second.uses[other.previous]
         if not any(np.any(each.operand) for each in before):
-            # the operand was 0 before, so this is the first combination of the noise with data
+            # Before this operation, no data had been added to the noise (the operand was 0), so
+            # this is the first combination of the noise with data, not the second.
             continue
         steps = [_steps(one, other), _steps(*before)]
         if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):

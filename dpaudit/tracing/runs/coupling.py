@@ -46,9 +46,9 @@ _CONFIRMING = 24
 # Seed of the first pair of runs that confirms equal outputs (`_CONFIRMING`). Each further pair has
 # the next seed.
 _CONFIRMING_SEED = 2_000
-# A value may occur only after one outcome of a random choice. If the outcome has at least this
-# probability, the value is counted like all other values (`Runs.selected`); otherwise it is listed
-# in `Runs.rare`.
+# Some values occur only after one outcome of a random choice. If the outcome has at least this
+# probability, the runs in which the value occurs are counted, as for all other values
+# (`Runs.selected`). If it is rarer, the value is only listed, in `Runs.rare`.
 _OFTEN = 0.1
 
 
@@ -261,9 +261,10 @@ def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> C
 def _on_branches(
     pairs: _Pairs, coupled: list[Coupled], every: list[Run]
 ) -> tuple[list[Coupled], list[OnRareBranch]]:
-    """Find values that only one input gives, and only after one outcome of a random choice. Return
-    (pairs of runs that show such values after frequent outcomes, such values after rare outcomes).
-    Both lists are empty if the outputs of a pair in `coupled` differ already.
+    """Find values of the output that only one input gives, and only after one outcome of a random
+    choice. Return two lists: the pairs of runs that show such values after an outcome of
+    probability at least 0.1, and the values found after rarer outcomes. Both lists are empty if the
+    outputs of a pair in `coupled` differ already.
 
     coupled: The pairs of runs so far.
     every: The first run of each pair.
@@ -312,10 +313,13 @@ def _keeps_state(coupler: Coupler, first: Run) -> bool:
 
 
 def _constant(firsts: list[Run], coupled: list[Coupled]) -> list[tuple[Place, str, str]]:
-    """Return (line, function, seed) for each seed that a random generator gets in all runs on d1,
-    although each run should have other noise. A function that takes its seed as an argument, such
-    as the key of JAX, is returned only if its noise hides a change and all other draws have such
-    seeds, too: a model may begin with the same random weights in each run.
+    """Return (line, function, seed) for each constant seed: a seed that a random generator gets in
+    all runs on d1, although each run should have other noise.
+
+    Some functions take the seed at each draw, such as the functions of JAX, which take a key. A
+    constant seed of such a function is returned only if its noise hides a change between the
+    inputs, and if all other draws have constant seeds, too. Otherwise it may be intended: a model
+    may begin with the same random weights in each run.
 
     firsts: The runs on d1.
     coupled: The pairs of runs with the same noise.

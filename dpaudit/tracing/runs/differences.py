@@ -158,8 +158,8 @@ class Coupled(NamedTuple):
         equal.
     bare: The names of the differing entries of the output that contain no noise.
     noised: The names of the differing entries of the output that contain noise.
-    threshold_leaks: The entries that only the second run's input can give, if noise exceeds a
-        threshold.
+    threshold_leaks: The entries of the output that occur only on the input of the second run, and
+        there only if noise exceeds a threshold.
     together: Maps the names of two entries, such as `output[0] and output[1]`, to their values in
         the first and second run, as text. Noise may select an entry that differs, and the other
         entry may show what it selected.

@@ -51,10 +51,10 @@ _DISTANCES = (1e-300, 1e-30, 2e-16, 1e-10, 1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5
 # scale of the distance to an end of the range. After 60 steps, even the largest interval, from
 # 1e-300 to 1e-30, has a relative width below 1e-15.
 _HALVES = 60
-# Near an end of the range other than 0, floats are up to 1e-16 apart. If a uniform number is nearer
-# to the end than this number of spacings, perhaps no float gives the wanted output exactly. Then an
-# output is close enough if it misses the wanted one by at most the share `_MISSED` of the
-# difference that the noise hides.
+# A uniform number is sought that gives a wanted output. Near an end of its range, the spacing of
+# floats (up to 1e-16 at an end other than 0) may be too coarse for any float to give this output
+# exactly. So if the number is fewer than `_FEW_SPACINGS` spacings from an end, its output may miss
+# the wanted output by the share `_MISSED` of the difference that the noise hides.
 _FEW_SPACINGS = 1e5
 _MISSED = 0.01
 # Step of a uniform number for the numerical derivative of the output: the share `_NEAR` of the
@@ -67,10 +67,11 @@ _PRECISE = 1e6
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
-    """Find the uniform number that hides the difference between two runs in an entry of the output.
-    The entry must depend on this drawn number alone. With another value of the number, the second
-    input must give the entry of the first run. Return one `Hidden` for each entry that differs; an
-    empty list if there is no such number for some entry."""
+    """For each entry of the output that differs between two runs, find the uniform drawn number
+    that hides the difference, by its effect on the entry. Two conditions: the entry depends on this
+    drawn number alone; and a run on the second input, with another value of the number, gives the
+    entry of the first run. Return one `Hidden` (record of noise that hides a difference) for each
+    such entry; an empty list if some entry has no such number."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
     pieces = list(islice(_pieces(second), _PIECES + 1))
@@ -344,8 +345,8 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
 
 
 def _shown(one: Run, entry: Entry) -> set[Spot]:
-    """Return the instructions that add a drawn number to a number, or compare it with a number, and
-    whose noisy value is in the output of the run.
+    """Return the instructions that add a drawn number to another number, or compare the two, and
+    whose noisy value (the sum or, for a comparison, the difference) is in the output of the run.
 
     entry: The moment of the draw, and the index of the number in the draw.
     """

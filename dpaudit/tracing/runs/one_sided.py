@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 _FREE = 24
 # Seed of the first run with independent noise.
 _FREE_SEED = 1_000
-# Largest number of runs on each input that count how often a value occurs.
+# To count how often a value occurs, at most this number of runs is made on each input.
 _RUNS = 1_500
 # Time limit, in seconds, for all runs that count how often a value occurs.
 _SECONDS = 5.0
-# After this number of occurrences of a value, counting stops: their share of the runs is then
-# accurate enough.
+# After this number of occurrences of a value, its occurrences are not counted any further: the
+# share of the runs with this value is then known accurately enough.
 _ENOUGH = 100
 # Each time that this number of runs has been added on each input, the counts of values are checked:
 # counting ends if they are accurate enough or refute the claim.
@@ -288,7 +288,8 @@ def _is_known(pair: Coupled) -> bool:
     often in both runs, and if neither run makes a random choice."""
     one, raises = pair.comparison, pair.noised == ["raises"]
     is_hiding = all(each.kind != "effect" and each.law in _HIDING for each in one.hidden)
-    # A run that raises an exception ends early, and so draws less noise.
+    # If only one of the runs raises an exception, it ends early, and so draws noise less often than
+    # the other run. Unequal numbers of draws then do not mean that the noise is unknown.
     is_even = raises or not (one.uneven or one.unused)
     return bool(one.hidden) and is_hiding and is_even and not (one.picks or one.chosen)
 
@@ -499,8 +500,8 @@ def _of_one_alone(
 _MOST = 16
 # To force the result of a comparison, its noise is set to plus or minus this number of scales.
 _FAR = 1e6
-# If the result of a comparison is forced, the program may come to further comparisons, which are
-# then forced in another run. Largest number of such runs.
+# A run forces the results of comparisons of noisy values. The program may then come to further
+# comparisons, and another run forces these, too. Largest number of such runs.
 _ROUNDS = 8
 # A leak through a threshold is an entry of the output that only one input gives, and only if noise
 # passes a threshold. Number of runs with other noise that confirm such a leak: the output of each
@@ -553,15 +554,16 @@ def threshold_leaks(
     every = [list(islice(_compared(one), _MOST + 1)) for one in runs]
     ours, theirs = ([one for one in some if one is not None] for some in every)
     if len(ours) < len(every[0]) or max(map(len, every)) > _MOST:
-        # there are too many comparisons to try every combination of their results on the first
-        # input
+        # Return no entries: the search forces the noise of each comparison to both sides of its
+        # threshold, so it needs few comparisons, each of a known form.
         return []
 
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
         overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
         return coupler.run(which, overrides, reference=first)
 
-    # Names of the entries of the output that the first input gives with some noise.
+    # Names of all entries that occur in outputs of the first input, either with the noise of the
+    # first run or with noise that forces another result of a comparison.
     known = marks(first)
     for sign in (1, -1):
         for one in ours:

@@ -243,8 +243,8 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
         return before
 
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of a class or object, and append a function to this list that restores
-        the old value."""
+        """Set an attribute of a class or object, and append to this list of functions a function
+        that undoes the change: it restores the old value, or deletes the attribute if it is new."""
         old = vars(owner).get(name, _MISSING)
         setattr(owner, name, value)
         restore: Any = (delattr, owner, name) if old is _MISSING else (setattr, owner, name, old)
@@ -263,11 +263,12 @@ def _replace(
     every: Sequence[Replacements], undo: _Undo
 ) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
     """Set attributes of modules and classes to new values, and append functions to `undo` that
-    restore the old values. Return (known, kept).
+    restore the old values. Return (known, kept):
 
-    every: The new values of each module and class.
-    known: Maps the `id` of each replaced function of a module to its replacement.
-    kept: (original functions by name, replacements by name) for each module.
+    known: A mapping from the `id` of each replaced function of a module to its replacement.
+    kept: A list with (original functions by name, replacements by name) for each module.
+
+    every: The new values of the attributes of each module and class.
     """
     known: dict[int, Any] = {}
     kept: list[tuple[Any, Any]] = []
@@ -279,7 +280,8 @@ def _replace(
             kept.append((before, values))
         else:
             for name, value in values.items():
-                # the attributes of a compiled class cannot be set
+                # Setting an attribute of a compiled class raises an exception. Such a class is
+                # left unchanged.
                 with suppress(AttributeError, TypeError):
                     undo.set_attribute(owner, name, value)
     return known, kept

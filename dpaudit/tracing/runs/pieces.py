@@ -222,7 +222,8 @@ def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
 
 
 def _range(pieces: Pieces, noise: Noise) -> tuple[Any, Any]:
-    """Return (lower end, width) of the range of a uniform number times its factor."""
+    """Return (lower end, width) of the range of `noise`: a drawn uniform number, multiplied by a
+    factor."""
     number, factor = first_of(noise.ids), first_of(noise.factor)
     draw, width = pieces.draw_of(number), pieces.scales[number] * factor
     if draw.law == "integers":

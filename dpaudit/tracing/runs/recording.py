@@ -69,8 +69,8 @@ class Moments:
         return known
 
     def next(self, kind: str, spot: Spot) -> Moment:
-        """Return the identifier (kind, instruction, count) of a new event, and increase the
-        count."""
+        """Count a new event (such as a draw or an addition of noise), and return its identifier:
+        (kind of event, instruction, number of earlier events of this kind at this instruction)."""
         place = kind, spot
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
@@ -100,9 +100,9 @@ class Recorder:
         self.pieces = Pieces(self.draws)
         self.uses: list[Use] = []
         self.choices: list[Choice] = []
-        # Some results of additions of noise are later compared with another noisy value. Indexes of
-        # these additions in `uses`; None stands for drawn numbers that were compared before any
-        # addition.
+        # Indexes, in `uses`, of the additions of noise whose result the run later compares with
+        # another noisy value. None is in the set if a drawn number was compared with a noisy value
+        # before the number was added to anything.
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
@@ -155,9 +155,9 @@ class Recorder:
         """Record a draw, and return the drawn numbers as numbers that remember that they come from
         this draw.
 
-        primitive: The name of the function that draws, for the user.
+        primitive: The name of the function that draws, as reports show it.
         law: The name of the distribution, such as `laplace`.
-        values: The drawn numbers, including the location.
+        values: The drawn numbers, after the location was added.
         scale: The scale of the noise: a number or an array; None if it is unknown.
         location: The number, or array, that the function adds to the noise; None for 0.
         parameters: The arguments of the function, by name; None for no arguments.

@@ -147,8 +147,8 @@ class Repetition:
         # contains such a number keeps its new value; it is not replaced by the value of the earlier
         # run.
         self._freed: set[int] = set()
-        # Ids of the drawn numbers to which the caller gives a forced value, in the records of the
-        # earlier run.
+        # The drawn numbers to which the caller gives a forced value, by their ids in the records of
+        # the earlier run. `_freed` has their ids in the records of this run.
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
@@ -219,8 +219,8 @@ class Repetition:
         return natural
 
     def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether the caller forces another value of some of the noise in a sum or random
-        choice. The value of the earlier run must then not be repeated.
+        """Return whether a sum or random choice depends on a drawn number to which `overrides`
+        gives a forced value. Then it is free: it must not repeat its value in the earlier run.
 
         before: The record of the sum or choice in the earlier run; None if there is none.
         ids: The ids of the drawn numbers in the records of this run.
@@ -245,9 +245,11 @@ class Repetition:
         return value
 
     def _again(self, moment: Moment, values: Any) -> Any:
-        """Return the values that the earlier run has at a moment (an identifier of a draw or random
-        choice). If they are fewer than the values of this run, append the last values of this run.
-        If there are none, return `values`, the values of this run."""
+        """Return the values with which this run continues after a draw or random choice: the values
+        that the earlier run has at the same `moment` (identifier of the draw or choice). If
+        `values`, the values of this run, are more numbers, the last ones are appended; if they are
+        fewer, the last earlier values are dropped. If the earlier run has no values at this moment,
+        return `values`."""
         before = self._before.get(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values

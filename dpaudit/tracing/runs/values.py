@@ -204,8 +204,8 @@ class _Scalar:
         return self
 
     def item(self) -> Any:
-        """Return the number itself, so that it keeps its noise. (In NumPy, `item` returns a plain
-        number.)"""
+        """Return this object, which remembers its noise. (NumPy's `item` would return a plain
+        number, without the noise.)"""
         return self
 
     def tolist(self) -> Any:

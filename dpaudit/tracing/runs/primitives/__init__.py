@@ -55,8 +55,8 @@ def grouped(every: Iterable[Replacement]) -> list[Replacements]:
 
 def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
     """Return a method that replaces the method `real`, which draws noise. The new method calls
-    `real` with ordinary numbers as arguments, without recording the draws inside of `real`. It then
-    returns `record(result, *arguments)`."""
+    `real`, whose single draws are not recorded, and returns `record(result, self, *arguments)`. Any
+    argument that remembers the noise in it is first replaced by an ordinary number."""
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
         args, named = bare(args), {key: bare(one) for key, one in named.items()}

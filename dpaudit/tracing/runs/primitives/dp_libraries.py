@@ -298,8 +298,8 @@ def _measured_law(
 # distribution and cost are unknown.
 
 _NOISED = "pydp.algorithms.numerical_mechanisms"
-# (module, class, methods) for methods that compute their output from data inside an object, which a
-# trace does not see.
+# (module, class, methods) for methods that compute their output from data inside an object. A trace
+# does not see these data, so it records only the output, whose noise stays unknown.
 _OPAQUE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pydp.algorithms._algorithm", "MetaAlgorithm", ("quick_result", "result")),
     (

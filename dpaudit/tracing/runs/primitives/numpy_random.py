@@ -88,8 +88,8 @@ _SHAPED = {"rand": "uniform", "randn": "normal"}
 # Functions that draw uniform numbers from [0, 1). Calls without arguments take a fast path.
 _UNIFORM = ("random", "random_sample", "ranf")
 _PICKS = ("choice", "permutation", "shuffle", "permuted")
-# Functions that draw vectors with dependent entries. A second run repeats the vectors, but the cost
-# of such noise is unknown.
+# Functions that draw vectors with dependent entries. A second run with the same noise repeats the
+# vectors, but the privacy cost of such noise is unknown.
 _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 
 

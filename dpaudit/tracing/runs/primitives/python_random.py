@@ -132,8 +132,9 @@ def _picked(
     if coin is not None:
         places = recorder.real(real, *args, **named)
         places = np.array(places, dtype=int) if name == "choices" else int(places)
-        # Items without weights may be records. If one input has a record more, the probabilities
-        # differ, but this is no leak by itself. So the probabilities are not recorded.
+        # Record the probabilities of True and False only if the user gave weights. Without weights,
+        # the items may be records: if one input has a record more than the other, the probabilities
+        # differ, which is no leak by itself.
         if weights is not None:
             parameters = {"n": 2, "p": [p for _, p in coin]}
         got = recorder.picked(label, "choice", places, parameters=parameters, outcomes=coin)

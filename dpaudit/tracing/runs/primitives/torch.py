@@ -413,8 +413,9 @@ def _natural(name: str, args: Any, named: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """Return the numbers of a tensor as a NumPy array, which remembers its noise if the tensor
-    does. Return a number unchanged. Return None for any other value."""
+    """Return the numbers of a tensor as a NumPy array. If the tensor remembers from which noise its
+    numbers were computed, the array does, too. Return a number or a NumPy array unchanged, and None
+    for any other value."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, _tensor_type()) and value._numbers is not None:
         return value._numbers
