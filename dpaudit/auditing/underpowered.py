@@ -4,7 +4,7 @@ nothing.
 The functions return a message for the report if the number of draws (or of guesses about canaries)
 is too small to refute the claim, else None. engine.py, recorded.py and canaries.py put the message
 into `AuditResult.underpowered`, which leads to exit code 4. Power is the probability to refute the
-claim when a leak of a given size exists (docs/method.md §8). planning.py chooses the number of
+claim when a leak of a given size exists (docs/method.md §8). power_trials.py chooses the number of
 draws of an audit by the functions here.
 """
 

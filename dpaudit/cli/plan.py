@@ -19,7 +19,7 @@ from click.core import ParameterSource
 
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.options import MINIMUM_SAMPLES, OPTIONS
-from dpaudit.auditing.planning import (
+from dpaudit.auditing.power_trials import (
     PATIENCE,
     TRIAL,
     AuditPlan,

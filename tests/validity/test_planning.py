@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.planning import plan
+from dpaudit.auditing.power_trials import plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.composed import replace
@@ -29,7 +29,7 @@ def spec_of(mechanism: str, params: dict[str, float], **claim: float) -> AuditSp
 def planned(spec: AuditSpec) -> int:
     """Return the planned number of draws. The trials have time enough on a busy machine, too: with
     fewer trials, the plan would be another one."""
-    with patch.multiple("dpaudit.auditing.planning", PATIENCE=3600.0, _TRIAL_SECONDS=600.0):
+    with patch.multiple("dpaudit.auditing.power_trials", PATIENCE=3600.0, _TRIAL_SECONDS=600.0):
         samples = plan(spec, FACTOR, POWER, run_audit).samples
     assert samples is not None
     return samples

@@ -19,7 +19,7 @@ def test_the_audit_that_is_planned_passes_what_it_requires(
     dpaudit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Larger than the audit that is planned, as trials mostly may be.
-    monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 20_000)
+    monkeypatch.setattr("dpaudit.auditing.power_trials._LARGEST", 20_000)
     result = dpaudit(*ASKED, "--excess", "1.2")
     assert (result.exit_code, result.stderr) == (0, "")
     assert re.match(r"[\d,]+ draws, about \d+ s .*\bε = 1.2,", result.stdout)

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpaudit.auditing import planning
+from dpaudit.auditing import power_trials
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.planning import (
+from dpaudit.auditing.power_trials import (
     AuditPlan,
     _planned,
     _trial_of,
@@ -135,9 +135,9 @@ def test_single_outputs_are_not_planned_for() -> None:
 
 
 def test_the_share_of_a_trial_is_not_rounded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "draws_needed", lambda *_: None)
+    monkeypatch.setattr(power_trials, "draws_needed", lambda *_: None)
     for inside in range(1, 200):
         test = SimpleNamespace(correct=inside, wrong=0, draws=700, method="", events=())
-        monkeypatch.setattr(planning, "most_powerful", lambda _, test=test: test)
-        planned = planning._of_trial(SimpleNamespace(), 1.0, 0.9, is_single=False)  # type: ignore[arg-type]
+        monkeypatch.setattr(power_trials, "most_powerful", lambda _, test=test: test)
+        planned = power_trials._of_trial(SimpleNamespace(), 1.0, 0.9, is_single=False)  # type: ignore[arg-type]
         assert planned.share == 0.9 * inside / 700
