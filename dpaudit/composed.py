@@ -46,8 +46,8 @@ def parts(kind: Any) -> dict[str, type[Any]]:
 
 @_remembered
 def flat_fields(kind: Any) -> dict[str, dataclasses.Field[Any]]:
-    """Return the fields of a record class by name. The fields of a part replace the field that
-    holds the part."""
+    """Return {name: field} for a record class. A field that holds a part (a smaller dataclass whose
+    fields count as fields of the record) is replaced by the fields of the part."""
     found: dict[str, dataclasses.Field[Any]] = {}
     for field in dataclasses.fields(kind):
         part = parts(kind).get(field.name)

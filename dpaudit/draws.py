@@ -31,7 +31,8 @@ LevelArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionDraws:
-    """Draws to learn from. They cannot certify.
+    """Draws from which rules may be learned. They can no longer count towards a bound or a bet: a
+    rule fits the draws from which it was learned better than other draws.
 
     outcomes: the outputs.
     is_d1: for each output, whether its input was d1, (size,).

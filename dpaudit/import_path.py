@@ -357,7 +357,8 @@ def _broken(name: str, error: BaseException) -> TargetError:
 
 
 def _install(module: str) -> str:
-    """Return the end of a message about a missing module: the package to install, and where."""
+    """Return the end of a message about a missing module. It names the package to install, and the
+    Python interpreter for which to install it."""
     package = PACKAGES.get(module, "it")
     return f"; install {package} where {sys.executable} finds it"
 

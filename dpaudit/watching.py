@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 # Seconds without an output after which a warning is logged.
 PATIENCE = 10.0
-# Seconds between two checks of the background thread.
+# A background thread checks at this interval, in seconds, whether a call takes too long.
 LOOK = 1.0
 # A call for n > 1 draws may take this factor times n times the longest time per draw of earlier
 # calls, but at least n seconds, in addition to `PATIENCE`. After that, a warning is logged.

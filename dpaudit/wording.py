@@ -176,7 +176,7 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
 
         near = difflib.get_close_matches(wrong, names, n=1, cutoff=_SIMILAR)
     if not near and letters == _LETTERS - 1 and wrong.isalpha():
-        # Names that become the wrong name if one letter, other than the first, is removed.
+        # Names with one letter more than the wrong name. The first letter must be the same.
         near = [
             name
             for name in names

@@ -120,8 +120,9 @@ class Term:
         labels, intervals = self.cells.labels, self.cells.intervals
         every = [by_fold(place, intervals + len(labels) + 1, is_d1) for place in self.places]
         counts: IntArray = np.sum(every, axis=0)
-        # An absent entry (as in a shorter list) gets log-ratio 0: the column that holds the length
-        # of the output, or the type of the entry, has counted this evidence already.
+        # Some outputs have no entry here, such as a list that is too short. Count none of them, so
+        # that absence gets log-ratio 0: the column with the lengths of outputs, or with the types
+        # of entries (its name begins with `KIND`), already counts the same evidence.
         if ABSENT in labels and not self.cells.name.startswith(KIND):
             counts[:, intervals + labels.index(ABSENT)] = 0
         return counts
@@ -130,14 +131,15 @@ class Term:
 def fitted_sum(
     terms: Sequence[Term], is_d1: NDArray[np.bool_]
 ) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
-    """Fit log-ratios to every term and sum them. Return four results:
+    """Fit log-ratios to every term (a column, or several columns that share a table of log-ratios)
+    and sum them over the terms. Return four results:
 
     tables: for every term, its cells with their log-ratios as values; all values are 0 if the
         differences between d1 and d2 may be noise.
     spread: for every term, the standard deviation of its log-ratio over the draws.
-    held_out: (draws,), the sum for every draw by a fit to other folds, on the scale of the fit to
-        all draws.
-    halves: (2, draws), the sums for all draws by a fit to each half of the draws.
+    held_out: (draws,), the sum for every draw, by the fit to the folds that do not contain the
+        draw. It is brought to the scale of the fit to all draws.
+    halves: (2, draws), two sums for every draw, each by the fit to one half of the draws.
 
     The argument `is_d1`, (draws,), says whether each draw was made on d1.
     """

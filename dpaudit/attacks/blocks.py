@@ -501,8 +501,8 @@ def _usual(keys: KeyArray) -> list[int]:
 
 
 def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDraws) -> Fit | None:
-    """Return the score that best explains the outputs of one type; None if no score has a gain of
-    more than 3 nats.
+    """Return the score that best explains the outputs of one type; None if no score raises the
+    log-likelihood of the inputs of held-out draws by more than 3 nats.
 
     key: hash of the type.
     keys: (draws,), the hash of the type of each draw.
@@ -535,11 +535,14 @@ def _varies(column: Column) -> bool:
 
 
 def _offsets(fit: Fit, is_d1: NDArray[np.bool_], usual: float) -> tuple[FloatArray, FloatArray]:
-    """Return constants to add to the scores of outputs of one type; each sum is a log-ratio that
-    includes the log-ratio of the type. The constants come as two arrays: (folds + 1,), fitted to
-    the draws without each fold, then to all draws; and (2,), fitted to each half of the draws.
+    """Return constants to add to the scores of outputs of one type. The score of an output plus the
+    constant is the log-ratio of the output, in which its type counts as evidence, too.
 
-    fit: the score.
+    The first array, (folds + 1,), holds the constants for fits to the draws without each fold, and
+    last the constant for the fit to all draws. The second array, (2,), holds the constants for fits
+    to each half of the draws.
+
+    fit: the score, as fitted to the draws of this type.
     is_d1: whether each draw of this type was made on d1.
     usual: log-odds of d1 among draws of all types.
     """

@@ -369,9 +369,12 @@ class CountedEntries:
         return edges
 
     def _expected(self, edges: FloatArray) -> FloatArray:
-        """Return the expected draws by interval of the latest score and input: (intervals, 2). They
-        follow from the log-ratios of the outcomes by the latest score, multiplied by a factor of at
-        most 1. The less these log-ratios agree with counted draws, the smaller is the factor.
+        """Return the expected draws by input in each interval of the latest score: (intervals, 2).
+
+        The latest score predicts a log-ratio for each outcome. All log-ratios are multiplied by one
+        factor of at most 1, which is smaller if they agree less with the counted draws. In each
+        interval, the counted share of d1 is then shrunk towards the share predicted by the
+        products.
 
         edges: edges between the intervals.
         """
@@ -397,9 +400,11 @@ def _shares(score: FloatArray) -> FloatArray:
 
 
 def _fitted(total: Sum, by_entry: Sequence[Sequence[IntArray]]) -> tuple[Prefixes, ...]:
-    """Return the scores of sequences fitted to counts.
+    """Return one score for each set of sequences in `total`, fitted to counts.
 
-    by_entry: for each sequence and entry, draws by state, symbol and input: (states, symbols, 2).
+    total: the states (summaries of the earlier entries) of the sequences.
+    by_entry: for each set of sequences and each entry, draws by state, symbol (number of a value)
+        and input: (states, symbols, 2).
     """
     result = []
     for states, counts in zip(total.states, by_entry, strict=True):

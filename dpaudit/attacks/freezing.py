@@ -236,11 +236,12 @@ def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArr
 
 
 def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:
-    """Return the rules on which bettors stake the wealth that they keep for rare outputs: one row
-    if δ = 0, else two equal rows that share this wealth.
+    """Return the guesses by which bettors bet the wealth that they keep for rare outputs: (1,
+    levels) if δ = 0, else (2, levels), two equal rows that share this wealth.
 
-    The rule is the rare rule of the portfolio. Without a rare rule it is the main rule, if δ = 0
-    and draws are already counted; otherwise a rule that always abstains.
+    The guesses are those of the portfolio's rare rule. If the portfolio has no rare rule, they are
+    those of its main rule if δ = 0 and rules are chosen by counted draws
+    (`objective.fixed_before`); otherwise they are all 0: no bets.
     """
     is_pure = objective.point.delta == 0
     rules = zip(portfolio.rules, portfolio.all_guesses, strict=True)
@@ -261,9 +262,9 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
         for row, guess in enumerate((1, -1)):
             own = (guesses == 0) & (table[place] == guess)
             if side.expected_guesses is not None and own.any():
-                # A side rule predicts only the total number of draws for each guess. These draws
-                # are divided equally among the levels of the rule, which does not change
-                # log-ratios.
+                # A side rule predicts only the total draws by input for each guess. They are
+                # divided equally among the levels with this guess, so that these levels have the
+                # log-ratio of the total.
                 expected[own] = side.expected_guesses[row] / own.sum()
             guesses[own] = guess
     return guesses, expected
@@ -323,14 +324,17 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
 
 
 def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
-    """Return the beliefs Pr[d1 | level] of eight bettors: (bettors, levels). Bettors differ in how
-    finely they group levels (groups of outcomes), and in how much they shrink log-ratios towards 0.
-    The columns are the levels of the main rule, a level for unseen outcomes (belief ½), and the
-    extra levels.
+    """Return the beliefs Pr[d1 | level] of eight bettors: (8, levels). A bettor is a strategy that
+    bets against the claim; a level is a group of outcomes. Four bettors estimate log-ratios from
+    runs of neighbouring levels, four from single levels; the four of each kind shrink log-ratios
+    towards 0 by different amounts.
+
+    The columns are the levels of the main rule, one level for outcomes that no draw had (belief ½),
+    and the extra levels, which other rules (side rules) add.
 
     by_level: (levels of the main rule + 1, 2), draws by level and input. The last row counts unseen
         outcomes.
-    extra: (extra levels, 2), expected draws at the levels that side rules add.
+    extra: (extra levels, 2), expected draws by extra level and input.
     """
     ordered, main_levels = by_level[:-1], len(by_level) - 1
     arms = by_level.sum(axis=0)

@@ -217,8 +217,8 @@ def best_point(
     def size(point: ProfilePoint) -> float:
         bounds = [predicted_delta(one, point.epsilon, coming, tuning.PENALTY) for one in tables]
         delta = max(0.0, *map(np.max, bounds))
-        # `own` is (name, lower bound) of the definition's parameter, such as μ; None if it has no
-        # such parameter.
+        # `own` is (name, lower bound) of a parameter of the privacy definition, such as μ; None if
+        # the definition has no parameter besides ε and δ.
         own = claim.own_lower(point.epsilon, delta)
         _, result = own or ("", delta / max(point.delta, 1e-12))
         return float(f"{result:.1e}")

@@ -119,9 +119,10 @@ class Objective:
             other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
         else:
             other = low, low + int(np.argmax(bounds[low, low:levels]))
-        # Factor on the standard error of the difference between both sides of a rule. It is below 1
-        # if one fit gives the estimates of all levels (groups of outcomes), since both sides then
-        # share much of their error. The ratio of the two penalties serves as the factor.
+        # Guesses of d1 and guesses of d2 are compared by log(right / wrong). `luck` is a factor on
+        # the standard error of the difference of these two numbers. It is below 1 if one fit gives
+        # the estimates of all levels (groups of outcomes): the two numbers then share much of their
+        # error. The factor is the ratio of two penalties, of such a fit and of shrunk estimates.
         luck = tuning.PENALTY_ONE_FIT / tuning.PENALTY_SHRUNK if candidate.is_one_fit else 1.0
         if bounds[other] > 0 and _look_alike(candidate.table, *other, luck):
             return *other, float(bounds[other])

@@ -269,10 +269,11 @@ class RareTable:
         # of a tail): claimed[0] if the cell's guess is d1, claimed[1] if it is d2.
         claimed = odds / (1 + odds)
         most = np.where(is_d1, claimed[0], claimed[1])
-        # Bayes' rule gives the probability that a cell is no luck. Under the null hypothesis the
-        # share of right guesses in the cell is `most`, the largest that the claim allows, so that
-        # all n draws are of one input with probability most^n. `beyond`, from the log-ratios of all
-        # cells, is an upper limit of the result, since a few of many cells are lucky.
+        # All n draws of a cell are of one input. `probability` is the probability that the cell
+        # violates the claim, by Bayes' rule with prior odds `prior`: under the claim, the share of
+        # this input is at most `most`, so that chance gives such draws with probability most^n. Of
+        # many cells, some are one-sided by chance; `beyond`, from shares fitted to all cells, is
+        # therefore an upper limit of the result.
         right = np.where(is_d1, self._shares[0, own], 1 - self._shares[0, own])
         beyond = np.maximum(0.0, right - most) / np.maximum(1 - most, 1e-12)
         prior = np.where(self._is_tail[own], tuning.ODDS_OF_TAIL, 1.0)

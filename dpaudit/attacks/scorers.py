@@ -1,4 +1,5 @@
-"""All scorers, in order of preference.
+"""All scorers, in order of preference. A scorer orders outcomes by their evidence for d1 or d2; of
+equally good orders, the order of the first scorer is used.
 
 `learning.py` has a list of its own for outcomes with one column, and imports this module only for
 outcomes with several columns.

@@ -122,13 +122,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkovStates:
-    """The states of sequences, entry by entry. A state is a summary of the earlier entries.
+    """The states of sequences at each entry. A state summarises the earlier entries of a sequence,
+    for example by its last value or by the count of each value.
 
     summary: which parts of the earlier entries a state keeps.
-    steps: the entries; their log-ratios are 0 until they are fitted.
-    cells: for each entry, an array (size,) with state * symbols + symbol for every sequence, where
-        a symbol is the number of a value; empty if not kept.
-    pasts: for each entry, the summary that each state stands for.
+    steps: for each entry, the log-ratio by state and value (0 until fitted), and the next state.
+    cells: for each entry, an array (sequences,) of state * symbols + symbol, where a symbol is the
+        index of the entry's value, and `symbols` the number of symbols; empty if not kept.
+    pasts: for each entry, a tuple with the summary of the earlier entries for every state.
     worth: Schwarz's criterion (1978): log-likelihood of all entries given their states, minus ½
         log(draws) for each parameter.
     """
@@ -427,9 +428,9 @@ def _odds_ratios(
     )
     along = _in_rows(values[kept][first])
     common = expected(total / of_entry, 1 / of_entry, along)[:, entry]
-    # A state is part of the mean from which its deviation is taken. If it has nearly all draws of
-    # an entry, its deviation is nearly 0 whatever its odds ratio is. So its variance is divided by
-    # the weight of the other states.
+    # The deviation of a state is taken from the mean of all states of the entry, this state
+    # included. If the state has nearly all draws, its deviation is nearly 0 whatever its odds ratio
+    # is. So the variance of the deviation is divided by the weight of the other states.
     others = np.maximum(1 - weight / of_entry[:, entry], TINY)
     result[:, kept] = common + expected(seen - common, variance / others, _in_rows(rows[kept]))
     return result
@@ -519,10 +520,11 @@ class Prefixes:
     def of(
         cls, states: MarkovStates, fit: Sequence[FloatArray], spread: Sequence[float]
     ) -> Prefixes:
-        """Return the score that uses the given log-ratios.
+        """Return the score that sums the given log-ratios over the entries of a sequence.
 
-        states: the states (summaries of the earlier entries) of all entries.
-        fit: for each entry, (states * symbols,), the log-ratio of every state and symbol.
+        states: for each entry, its possible states (summaries of the earlier entries).
+        fit: for each entry, (states * symbols,), a log-ratio for each pair of a state and a symbol
+            (number of a value of the entry). Index: state * symbols + symbol.
         spread: for each entry, the standard deviation of its log-ratio over the draws.
         """
         importance = shares([one.symbols.name for one in states.steps], spread)

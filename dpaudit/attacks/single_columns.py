@@ -136,8 +136,8 @@ def has_fractions(outcomes: Outcomes) -> bool:
 
 
 def has_integers(outcomes: Outcomes) -> bool:
-    """Return whether all numbers are integers, and some column has more than two distinct numbers.
-    (A column with only two is a bit.)
+    """Return whether every finite number in the columns is an integer, and some column has more
+    than two distinct finite numbers. (Two distinct numbers may only encode yes and no.)
     """
     finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
     are_whole = all((one == np.rint(one)).all() for one in finite)
@@ -352,7 +352,8 @@ def _candidate(
     name: name of the order.
     scores: (folds + 1, cells). Row k comes from the draws outside of fold k, the last row from all.
     counts: (folds, cells, 2), draws by fold, cell and input.
-    cell_counts: cells for counting further draws; None if no cell is ordered by its own counts.
+    cell_counts: the cells and their counts, by which cells are ordered again with further draws;
+        None if no cell is ordered by its own counts.
     """
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])

@@ -1,11 +1,12 @@
 """The scorer for interactions of columns: gradient-boosted trees (scikit-learn's histogram
 version).
 
-Trees get the columns and the scores of the cheaper scorers as inputs. Importing scikit-learn alone
-takes a second, so trees are fitted only if the table of some two columns shows a difference between
-d1 and d2 that these scores do not explain, and that adds 2 % to the log-likelihood that they gain
-over a coin flip. Trees are kept only if they add as much. `learning.py` calls `propose_trees` after
-all scorers.
+Trees get the columns and the scores of the cheaper scorers as inputs. The gain of a score is its
+log-likelihood above that of a coin flip. Importing scikit-learn alone takes a second. So trees are
+fitted only if two columns together show a difference between d1 and d2 that the best of the other
+scores does not explain and that would raise its gain by at least 2 %. Fitted trees are kept only if
+their gain is larger by 2 %, or if their predicted bound is the best. `learning.py` calls
+`propose_trees` after all scorers.
 """
 
 from __future__ import annotations

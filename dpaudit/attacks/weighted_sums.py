@@ -241,14 +241,15 @@ def _cross_fitted(
     alike: Sequence[NDArray[np.bool_]],
     weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return three arrays: the log-odds of every draw by a fit to other folds, (draws,); the final
-    weights, fitted to the first `rows` draws; and the log-odds of every draw by fits to two halves
-    of these draws, (2, draws).
+    """Return three arrays: held-out log-odds, (draws,), each by weights that were fitted without
+    the fold of the draw; the final weights, fitted to the first `rows` draws; and log-odds, (2,
+    draws), of all draws by weights that were fitted to each half of these `rows` draws.
 
     design: (draws, 1 + features).
     is_d1: (draws,), 1.0 for a draw of d1, 0.0 for d2.
-    rows: number of draws to fit to.
-    alike: for each type of feature, a mask of its weights, which are shrunk towards their mean.
+    rows: number of draws to fit to. Later draws belong to no fold.
+    alike: for each type of feature, (1 + features,), True for the weights of this type, which are
+        shrunk towards their mean.
     weights: unshrunk weights fitted to the first `rows` draws.
     """
     seen, target = design[:rows], is_d1[:rows]

@@ -150,10 +150,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
-    """Level map (from outcomes to groups) by a difference of columns. An outcome in which the
-    difference is not a number gets the last level, like a label that learning never saw.
+    """Level map (from outcomes to groups) by a difference of columns, such as `output[2] − 0.5 ×
+    output[1]`. If the difference is not a number, for example because an entry is a text, the
+    outcome gets the last level.
 
-    level: level map of the difference.
+    level: maps the value of the difference to a level.
     """
 
     difference: Difference

@@ -368,8 +368,10 @@ def _summary(
 
 
 def _above(inside: Floats, outside: Floats, wrong: int) -> int:
-    """Return the number of included canaries above the threshold that exactly `wrong` excluded
-    canaries exceed.
+    """Return the number of included canaries whose score is above a threshold, the (`wrong` + 1)-th
+    largest score of the excluded canaries. Without equal scores, exactly `wrong` excluded canaries
+    are above the threshold. If `wrong` is the number of all excluded canaries, all included
+    canaries count.
 
     inside, outside: scores of the included and of the excluded canaries, in ascending order.
     """

@@ -40,9 +40,9 @@ SUSPECT_E_VALUE = 2.0
 # process. Second use: if a call makes many draws, a refutation is checked with blocks of further
 # draws; a block usually has at least this number of draws.
 PART = 250
-# A refutation by fewer draws than this number may be checked with further draws. It rests on few
-# calls, in which noise that all draws of a call share does not show (docs/method.md §11, "Few
-# draws").
+# A refutation by fewer draws than this number may be checked with further draws: such draws come
+# from few calls of the mechanism, too few to show noise that is shared by all draws of a call
+# (docs/method.md §11, "Few draws").
 _ENOUGH_DRAWS = 100_000
 # Number of blocks of further draws that check a refutation.
 _FURTHER_BLOCKS = 32
@@ -55,10 +55,11 @@ _MOST_RULES = 64
 
 
 class DrawChecks:
-    """The checks of the draws of one pair, which are recorded in `ledger`.
+    """Checks the draws of one pair of inputs. The argument `ledger` records these draws.
 
-    Each method returns a list of warnings, and raises MechanismError for counts that independent
-    draws cannot have. Calls and blocks are not compared if outputs depend on elapsed times.
+    Most methods return a list of warnings. Methods raise MechanismError for counts that independent
+    draws cannot have. If outputs depend on elapsed times, calls are not compared with each other,
+    nor are blocks of draws: elapsed times differ between blocks without any fault of the mechanism.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -169,8 +170,8 @@ class DrawChecks:
         return [independence.constant(kept.outcomes.word(0), arms, self._spec.alpha)]
 
     def further_words(self) -> list[str]:
-        """If bets alone ended the run and `doubted` has then made further draws, return a note with
-        their number. Return an empty list otherwise.
+        """Return a note with the number of further draws that `doubted` has made to check a
+        refutation. Return an empty list if there are none, or if bets alone do not end the run.
         """
         if not (self._further and self._ledger.ends_by_bets):
             return []

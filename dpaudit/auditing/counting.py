@@ -390,13 +390,15 @@ class Counts:
         return [*self._candidates, *table.order()], [table, self._frequent]
 
     def make_room(self, spent: int, coming: int, objective: Objective) -> None:
-        """Evict rare outputs so that the rare draws among `coming` more draws fit in memory.
+        """If the rare outputs expected in `coming` further draws do not fit in memory, evict rare
+        outputs that occur more often than others.
 
-        Nothing is evicted from columns whose rare outputs may refute the claim.
+        An output is not evicted if it is rare by its entry in a column whose rare outputs may
+        refute the claim.
 
         spent: number of draws so far.
         coming: number of draws until the next refit.
-        objective: the predicted bound by which rules are chosen.
+        objective: predicts bounds, by which these columns are chosen.
         """
         if self.rare.has_room(coming):
             return

@@ -173,7 +173,8 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     seed = hash_seed()
     if seed not in (None, USUAL):
         names[VARIABLE] = seed
-    # The list includes attacks that the last fit skipped: an earlier fit may have used trees.
+    # `attacks` also lists the attacks that the last fit of the rules skipped. Trees count even if
+    # they were skipped there, since an earlier fit may have used them.
     if any(tried.attack == TREES for one in certificates for tried in one.attacks):
         with suppress(metadata.PackageNotFoundError):
             names["scikit-learn"] = metadata.version("scikit-learn")
@@ -407,7 +408,7 @@ class AuditRun:
         drawer = journal.recording(self._pool, lambda: self._pool.is_here)
         single_draws = self._sampler.mechanism.interleaved
         # A mechanism may end the process that calls it. So the drawer makes even the first calls,
-        # in the process that makes all draws.
+        # and makes them in the process that makes all other draws.
         (first,) = drawer([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
         if single_draws and spec.sampling.executor in LOCAL and spec.sampling.time is not None:
             self._time.check(self._most_workers() / max(first.seconds, 1e-9), -PROBE_CALLS)

@@ -90,8 +90,11 @@ class FileJournal(Journal):
     """A journal in a file that is locked, so that no other process can write to the file.
 
     history: summary of the earlier runs.
-    changed: description of versions that have changed since the journal was begun; "" if none.
-    Methods raise JournalError if a recomputed state differs from the recorded state.
+    changed: description of the packages whose versions differ between runs, such as `numpy 1.26,
+        then 2.0`; "" if none differs.
+
+    A run that continues the journal computes the recorded steps again. Methods raise JournalError
+    if a result differs from the record.
     """
 
     def __init__(self, spec: AuditSpec, file: JournalFile, history: History, changed: str) -> None:
@@ -99,8 +102,9 @@ class FileJournal(Journal):
         self._file, self._history, self._changed = file, history, changed
         self._past = (record for record in file.read() if not _MARKS & record.keys())
         self._elapsed = 0.0
-        # The state of the bettors after the last block of draws, as a text. A run that continues
-        # the journal must reach the recorded text.
+        # The state of the bettors (strategies that bet against the claim) after the last block of
+        # draws, as a text. Each record of the journal contains it. A run that continues the journal
+        # bets on the recorded draws again, and must get the same text at each record.
         self._state = ""
         # Readings of the clock since the last record was written.
         self._times_given: list[float] = []
@@ -239,8 +243,9 @@ class FileJournal(Journal):
         self._times_given = []
 
     def _replayed(self, record: Record) -> Record:
-        """Check a record against the state of the audit, and return it. Also read the record that
-        follows.
+        """Check that a recorded state equals the present state of the audit, else raise
+        JournalError. Then read the next record of the journal into `_next`. Return the checked
+        record.
         """
         self._check(record)
         self._step()
@@ -316,7 +321,8 @@ class History:
         return cls(header, tuple(sessions[:-1]), len(began | drew), len(drew), deaths)
 
     def check(self, key: Key) -> None:
-        """Raise MechanismError if three or more processes ended while drawing the chunk `key`."""
+        """Raise MechanismError if three or more processes died while they drew the chunk (request
+        for draws) with this key: the mechanism probably ends the process each time."""
         if self.deaths[key] >= _MOST_DEATHS:
             raise MechanismError(
                 f"{self.deaths[key]} runs ended in the middle of the same block of draws, without "

@@ -474,11 +474,10 @@ class PairAudit:
         the certificate with the warnings of this check. Raise MechanismError if draws cannot be
         independent.
 
-        certificate: the certificate before the check.
+        certificate: the certificate, without the warnings of this check.
         measure: the frozen rules that count draws.
         guesses: (levels,), guesses of the rule that reports show.
-        tallies: counts of the draws that this rule counted, by the levels of `measure`, block by
-            block.
+        tallies: counts of the draws on which this rule was tested, one tally for each block.
         """
         texts = [*certificate.warnings, *self._checks.doubted(measure, guesses, tallies)]
         redrawn = self._compare(self._selection, measure, guesses, tallies)

@@ -47,8 +47,8 @@ _SAME_EVENT = 1.2
 # Each trial (short audit) asks for a number of draws. The largest number is ignored if it is more
 # than this factor times the second largest: by chance, its trial has learned an unusual event.
 _UNUSUAL_EVENT = 2.0
-# Time limit for all trials together, in seconds. It does not include a first trial for which the
-# user gave the number of draws.
+# Time limit, in seconds, for all trials (short audits) together. If the user gave the number of
+# draws of the first trial, the time of that trial does not count.
 PATIENCE = 30.0
 # A trial (short audit) is announced to the user if it will take at least this number of seconds.
 _WORTH_TELLING = 5.0
@@ -81,7 +81,8 @@ class Planned:
     share: assumed share of all draws that are in the event (the outputs at which the rule guesses).
     words: description of the event.
     samples: number of draws that an audit needs; None if no number is enough.
-    certificate: certificate of the trial that needs most draws.
+    certificate: certificate of the trial (short audit) from which `samples` follows. Of all trials,
+        this trial asks for the largest number of draws; a trial with an unusual event is ignored.
     differs: whether the rules of the trials guessed the inputs better than chance, at level 0.01.
         If not, chance has chosen the event, and another audit will learn another event.
     """

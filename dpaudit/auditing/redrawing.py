@@ -38,10 +38,10 @@ _TOO_FEW = 4
 # Probability of a false alarm: that independent draws of several processes are reported as
 # different.
 DIFFERENT = 1e-3
-# Suppose that each process draws noise only once per input. A comparison of n new processes misses
-# this with probability at most about 0.38 to the power of n. A simulation gave 0.28, 0.11, 0.05,
-# 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with Laplace noise of scale 1 and outputs
-# without noise that differ by 1.
+# Suppose that each process draws noise only once per input, and reuses it for all draws. A
+# comparison with n new processes misses this with probability at most about 0.38 to the power of n.
+# A simulation gave 0.28, 0.11, 0.05, 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with
+# Laplace noise of scale 1 and outputs of d1 and d2 that would differ by 1 without noise.
 _UNNOTICED = 0.38
 # A comparison with draws of new processes may miss noise that each process draws only once. If the
 # probability of this is larger than 0.01, the result has a warning.

@@ -41,8 +41,8 @@ MAX_BUFFERED_DRAWS = 100_000
 # Largest number of values (draws times columns) in the sample buffer or in a block, so that its
 # memory stays below about 50 MB.
 _MAX_BUFFERED_VALUES = 4_000_000
-# The buffer holds at least this number of draws, for which it may exceed `_MAX_BUFFERED_VALUES` up
-# to tenfold.
+# The buffer holds at least this number of draws, even if outcomes have many columns: it may then
+# hold up to ten times `_MAX_BUFFERED_VALUES` values. Beyond that, it holds fewer draws.
 _LEAST_BUFFERED_DRAWS = 2_000
 
 # Growth factor of two schedules.
@@ -56,14 +56,16 @@ _GROWTH = 1.25
 # A confirmation (an exact test on new draws, after bets have refuted the claim) has about 16 blocks
 # or more, enough to see whether draws depend on the call that made them.
 BLOCK_SHARE = 16
-# If bets alone may end the run, a block has 1/12 as many draws as were made before it. Rules are
-# refitted after each block: draws are slow then, so that saving some is worth the time of a fit.
+# If bets alone may end the run, which is the default for slow draws (`SLOW_DRAW`), a block has 1/12
+# as many draws as were made before it. Rules are refitted after each block, up to 1,000 draws: a
+# better rule may refute the claim with fewer draws, which saves more time than the fit takes.
 _EARLY_BLOCK_SHARE = 12
 # If bets alone may end the run, the first fit usually follows the first block. If the claim is a
 # curve, it waits for this number of draws: the fit then also chooses the point (ε, δ) of the curve
 # to bet against.
 _EARLY_POINTS = 64
-# Least number of draws in a block from which nothing is learned.
+# Smallest size, in draws, of a block whose draws are only counted and not kept in memory. If the
+# budget is small, blocks may be smaller (see `_LEAST_BLOCKS`).
 _LEAST_BLOCK = 64
 # Even a small budget is divided into at least this number of blocks, since checks compare blocks
 # with each other.
@@ -217,8 +219,8 @@ class Plan:
 
     @property
     def freeze_at(self) -> int:
-        """Usual number of learning draws, in the buffer or only counted. The rules are frozen after
-        them.
+        """Usual number of learning draws, after which the rules are frozen. It includes draws that
+        are only counted, after the sample buffer is full.
         """
         return self._usual if self._usual >= 2 * self.limits.learned else self.buffer_until
 
@@ -328,7 +330,11 @@ class Plan:
             self._late(rate, spent)
 
     def learning_sizes(self, spent: int = 0) -> Iterator[int]:
-        """Yield sizes of blocks that fill the buffer; the last block ends at `buffer_until`."""
+        """Yield the sizes of the blocks that fill the buffer (the draws kept in memory). The last
+        block ends when `buffer_until` draws are made.
+
+        spent: number of draws made so far.
+        """
         if self.limits.bets:
             yield from self._early_sizes(spent)
             return

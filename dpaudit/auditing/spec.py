@@ -190,7 +190,8 @@ class AuditSpec:
     group: largest number of records in which d1 and d2 may differ; `claim` is the claim for such
         inputs.
     claimed_by: the library that made the claim; None if the user made it.
-    grouped: the claim for inputs that differ in one record, if `group` is larger than 1.
+    grouped: the user's claim for inputs that differ in one record, if `group` is larger than 1;
+        `claim` follows from it. Otherwise None.
     no_trace: value of the option `no_trace`.
 
     Raises UsageError for a value outside its range, and for options that exclude each other.

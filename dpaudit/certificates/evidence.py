@@ -230,11 +230,14 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
 def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
     """Return the test that reports show, out of the exact tests of all rules.
 
-    A test that refutes the claim is preferred to one that does not. Among equals, the test with the
-    largest lower bound for ε is taken. If the tests are at different points (ε, δ) of the claim,
-    their bounds cannot be compared; then the test with the smallest p-value divided by `share`, its
-    share of the error probability, is taken. If no test refutes the claim, only tests at the point
-    of the bets (point is None) are considered, if there are any.
+    If some tests refute the claim, return one of these. If none does, return a test at the point
+    (ε, δ) of the claim against which the audit bets (a test with `point` None), if there is one;
+    otherwise any test may be returned.
+
+    Of several possible tests, return the test with the largest lower bound for ε. Exception: bounds
+    at different points of the claim cannot be compared. If tests are at different points, return
+    the test with the smallest p-value / `share`, where `share` is its share of the error
+    probability.
     """
     if not any(test.refutes for test in tests):
         tests = tuple(test for test in tests if test.point is None) or tests
@@ -330,14 +333,16 @@ def _divergence_bets(evidence: Evidence, bets: tuple[DivergenceBet, ...]) -> Div
 
 
 def mixed_log_wealth(bets: Sequence[DivergenceBet], limits: Mapping[float, float]) -> float:
-    """Return the log of the wealth of all witnesses together, rounded down.
+    """Return the log of the wealth of all witnesses together, rounded down. A witness is a function
+    of the output by which bets are made against a claimed limit of a Rényi divergence.
 
     First, the wealth of each witness is minimised over all means that the claim allows; then the
-    minima are averaged with the shares as weights. If the claim is true, each minimum has
-    expectation at most 1, for any witness that earlier draws chose, and so has their average
-    (docs/method.md §6).
+    minima are averaged, each with the share of the initial wealth of its witness as weight. If the
+    claim is true, each minimum has expectation at most 1, even if earlier draws chose the witness,
+    and so has their average (docs/method.md §6).
 
-    bets: the bets of each witness.
+    bets: the bets and the share of each witness. If the shares add up to less than 1, the rest of
+        the wealth is not bet.
     limits: maps the order of a Rényi divergence to the largest divergence that the claim allows.
 
     Raises ValueError for shares that add up to more than 1.

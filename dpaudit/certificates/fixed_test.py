@@ -314,7 +314,8 @@ class FiniteRange:
     """The possible outputs, as declared by the user.
 
     A declared text, such as `ValueError`, may mean an output or an exception. It therefore has two
-    keys (64-bit hashes), and at most one of the two may occur in the draws.
+    keys (64-bit hashes). If both occur in the draws, the text is ambiguous, and there is no
+    interval for ε.
 
     keys: keys of the declared outputs, in ascending order.
     words: for each key, the description of its output.

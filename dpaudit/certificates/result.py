@@ -501,7 +501,8 @@ class AuditResult:
 
     @property
     def _comparable(self) -> list[AnyCertificate]:
-        """The certificates whose bounds hold at `point`. Only these bounds can be compared."""
+        """The certificates for the point (ε, δ) of the claim that the property `point` returns.
+        Bounds at different points cannot be compared."""
         return [one for one in self.by_pair if one.point == self.point]
 
     @property

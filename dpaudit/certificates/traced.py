@@ -270,8 +270,8 @@ class Trace:
 
     @property
     def seemingly_bare(self) -> tuple[Finding, ...]:
-        """The findings about values that seem to have no noise, except those that are certain
-        causes."""
+        """The findings about values that seem to have no noise. A finding that is a certain cause
+        of a leak is left out."""
         kinds = ("no-noise", "exception")
         return tuple(one for one in self.findings if one.kind in kinds and not one.is_cause)
 

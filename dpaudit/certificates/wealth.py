@@ -61,7 +61,8 @@ class Wealth:
         return Wealth(self._point, self._alpha, after=reached) if is_open else None
 
     def extend(self, other: Wealth) -> None:
-        """Add the values of ε that `other` has followed on the same draws."""
+        """Append to the grid of this object the values of ε of `other`, with the wealth against
+        each value. `other` must have bet on the same draws."""
         self._grid = np.concatenate([self._grid, other._grid])
         self._gains = np.concatenate([self._gains, other._gains])
         self._largest = np.concatenate([self._largest, other._largest])

@@ -309,7 +309,11 @@ class PrivacyClaim(ABC):
         return None
 
     def note_for_integers(self) -> str | None:
-        """Return a note to show if all outputs are integers; None for most definitions."""
+        """Return a note to show if all outputs are integers, or None.
+
+        Discrete noise may satisfy another definition exactly, but not this one. Most definitions
+        return None.
+        """
         return None
 
     def own_tradeoff(self, alpha: float) -> float | None:

@@ -192,7 +192,7 @@ def required_parameters(definition: str) -> list[str]:
 def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
     """Return the names of the required parameters of a definition that were not given.
 
-    A parameter counts as given if its substitute was given.
+    A parameter counts as given if its substitute was given, such as sigma in place of mu.
     """
     about = _DESCRIBED[definition]
     needed = required_parameters(definition)

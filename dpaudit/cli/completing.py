@@ -103,7 +103,8 @@ class _StandIns(MetaPathFinder, Loader):
 
 
 class _StandIn(ModuleType):
-    """A module in which every attribute exists and is the class `_Anything`."""
+    """A module that replaces a module of NumPy or SciPy while a command line is completed, since
+    their import is slow. Every attribute of the module is the class `_Anything`."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -498,9 +498,9 @@ def _in_repository(vcs: str, url: str, commit: str, inside: str | None) -> str:
 
 
 def _local(path: Path) -> str:
-    """Return the pip requirement for a local source of dpaudit. A source below the working
-    directory gives its relative path. A git clone elsewhere gives its present commit in the remote
-    repository `origin`."""
+    """Return the pip requirement for a local source of dpaudit: the relative path for a source
+    below the working directory; for a git clone elsewhere, its present commit in the remote
+    repository `origin`; for any other source UNKNOWN, which the user has to complete."""
     here = Path(os.path.realpath(os.getcwd()))
     place = Path(os.path.realpath(path))
     if place.is_relative_to(here) and place.exists():

@@ -47,7 +47,8 @@ _OPTION = {"repeated": "repeat"}
 class ListGroup(SuggestingGroup):
     """A group of commands whose first argument may also be a file: `dpaudit list FILE`.
 
-    A Python file lists its mechanisms; a YAML file, or any other existing file, lists its audits.
+    For a Python file, the command lists the mechanisms in the file. For a YAML file, or any other
+    existing file, it lists the audits in the file.
     """
 
     def resolve_command(

@@ -194,9 +194,10 @@ def _filled(
 ) -> dict[str, Any]:
     """Return {name: value} for the arguments that are added to the user's arguments.
 
-    An argument without a default gets FILL_IN. An argument that is named like a parameter of the
-    claim, such as epsilon, gets the claimed number, since its default may differ. If the claim has
-    no such parameter, the argument gets its default, so that the user sees it in the file.
+    An argument that is named like a parameter of the claim, such as epsilon, gets the claimed
+    number, since its default may differ. If the claim does not state this number, the argument gets
+    its default, so that the user sees it in the file. Any argument that has no default, and no
+    claimed number, gets FILL_IN.
     """
     filled = {name: known.get(name, FILL_IN) for name in _unfilled(parameters, given)}
     for name, one in parameters.items():

@@ -241,11 +241,12 @@ def _group(given: Settings) -> Any:
 
 
 def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
-    """Return the parameters of a claim, with texts that name functions or files replaced.
+    """Return the parameters of a claim, after texts that stand for a file, function or table were
+    converted.
 
-    The import path of an adversary stays a path, since every worker imports it itself; only the
-    folder of its file is added. The import path of a trade-off function is replaced by the
-    function.
+    The import path of an adversary stays a text, since every worker imports it itself; it only gets
+    the folder `base`, so that workers find its file. The import path of a trade-off function is
+    replaced by the function, and a table such as "[[0, 1], [1, 0]]" by a list of points.
     """
     found = dict(given)
     for one in parameters():

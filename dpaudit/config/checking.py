@@ -221,7 +221,8 @@ class _Mending:
 def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     """Return all audits and all errors of a configuration file.
 
-    If the file has another version, or no list of audits, return its errors only.
+    If the file states no version, or a version that this dpaudit does not read, or has no list of
+    audits, return only the errors of the file.
 
     project: defaults for settings that the file does not state.
     """

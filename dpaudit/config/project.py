@@ -49,8 +49,8 @@ def _are_texts(value: Any) -> bool:
     )
 
 
-# Maps each key of the table to (function that returns whether a value is valid, description of
-# valid values).
+# Maps each key of the table `[tool.dpaudit]` in pyproject.toml to (function that returns whether a
+# value is valid, description of valid values).
 _RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "samples": (
         lambda value: _is_number(value) and value > 0 and value == value // 1,

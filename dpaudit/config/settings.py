@@ -116,8 +116,8 @@ def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
     """Return (claim, expect) for the value of the key `curve`, such as `{gaussian: {sigma: 3.75}}`.
-    claim: the claim that it makes, as a mapping. expect: the expected verdict; None if the user
-    states none."""
+    claim: the settings of the claim, `{definition: gaussian, sigma: 3.75}` in this example. expect:
+    the expected verdict, from the key `expect` in the value; None without this key."""
     given = dict(curve) if isinstance(curve, Mapping) else {}
     expect = given.pop("expect", None)
     definition = next(iter(given), None)

@@ -55,7 +55,7 @@ def parse_duration(value: float | str, key: str = "time") -> float:
 
 
 def parse_size(value: int | str) -> int:
-    """Return a size in bytes. Raises ConfigurationError.
+    """Return a size in bytes. Raises ConfigurationError for a text that is not a size.
 
     value: text such as `512MB` or `1.5gib`, or a number of bytes.
     """

@@ -42,8 +42,9 @@ _WORDS = {
     **dict.fromkeys(("pd.na", "<na>"), "null"),
     **{word: word for word in ("true", "false")},
 }
-# Maps words that are Booleans in YAML 1.1 to the Boolean, in the notation of YAML 1.2. In YAML 1.2
-# these words are strings, which is right for answers of a survey, for example.
+# Maps words that are Booleans in YAML 1.1 but strings in YAML 1.2, such as `yes`, to the Boolean in
+# YAML 1.2. dpaudit reads them as strings, such as the answers of a survey; an error message may
+# suggest the Boolean.
 _ANSWERS = {**dict.fromkeys(("yes", "on"), "true"), **dict.fromkeys(("no", "off"), "false")}
 
 

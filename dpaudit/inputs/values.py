@@ -240,7 +240,8 @@ class Rows(list[Any]):
 
     @property
     def recipe(self) -> tuple[str, Any, dict[str, Any]]:
-        """(library, data, options): what a worker process needs to make the data frame."""
+        """(library, data, options), from which a worker process makes the data frame: the name of
+        the library, the rows or columns, and the keyword arguments of its `DataFrame`."""
         return self.package, self.data, dict(_OPTIONS[self.package])
 
 

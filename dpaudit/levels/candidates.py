@@ -206,10 +206,10 @@ class Learner(Protocol):
     def counter(self) -> CellCounter: ...
 
     def after(self, order: OrderedBins, counts: IntArray) -> OrderedBins:
-        """Return the order after it was refitted with further draws.
+        """Return the order, refitted with further draws.
 
         order: the order before these draws.
-        counts: (cells, 2), further draws by cell of `counter` and input.
+        counts: (cells, 2), the numbers of further draws of d1 and of d2 in each cell of `counter`.
         """
         ...
 

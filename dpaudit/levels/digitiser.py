@@ -89,7 +89,8 @@ class Digitiser:
         return self._made[0]
 
     def __reduce__(self) -> tuple[type[Digitiser], tuple[FloatArray, NDArray[Any]]]:
-        """Leave the grid out of the pickle: it is many times larger than the edges."""
+        """Pickle the edges and values without the grid for fast look-up. The grid is many times
+        larger, and is made again when needed."""
         return Digitiser, (self.edges, self.values)
 
     def _compared(self, numbers: FloatArray) -> NDArray[np.intp]:

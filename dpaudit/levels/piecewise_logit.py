@@ -2,9 +2,9 @@
 
 In raw counts, some part of a flat tail always looks more informative than the rest of it. So the
 log-odds of d1 by level are fitted as a sum of ramps. A ramp is flat, then linear between two
-levels, then flat again; Laplace noise gives a single ramp. If the fit is better, a multiple of a
-score is one of the terms. Callers are `candidates.py` (`smoothed`) and the sums over columns in
-`attacks/additive.py` (`log_odds`). Symbols: docs/method.md §5, *Ordered bins*.
+levels, then flat again; Laplace noise gives a single ramp. If it improves the fit, a multiple of
+the mean score of each level is added. Callers are `candidates.py` (`smoothed`) and the sums over
+columns in `attacks/additive.py` (`log_odds`). Symbols: docs/method.md §5, *Ordered bins*.
 """
 
 from __future__ import annotations
@@ -411,8 +411,9 @@ def _averaged(
         fits = (fitted - height * own)[:, None] + height * others
         likelihood = ahead @ fits - draws @ softplus(fits)
         weight = np.exp(likelihood - likelihood.max())
-        # Ramps below a thousandth of the largest likelihood get weight 0, so that flat parts of the
-        # mean stay exactly flat.
+        # Ramps near the chosen ramp are averaged with their likelihoods as weights. Likelihoods
+        # below a thousandth of the largest count as 0. So the mean is exactly flat where the likely
+        # ramps are flat.
         weight[weight < 1e-3] = 0.0
         total += height * (others @ (weight / weight.sum()) - own)
     return np.asarray(total)

@@ -29,8 +29,9 @@ _STEPS = 10
 # minus this number. Two weights, of constant and of drifting stretches (runs of places without a
 # jump), are increased by this number, so that neither of them becomes 0.
 _LEAST_CHANCE = 1e-3
-# Largest number of places in a stretch (run of places without a jump). Longer stretches would take
-# time, since there are many, and they add little.
+# Largest number of places in a stretch: neighbouring places, such as entries of a sequence, between
+# which the log-ratio does not jump. The number of stretches grows with this limit, and so does the
+# time; longer stretches add little.
 _LONGEST = 32
 
 Places = NDArray[np.intp]
@@ -182,14 +183,16 @@ class _Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihoods:
-    """Likelihoods of all stretches (runs of consecutive places), for each log-ratio of the grid as
-    the log-ratio in the middle of the stretch. Along a constant stretch, log-ratios stay the same;
-    along a drifting stretch, they change linearly.
+    """Likelihoods of all stretches (runs of consecutive places). A stretch has two hypotheses. If
+    it is constant, its places have equal log-ratios; if it is drifting, log-ratios change linearly
+    from place to place. Each hypothesis has one likelihood for each value of a grid: the log-ratio
+    in the middle of the stretch is set to this value.
 
-    best: (fits, stretches), the largest log-likelihood of each stretch.
-    relative: (fits, stretches, 2, grid), the likelihood of a constant and of a drifting stretch,
-        divided by the largest likelihood of the stretch.
-    drift: (fits, stretches, grid), expected drift from the middle to the end of a stretch.
+    best: (fits, stretches), the largest of these log-likelihoods for each stretch.
+    relative: (fits, stretches, 2, grid), the likelihood if the stretch is constant (index 0) or
+        drifting (index 1), divided by the largest likelihood of the stretch.
+    drift: (fits, stretches, grid), for a drifting stretch, the expected change of the log-ratio
+        from the middle of the stretch to its end.
     """
 
     best: FloatArray

@@ -90,8 +90,9 @@ class JointLevels(LevelMap):
         return self.main.words(chosen[: self.main.levels])
 
 
-# Shares of the error probability α of the exact test: the rare rule is tested at 8 % of α, the
-# "other" rule at 2 %. The main rule has the rest; without side rules it has all of α
+# Shares of the error probability α of the exact test that the two side rules get. The rare rule,
+# about outputs that only one input gave, is tested at 8 % of α; the "other" rule, the best rule of
+# another kind of attack, at 2 %. The main rule gets the rest of α, or all of α without side rules
 # (docs/method.md §4).
 RARE_SHARE = 0.08
 OTHER_SHARE = 0.02

@@ -33,10 +33,12 @@ from dpaudit.levels.limits import FEW, MOST_CELLS, REPEATS
 from dpaudit.levels.rare_filter import OFTEN, Mask, RareFilter, Usual
 from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes
 
-# Two numbers that stand for no cell: USUAL for a usual entry, UNLISTED for a rare entry outside of
-# all cells. Cells are numbered from 2 on.
+# Each entry of an output gets a number. The cells (values, labels and pieces of tails) have the
+# numbers from 2 on. Two numbers stand for no cell: USUAL for an entry that is not rare, UNLISTED
+# for a rare entry outside of all cells.
 USUAL, UNLISTED = 0, 1
-# Joint number of a rare outcome whose rare entry is in none of the listed columns.
+# A joint number stands for the first listed column in which an outcome has a rare entry, and for
+# the cell of this entry. OTHER stands for rare outcomes with no rare entry in a listed column.
 OTHER = 1
 # _TAIL: share of a column's numbers that lie in each of its two tails.
 # _TIMES_AS_FAR: if a number is at least this many times as far from the median as the number before
@@ -52,16 +54,16 @@ Piece = tuple[float, float, bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareColumn:
-    """Map the entries of one column to cell numbers: 0 for usual, 1 for rare but in no cell, 2 and
-    more for cells.
+    """Map the entries of one column to cell numbers: 0 (`USUAL`) for usual, 1 (`UNLISTED`) for rare
+    but in no cell, 2 and more for cells.
 
     usual: the usual entries; None if all entries of the column count as rare.
     cells: values, labels and pieces of the tails, with their cell numbers.
     is_tail: (size,), for each cell number, whether the cell is part of a tail. Such a cell proves
         less: in many tails all draws are of one input by chance.
-    example: an entry with number `UNLISTED`, in words; empty if there was none.
-    only: (size,), the cell numbers that are kept; the other ones become `USUAL`. None: all are
-        kept.
+    example: an entry with cell number 1, in words; empty if there was none.
+    only: (size,), whether each cell number is kept; entries with another cell number get 0. None:
+        all are kept.
     """
 
     usual: Usual | None

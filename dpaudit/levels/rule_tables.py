@@ -101,7 +101,8 @@ class RuleTable:
     def of_monotone(
         cls, ordered: FloatArray, draws: int, variance: FloatArray | None = None
     ) -> RuleTable:
-        """Return the table of right and wrong guesses that follows from expected draws.
+        """Return the table of the expected right and wrong guesses of every rule (guess d2 below
+        one level and d1 from another level on).
 
         ordered: (levels, 2), expected draws by level (group of outcomes) and input; the share of d1
             rises from level to level.
@@ -164,9 +165,10 @@ def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: floa
     1, levels + 1). It may be negative, and is -inf for impossible rules.
 
     First, the guesses that δ excuses are subtracted from the right guesses: their expected number,
-    h · δ · draws, plus z standard errors of this number. The prediction is then Wilson's lower
-    bound on the share of right guesses, at z standard errors, in log-odds. z adds two terms in
-    quadrature: `penalty`, for the luck of selection, and the loss of the exact test.
+    h · δ · draws, plus z standard errors of it (h as in `RuleTable`). The prediction is then the
+    log-odds of Wilson's lower bound on the share of right guesses, at z standard errors. z = √(a² +
+    b²), where a = `penalty` corrects for the luck of the selected rule, and b for the bound of the
+    exact test, which lies below the estimate.
     """
     ratio = table.draws / max(1, coming)
     excused = table.h * delta * table.draws

@@ -70,7 +70,8 @@ class Intervals:
     def add(self, counts: IntArray) -> Intervals:
         """Return the intervals with further draws added to the counts.
 
-        counts: (intervals + 1, 2), draws counted by `each`.
+        counts: (intervals + 1, 2), further draws by interval and input; the last row is for unseen
+            outcomes.
         """
         later = replace(self, counts=self.counts + counts)
         return later if self.place_labels is None else self.place_labels(later)
@@ -305,9 +306,10 @@ class ScoreLevels(LevelMap):
 
     @classmethod
     def joined(cls, score: Score, edges: FloatArray, level: IntArray) -> ScoreLevels:
-        """Return the level map whose levels (groups of outcomes) are unions of neighbouring
-        intervals.
+        """Return the level map of a score that joins neighbouring intervals of the score to levels
+        (groups of outcomes).
 
+        score: the score.
         edges: the edges between the intervals.
         level: (intervals,), rising, the level of each interval.
         """

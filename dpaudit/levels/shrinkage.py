@@ -297,9 +297,11 @@ class _Likelihood:
         return blame
 
     def logs(self, weights: FloatArray) -> FloatArray:
-        """Return the log-likelihood of each cell, averaged over log-ratios: (cells,).
+        """Return the log of each cell's likelihood, averaged over the possible log-ratios:
+        (cells,).
 
-        weights: (sizes,), prior probability of each size; both signs are equally likely.
+        weights: (sizes,), prior probability of each size (absolute value of a log-ratio); both
+            signs of a log-ratio are equally likely.
         """
         total = (self.relative * (weights / 2)).sum(axis=(0, 2), keepdims=True)
         return np.asarray(np.log(total) + self.log_largest)[0, :, 0]

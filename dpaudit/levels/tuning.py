@@ -54,10 +54,11 @@ PENALTY_OF_MASS = 3.0
 # 4. Expected right guesses are lowered, and expected wrong guesses raised, by this much, in the
 #    order of rare cells.
 DEVIATIONS = 2.0
-# Margin, in standard errors, of a decision that luck has many chances to get wrong: to end learning
-# early, to keep a regression coefficient, and to trust the counts of a cell more than its cluster.
-# (With a margin of 2, one in forty claims that hold with equality would look refuted.) Halving it
-# changes the efficiency of audits by -2.9 hundredths, doubling it by 0.
+# Margin, in standard errors, of decisions in which luck has many chances to mislead: to end
+# learning early, to keep a regression coefficient, and to trust the counts of a cell more than its
+# cluster. (With a margin of 2, learning would end early for one in forty claims that hold with
+# equality, as if they were refuted.) Halving it changes the efficiency of audits by -2.9
+# hundredths, doubling it by 0.
 DEVIATIONS_BEYOND_LUCK = 4.0
 # A column is ordered by itself only if its χ² statistic exceeds its mean by at least this number of
 # standard deviations. Halving or doubling it does not change the efficiency of audits.

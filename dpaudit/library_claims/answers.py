@@ -99,7 +99,8 @@ def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dic
 
 
 def single(question: Question, asked: str, **parameters: Any) -> dict[str, Any]:
-    """Return the answer of a library whose claim has other parameters, such as zCDP with ρ.
+    """Return the answer of a library that states its claim in parameters other than ε and δ alone,
+    such as ρ for zCDP or μ for Gaussian DP.
 
     asked: the call or attribute that returned the values.
     parameters: parameters of the claim by name, such as rho.

@@ -16,8 +16,9 @@ _RESTATES = (
     *("make_zCDP_to_approxDP", "make_fix_delta", "make_approximate"),
     *("make_pureDP_to_zCDP", "make_pureDP_to_fixed_approxDP"),
 )
-# Attribute in which an OpenDP object records its constructor and arguments. Without it, nothing
-# shows that the noise is separate, and the object is called once for each draw.
+# Attribute in which an OpenDP object records its constructor and arguments. The constructor shows
+# whether the object adds separate noise to each entry of a vector, so that one call can make many
+# draws. An object without this attribute is called once for each draw.
 _RECORD = "__opendp_dict__"
 
 

@@ -16,9 +16,9 @@ def ask(thing: Any, question: Question) -> dict[str, Any]:
     """Return the curve ε(δ) that dp-accounting computes for a plan's event and neighbouring
     relation.
 
-    A configuration states the relation in its accountant. A `DPExecutionPlan` of jax-privacy 2.0.0
-    does not state it; REPLACE_SPECIAL (a record is replaced by an empty one) is then used, the
-    default of all configurations.
+    The relation is the one that the accountant of a jax-privacy configuration states. A
+    `DPExecutionPlan` of jax-privacy 2.0.0 states none; then it is REPLACE_SPECIAL (a record is
+    replaced by an empty one), the default of all configurations.
     """
     plan = getattr(thing, "plan", thing)
     event = getattr(plan, "dp_event", None)

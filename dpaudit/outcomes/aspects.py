@@ -133,8 +133,8 @@ def _labels(places: Codes, labels: Iterable[str]) -> Entries:
 def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
     """Return (number of decimal places, last digit other than 0) of each number, as two arrays.
 
-    A multiple of 10^k has -k decimal places. A number with more than 15 digits gets `_FULL` decimal
-    places, and 0 as its last digit.
+    Trailing zeros do not count, also before the decimal point: 0.25 has 2 decimal places, 300 has
+    -2. A number with more than 15 digits gets `_FULL` (16) decimal places, and 0 as its last digit.
     """
     places = np.full(len(numbers), _FULL, dtype=np.int64)
     scaled = np.zeros(len(numbers), dtype=np.int64)

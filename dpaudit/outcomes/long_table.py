@@ -164,11 +164,11 @@ class LongTable(Outcomes):
         return names or [self.vocabulary.paths[0].name]
 
     def _telling_of(self, place: int) -> Iterator[str]:
-        """Yield the names of up to two columns for a path (place in the outcomes): the column
-        itself, if its entries differ, and the column of their kinds, such as `a string`, if the
-        kinds differ.
+        """Yield the names of up to two columns for a path (place in the outcomes). The first is the
+        column of the entries, such as 3 or `a`, if they differ; the second is the column of their
+        kinds, such as `a string`, if the kinds differ.
 
-        place: index of the path in the vocabulary.
+        place: index of the path among all paths of the table.
         """
         inside = slice(self.offsets[place], self.offsets[place + 1])
         codes, path = self.codes[inside], self.vocabulary.paths[place]

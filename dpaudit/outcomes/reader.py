@@ -36,7 +36,8 @@ from dpaudit.outcomes.tables import Outcomes, Table
 
 # A matrix is transposed in blocks of this number of rows, which fit into the processor's cache.
 _PIECE = 4_096
-# Number of rows of a block if the matrix has more than `_WIDE` columns.
+# A matrix with more than 24 columns (`_WIDE`) is transposed in blocks of this number of rows, which
+# fit into the processor's cache.
 _PIECE_OF_WIDE = 1_024
 # A matrix with more columns than this is transposed in smaller blocks of rows (`_PIECE_OF_WIDE`).
 _WIDE = 24

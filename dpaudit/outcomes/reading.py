@@ -304,8 +304,8 @@ def _read_columns(
 
 
 def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the number of keys of each dict at one place in the outcomes as a column entry, and read
-    the value at each key."""
+    """Read the dicts at one place in the outcomes, such as `output["age"]`: add a column with the
+    number of keys of each dict, and read the value at each key."""
     reader.lengths(path, rows, values)
     keys = list(values[0])
     expected = dict.fromkeys(keys).keys()

@@ -75,7 +75,8 @@ _MODULES = ("datetime", "uuid")
 # order. The keys follow, as in `in the order (b, a)`.
 _IN_ORDER = "in the order "
 # Start of the label for the order of a dict's keys if a set of these keys may have this order. The
-# keys follow.
+# keys follow in sorted order, so that all such orders get the same label. Labels of other orders
+# start with `_IN_ORDER`.
 _AS_IN_A_SET = "in an order of the set "
 # Largest number of characters of a label for an order of keys. A longer label is cut, and hashes
 # are appended.

@@ -49,11 +49,12 @@ WIDEST = 4096
 # If a column has more than this number of different texts, events are also learned from a further
 # column with the kinds of its entries, such as `a string`.
 _MANY = 64
-# Smallest number of columns whose hashes are computed in one array, if there are at most
-# `_FEW_ENTRIES` entries. With few entries, the overhead of separate NumPy calls would take most of
-# the time.
+# The hashes of columns are computed in one array if there are at least this number of columns, and
+# at most `_FEW_ENTRIES` entries in all. Otherwise each column is hashed by itself; with few
+# entries, the overhead of many NumPy calls would take most of the time.
 _SEVERAL = 4
-# Largest number of entries whose hashes are computed in one array.
+# The hashes of several columns are computed in one array only if the columns have at most this
+# number of entries in total. Otherwise, each column is hashed by itself.
 _FEW_ENTRIES = 1 << 14
 _NO_LABELS = np.empty(0, dtype=np.uint64)
 

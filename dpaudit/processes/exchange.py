@@ -190,8 +190,8 @@ _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$duration": _duration,
     "$missing": lambda name, word: _derived_type(name, Missing)(word),
 }
-# Maps every tag in JSON to the function that makes the value, from a single argument unless the tag
-# is in `_OF_PARTS`.
+# Maps every tag in JSON, such as "$set", to the function that makes the value. The functions of
+# `_OF_PARTS` take several arguments; the others take a single argument.
 _FORMS: Mapping[str, Callable[..., Any]] = {
     **_OF_PARTS,
     "$tuple": lambda body: tuple(map(decode, body)),

@@ -206,7 +206,9 @@ class Service:
         return {}
 
     def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
-        """Make `size` draws in one call. Reply with the outputs, as an array or as a line of JSON.
+        """Make `size` draws in one call. Reply with the outputs: the bytes of an array if the
+        mechanism returned an array of plain numbers or strings, and no function is applied to its
+        outputs; otherwise a line of JSON.
 
         If the call raised, the reply has only the key "failed". If the result does not have `size`
         outputs, it has only the key "got".

@@ -47,7 +47,8 @@ class Bound:
         return f"{self.symbol} {relation} {number}, claimed {numbers.plain(self.claimed)}"
 
     def shown(self, result: AuditResult) -> float:
-        """Return the number that `brief` shows. A table of audits can be sorted by it."""
+        """Return the number after the relation sign in the text of `brief`, such as 1.69 in `ε ≥
+        1.69, claimed 1`. A table of audits can be sorted by it."""
         return self.claimed if self._stated(result)[0] else self.lower
 
     def _stated(self, result: AuditResult) -> tuple[bool, str]:

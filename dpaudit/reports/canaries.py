@@ -113,7 +113,8 @@ def _of_family(result: AuditResult, one: OneRunCertificate) -> list[Item]:
 
 
 def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
-    """Return sentences on how certain an attacker can be, and on the limits of the audit."""
+    """Return sentences for the report. They say how certain an attacker can be whether a canary was
+    included, and what the audit assumes and does not show."""
     one = ending.deciding
     sentences = [_attacker(result, one), _ASSUMED] if verbose else [_ASSUMED]
     if one.method == "independent":

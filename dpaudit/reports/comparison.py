@@ -320,8 +320,8 @@ def _families(old: Mapping[str, AuditResult], new: Mapping[str, AuditResult]) ->
 
 
 def _other_settings(was: AuditResult, found: AuditResult) -> list[str]:
-    """Return the names of settings that differ. Return [] if one file of results contains no
-    settings."""
+    """Return the names of the settings that differ between two results of an audit. Return [] if
+    the file of either result contains no settings."""
     if was.request is None or found.request is None:
         return []
     before, after = _settings(was.request), _settings(found.request)

@@ -69,7 +69,11 @@ _RULES = {
 
 
 class Part(NamedTuple):
-    """The SARIF result of one audit as a dict; None if the result is expected."""
+    """The part of a SARIF report that describes one audit.
+
+    result: the SARIF result as a dict; None if the audit ended as expected, so that the report does
+        not list it.
+    """
 
     result: dict[str, Any] | None
 

@@ -24,8 +24,8 @@ from dpaudit.outcomes import KeyArray, Outcomes, Raised
 
 Key = tuple[int, ...]
 
-# A counted chunk that repeats draws of another chunk repeats its start. So the hashes of this
-# number of draws, at the start of each counted chunk, are compared.
+# Number of draws at the start of each counted chunk whose hashes are kept. Hashes of different
+# chunks are compared, since a chunk that repeats draws of another chunk begins with equal outcomes.
 HEAD = 64
 # Largest number of rare draws (draws with rare outputs) that are kept when outcomes of a chunk are
 # counted, since kept draws use memory and are pickled. Further rare draws are only counted.

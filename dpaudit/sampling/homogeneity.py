@@ -98,16 +98,18 @@ def check_further(
     level: float,
     before: float = 0.0,
 ) -> list[str]:
-    """Return a warning if the distribution changes from call to call in draws made for this check.
+    """Return a warning if the distribution of further draws, which were made for this check alone,
+    changes from call to call; else an empty list.
 
     The draws are compared by quartiles of the output columns, as in `check_calls`, and by the
     levels (bins) of the rule, as in `check_blocks`.
 
-    draws: all draws, block after block.
-    tallies: counts by level and input, one tally for each block.
-    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    draws: all further draws, block after block.
+    tallies: counts of the further draws by level and input, one tally for each block.
+    guesses: (levels,), guess of the rule at each level: 1 for d1, -1 for d2, 0 for none.
     level: probability of a warning for independent draws.
-    before: log of the e-value of the certification draws, from `doubt`.
+    before: log of the e-value of the certification draws, from `doubt`; the e-value of the further
+        draws is multiplied by that e-value.
     """
     evidence = _between_calls(draws, [one.draws for one in tallies])
     return judged(evidence + _between_blocks(tallies, guesses), level, _CALLS, before)
@@ -182,7 +184,8 @@ def judged(
 
     every: the e-values, as pairs (log of the e-value, name of its draws).
     level: probability of a warning for independent draws.
-    difference: texts of the warning and of the error.
+    difference: texts for messages: how the draws differ, the cause (in the error) and advice (in
+        the warning).
     before: log of an e-value of earlier draws, by which the mean is multiplied.
 
     Raises DependentDrawsError if the e-value is at least 1 / `IMPOSSIBLE`.

@@ -151,7 +151,8 @@ class Sampler:
         self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
 
     def draw(self, chunk: Chunk[Result]) -> Result:
-        """Make the draws of a chunk and return the result for its type.
+        """Make the draws of a chunk, and return the result. The type of the chunk decides which
+        result this is: for example, counts for `ToCount`, or the outcomes for `ToLearn`.
 
         Raises MechanismError if the mechanism behaves in a way that makes the audit meaningless,
         for example if it changes its input.

@@ -150,8 +150,9 @@ class Pool:
         self._values: dict[str, dict[str, Any]] = {}
 
     def add(self, proposal: Proposal) -> None:
-        """Add the records of a proposed pair, if both of its inputs lie in the space (the set of
-        possible inputs)."""
+        """Add the records of a proposed pair to the known records, and their values to the known
+        values. Ignore the pair if one of its inputs is outside the space (the set of possible
+        inputs)."""
         for dataset in (proposal.d1, proposal.d2) if proposal.inside else ():
             for record in dataset if isinstance(dataset, list) else [dataset]:
                 self._add(record)

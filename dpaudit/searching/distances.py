@@ -41,8 +41,8 @@ _CHANGING = ("replace", "hamming")
 # twice for each of the first datasets, up to this number. Later it is called twice only for a pair
 # of datasets that refutes the claim.
 _TWICE = 30
-# Number of answers that are kept in memory. For further datasets, the function is called at each
-# use; most searches need fewer answers.
+# Number of answers of the user's function that are kept in memory. For datasets beyond this number,
+# the function is called each time that the answer is needed. Most searches need fewer answers.
 _MOST_KEPT = 50_000
 _Number = int | float | Fraction
 # Type of an output after conversion to plain Python: a number, None, or a list or mapping of these.

@@ -18,8 +18,8 @@ from dpaudit.wording import shortened
 # The report lists at most this number of pairs inside the space (the set of possible inputs), and
 # at most this number of pairs outside the space.
 _LEADERS = 5
-# To confirm a leak, the smallest clearly leaking pairs get new draws, one pair after the other,
-# until one leaks again. Largest number of these pairs.
+# To confirm a leak, new draws are made for the clearly leaking pairs with the fewest records, at
+# most this number of pairs, and then for the best pair, until one pair leaks again.
 _CONFIRMED = 8
 # Largest number of pairs that are tried in order to make a leaking pair simpler.
 _SHRINKING_TRIES = 300

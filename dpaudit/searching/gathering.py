@@ -64,12 +64,12 @@ _OUTSIDE = 2
 # Hill climbing starts from a simple pair. The pair that it reaches is proposed only if its score is
 # at least this factor times the score of the start.
 _MUCH = 1.5
-# Variations are made of this number of best pairs.
+# The search varies the best pairs that it has tried. Number of these pairs.
 _CENTRES = 3
 # Largest number of records, or entries of vectors, that variations put in place of others.
 _VALUES = 200
-# Largest number of variations inside the space (the set of possible inputs) that are made in one
-# round; repeated pairs count.
+# In one round, at most this number of variations inside the space (the set of possible inputs) are
+# made. The limit includes variations that repeat an earlier pair, which are not tried again.
 _GUIDED_PROPOSALS = 500
 # Largest number of variations that are tried in one round.
 _GUIDED_WIDTH = 32
@@ -141,9 +141,9 @@ class Gathering:
         cannot be run in this way."""
         spec, settings = self._spec, self._settings
         scores = min(_SCORES, self._budget.draws // _DRAWS_OF_A_SCORE)
-        # Mechanisms that take query answers are not traced. They mostly compare numbers, and runs
-        # with the same noise overrate the leak of a comparison. The known patterns of answers leak
-        # as much as any other pair.
+        # Mechanisms that take query answers are not traced. They mostly compare numbers with noise,
+        # and runs with the same noise overrate the leak of a comparison. No trace is needed: the
+        # known patterns of answers leak as much as any other pair.
         is_traced = scores >= 1 and not self._relation.is_of_answers and not spec.no_trace
         if not (is_traced and can_score(spec.target)):
             return

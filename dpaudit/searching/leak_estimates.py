@@ -65,11 +65,12 @@ class Judge:
         self._known: dict[tuple[Any, ...], tuple[float, float, float]] = {}
 
     def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
-        """Return a proposed pair with the estimates of its leak after `draws` draws of each input.
-        Raises MechanismError.
+        """Make draws until each input of a proposed pair has `draws` draws. Return the pair with
+        estimates of its leak from these draws. Raises MechanismError.
 
         one: the pair. A `Contender` is a proposed pair with the estimates of its latest trial.
-        thorough: whether to use all scorers, as after the first round, or only the fast ones.
+        thorough: True to use all scorers (functions that look for events in the draws); False to
+            use only the fast ones, as in the first round of trials.
         """
         for side in (one.d1, one.d2):
             self._drawing.fill(side, draws)

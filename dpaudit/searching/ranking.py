@@ -26,7 +26,8 @@ FINALISTS = 8
 # The comparison of the last pairs ends when the search has spent this share of its draws. The rest
 # is for making the best pair simpler.
 _LAST = 0.95
-# Largest number of draws of each input in the comparison of the last pairs.
+# Largest number of draws of each input in the comparison of the best pairs (`FINALISTS`), with
+# which the search ends.
 _MOST_LAST = 64_000
 # Of this number of best pairs, the simplest is put first if its bound is almost as large as the
 # best bound (`_ABOUT_AS_MUCH`).
@@ -94,13 +95,14 @@ class Ranking:
         return sorted(contenders, key=lambda one: one.rank(enough), reverse=True)
 
     def compared(self, ranked: list[Contender], beyond: float) -> list[Contender]:
-        """Return all given pairs, best first, after further draws for the best 8 of them or fewer.
-
-        The estimates by which many pairs were ranked are too rough to compare the best few.
+        """Return all given pairs, best first. Before that, make further draws for the best 8 pairs
+        (or all pairs, if there are fewer), since the estimates so far are too rough to compare the
+        best.
 
         ranked: tried pairs, best first.
-        beyond: additional draws for this comparison, as a share of the search's draws. A negative
-        share reserves draws for other pairs.
+        beyond: share of the draws of the search. The comparison may use this share in addition to
+            the draws that are left of 95 % of them. A negative share reserves draws for other
+            pairs.
         """
         standing, out = ranked[:FINALISTS], ranked[FINALISTS:]
         left = (_LAST + beyond) * self._budget.draws - self._drawing.draws

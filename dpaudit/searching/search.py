@@ -40,8 +40,8 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.wording import counted
 
-# Share of the draws for proposed pairs (`PROPOSED`) that the pairs inside the space (the set of
-# possible inputs) get, if pairs outside the space are tried, too.
+# If pairs outside the space (the set of possible inputs) are tried, too, the pairs inside get this
+# share of the draws for proposed pairs (`PROPOSED`), and the pairs outside get the rest.
 _INSIDE = 2 / 3
 # Number of rounds in which variations of the best pairs are made and tried.
 _TURNS = 2

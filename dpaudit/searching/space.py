@@ -260,7 +260,8 @@ class Line(ABC):
 
     @abstractmethod
     def space(self) -> Space:
-        """Read a whole space (set of possible values) from the line, and return it."""
+        """Read the description of a space (set of possible values), such as `list of number in
+        [0, 1]`, from the next tokens of the line. Return the space."""
 
     @property
     def next(self) -> Token | None:

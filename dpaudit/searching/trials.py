@@ -31,10 +31,10 @@ from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
 # Each stage of an audit derives its random streams from a number of its own. The search uses this
-# number for draws that it makes in batches.
+# number for draws that it makes in batches, and `ALONE` for draws one by one.
 SEARCHING = 100
-# The number from which the search derives its random streams for draws that it makes one by one
-# (see `SEARCHING`).
+# The search derives its random streams from two numbers: `SEARCHING` for draws that it makes in
+# batches, and this number for draws that it makes by one call each.
 ALONE = 101
 
 # Share of an audit's draws, or of its time, that the search for pairs may take.
@@ -59,8 +59,8 @@ WIDTH = 400
 FEWEST = 50
 # Largest number of draws of each input in a first round of trials.
 MOST = 1_000
-# If the search has few draws, it tries up to this number of pairs nevertheless, each with fewer
-# draws than `FEWEST`.
+# If the search has too few draws to try this number of pairs with `FEWEST` (50) draws of each
+# input, it makes fewer draws of each input, but tries up to this number of pairs.
 _FEW_PAIRS = 24
 # Even if the search has few draws, each input of a trial gets at least this number of draws.
 BARELY = 10
@@ -191,9 +191,10 @@ class Contender:
     def rank(self, enough: float) -> tuple[float, ...]:
         """Return a sort key that is larger for a better pair.
 
-        A pair for which the mechanism only rejects a type of values is worse than any other pair.
-        Otherwise, pairs are compared by their evidence (at most `enough`), then by whether both
-        inputs lie in the space (the set of possible inputs), then by `hope`, then by simplicity.
+        A pair is worse than all others if the mechanism only rejects the type of a value in one of
+        its inputs (`has_wrong_type`). Otherwise, pairs are compared by their evidence (at most
+        `enough`), then by whether both inputs lie in the space (the set of possible inputs), then
+        by `hope` (an estimated lower bound on ε), then by simplicity.
         """
         evidence = _rounded(min(self.evidence, enough))
         inside, hope = self.proposal.inside, _rounded(self.hope)

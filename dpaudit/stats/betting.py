@@ -287,8 +287,9 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
 def _by_guess(
     rules: IntArray, correct: FloatArray, wrong: FloatArray, abstained: FloatArray
 ) -> FloatArray:
-    """Return the log of the factor on the wealth of every bettor on a rule: (..., rules · stakes,
-    levels, 2). The last axis is the input of the draw.
+    """Return the log of the factor by which a draw multiplies each bettor's wealth: (..., rules ·
+    stakes, levels, 2). There is one bettor for each pair of a rule and a stake (size of its bets).
+    The last axis is the input of the draw.
 
     rules: (rules, levels), the guesses: 1 for d1, -1 for d2, 0 for none.
     correct, wrong, abstained: the log of the factor after a correct guess, a wrong guess and no

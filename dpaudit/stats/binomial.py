@@ -227,8 +227,8 @@ def pair_delta_lower(
     The bound is at most the true δ at ε with probability at least 1 - alpha (docs/method.md (2.4)).
     """
     lower, upper = _pair_bounds(count, draws, other, other_draws, alpha)
-    # e^epsilon may be too large for a float, so epsilon is cut at 700. This changes nothing: e^700
-    # times any positive upper bound here is above 1.
+    # e^epsilon may be too large for a float, so epsilon is cut at 700. The result does not change:
+    # from ε = 700 on, e^ε times any positive upper bound is above 1, so the result is 0.
     return max(0.0, lower - math.exp(min(epsilon, 700.0)) * upper)
 
 

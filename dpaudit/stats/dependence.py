@@ -128,9 +128,8 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return all keys if they have at most about `_MOST_PAIRS` pairs of equal keys; otherwise only
-    the first keys, of a number that is halved until this holds.
-    """
+    """Return the first keys of a sequence, cut so that they hold at most about `_MOST_PAIRS`
+    (100,000) pairs of equal keys. Return all keys if they hold no more pairs than this."""
     pairs = _pairs(keys[:_FIRST_ENTRIES])
     if pairs > _MOST_PAIRS:  # sequences of few distinct keys have too many equal pairs
         return keys[: int(_FIRST_ENTRIES * math.sqrt(_MOST_PAIRS / pairs))]

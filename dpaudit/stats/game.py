@@ -41,9 +41,9 @@ _HEADSTART = 3.0
 # With more than this number of draws, p-values are slow to compute, and the smallest step of a scan
 # is _STEP. With at most this number, it is _STEP / 4.
 _COSTLY_DRAWS = 20_000
-# A long step of a scan ends _CAUTION / √draws standard deviations before the expected bound, since
-# the p-value jumps: with tens of draws by up to half of its value, with thousands of draws by
-# little.
+# A scan raises a bound in steps. A long step aims at the expected bound, but ends _CAUTION / √draws
+# standard deviations before it, since it must not pass the point where the p-value exceeds alpha,
+# and the p-value jumps: with tens of draws by up to half of its value, with thousands by little.
 _CAUTION = 15.0
 # Largest lower bound for ε that is returned, in nats.
 _LARGEST_EPSILON = 50.0

@@ -66,7 +66,8 @@ def detectable_epsilon(
     Notes
     -----
     At ε₁ every guess is right with probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8). With
-    `by_input`, `telling_share` limits the excess of right over wrong guesses.
+    `by_input`, the excess of right over wrong guesses, per guess, is at most tanh(ε₁ / 2) times the
+    result of `telling_share`, which is below 1 if most draws lead to a guess of the same input.
 
     Examples
     --------

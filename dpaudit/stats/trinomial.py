@@ -35,8 +35,9 @@ _POINTS = 65
 # neighbouring w = Pr[wrong guess] is divided by this number of evenly spaced values, both ends
 # included.
 _REFINED = 17
-# Largest number of local maxima over w = Pr[wrong guess] near which further values of w are tried,
-# to limit the time of a test.
+# Pr[z ≥ observed z], where z is the score of the guesses, may have several local maxima as a
+# function of w = Pr[wrong guess]. Largest number of local maxima near which further values of w are
+# tried, to limit the time of a test.
 _PEAKS = 8
 # Largest number of values of w = Pr[wrong guess] that are evaluated in one array, to limit memory.
 _AT_ONCE = 128
@@ -87,8 +88,8 @@ _GLANCE = 8
 # Largest ε, in nats, that is tested; claims with a larger ε get p-value 1. The reason: e^(2ε) must
 # fit in a float.
 _LARGEST_EPSILON = 300.0
-# Number of `_Grid` tables in a cache. A table is used again for tests of the same counts against
-# another ε. (The largest table, of 65 points and 512 groups, takes a quarter of a megabyte.)
+# Largest number of `_Grid` tables in a cache. A test of the same counts against another ε uses the
+# same table again. (The largest table has 65 × 512 entries, and takes a quarter of a megabyte.)
 _CACHED = 16
 
 
@@ -433,7 +434,8 @@ def _peaks(values: FloatArray) -> IntArray:
     around = np.pad(values, 1, mode="edge")
     bend = 2 * values - around[:-2] - around[2:]
     reach = values + bend / 4
-    # Comparisons with NaN are false, so a NaN counts as a peak, and the supremum becomes NaN.
+    # Comparisons with NaN are false. So a NaN in `values` is not below its neighbours and is kept
+    # as a local maximum, which makes the supremum NaN.
     below = (values < around[:-2]) | (values < around[2:]) | (reach < np.max(values))
     peaks = np.flatnonzero(~below)
     return np.asarray(peaks[np.argsort(-reach[peaks])][:_PEAKS], dtype=np.int64)
@@ -471,9 +473,10 @@ def _coarse(
     step: number of values of W, the number of wrong guesses, in a group.
     """
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
-    # Jumps of Pr[z ≥ observed z] are smooth if the number of abstentions has a standard deviation
-    # of at least half the distance between two jumps. The first jump, from W = 0 to W = 1 wrong
-    # guesses, is never smooth: at least one wrong guess must be expected.
+    # As a function of w, Pr[z ≥ observed z] is a mean over the random number of abstentions. The
+    # mean has no visible jumps if this number has a standard deviation of at least `_SMOOTH`, and
+    # of half the distance between two jumps. The jump from W = 0 to W = 1 wrong guesses is always
+    # visible, so at least one wrong guess must be expected.
     smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
     if smooth.all():

@@ -54,9 +54,9 @@ _LARGEST_LOG_WEALTH = 700.0
 # _STEPS: largest number of bisections in `divergence_lower`.
 # _WIDTH: relative width of the interval at which the bisection stops.
 _STEPS, _WIDTH = 50, 1e-4
-# Largest values of |log P/Q| at a level (bin of the output) that `most_telling_witness` tries;
-# larger log-ratios are cut off. Without a limit, the mean of e^{a g} at order a would depend on a
-# few draws.
+# `most_telling_witness` limits the log-ratios g = log P/Q of the levels (bins of the output) to the
+# range [-cap, cap], and tries each of these caps. Without a cap, the mean of e^{a g}, where a is
+# the order of the divergence, would depend on a few draws with large g.
 _CAPS = np.geomspace(0.1, 8.0, 20)
 # Least estimated probability of a level (bin of the output), so that ratios of probabilities are
 # finite.
@@ -196,12 +196,13 @@ def log_wealth(
 
     Notes
     -----
-    The wealth is the smallest product of the wealths of two bettors, against means (m₁, m₂) of X
-    and Y, over all pairs of means that the claim allows (6.8). As a function of log m₁, the log of
-    the first wealth is concave, and the log of the second wealth at the smallest allowed m₂ is
-    convex. So in each interval of a grid the first log lies above its chord, and the second above
-    its tangent. Intervals that may contain the minimum of the sum are split. A tenth of each wealth
-    is kept aside, so that no wealth falls below 0.1.
+    Two bettors bet against a pair of means: m₁ of X = e^{(a-1) g}, and m₂ of Y = e^{a g}, where a
+    is the order and g the function of the witness. The wealth is the smallest product of their
+    wealths over all pairs that the claim allows (docs/method.md (6.8)). As a function of log m₁,
+    the log of the first wealth is concave, and the log of the second wealth at the smallest allowed
+    m₂ is convex. So in each interval of a grid of log m₁ the first log lies above its chord, and
+    the second above its tangent. Intervals that may contain the minimum of the sum are split. A
+    tenth of each wealth is kept aside, so that no wealth falls below 0.1.
     """
     x, y = witness.raised
     table = np.asarray(counts, dtype=np.float64)
@@ -282,10 +283,11 @@ def best_stakes(
 
     Notes
     -----
-    λ₁ / λ₂ is the slope dm₂/dm₁ of the curve m₂ = m₁^{a/(a-1)} e^{-d} at the expected bound d, so
-    that the product of wealths is stationary along the curve. Let λ = λ₂, and let gap be the
-    distance of m₂ from E_Q[Y]. On average the log of the product grows by λ gap - λ² variance / 2
-    for a draw of each input. So n draws of each input reach log(1/α) if gap =
+    A divergence of at most d allows only means m₁ of X and m₂ of Y with m₂ ≥ m₁^{a/(a-1)} e^{-d}.
+    λ₁ / λ₂ is the slope dm₂/dm₁ of this limit at the expected bound d, so that the product of
+    wealths is stationary along the limit. Let λ = λ₂, and let gap be the distance of m₂ at the
+    limit from E_Q[Y]. On average the log of the product grows by λ gap - λ² variance / 2 for a draw
+    of each input. So n draws of each input reach log(1/α) if gap =
     log(1/α) / (n λ) + λ variance / 2. Slope and gap depend on each other and are computed in turn.
     """
     x, y = np.exp((order - 1) * values), np.exp(order * values)

@@ -334,10 +334,11 @@ def _taken_besides(names: list[str]) -> str:
 
 
 def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
-    """Return the parts of a message that says how to fill a required parameter that has no role.
+    """Return the parts of a message that says how to fill a required parameter whose role is
+    unknown.
 
-    The user can give it a value, or name it as the parameter for the random generator, the number
-    of outputs or the dataset.
+    The user can give it a value, or give it a role: name it as the parameter for the random
+    generator, the number of outputs or the dataset.
 
     missing: the parameter.
     dataset: parameter that takes the dataset at present.

@@ -206,10 +206,11 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
 
 
 def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
-    """Return whether the composed cost of noise is more than a claim allows; False without a claim
-    (None). A sum of ε is compared only with the points of the claim that have δ = 0.
+    """Return whether the composed (total) cost of noise is more than a claim allows; False without
+    a claim (None). If the costs are in ε, their sum is compared only with the points (ε, δ) of the
+    claim that have δ = 0.
 
-    pieces: The drawn numbers. Their costs all have the same unit, ε or μ.
+    pieces: The drawn numbers of noise. Their costs all have the same unit, ε or μ.
     """
     if claim is None:
         return False

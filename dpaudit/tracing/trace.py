@@ -441,9 +441,9 @@ class Scorer:
         self._subject = subject_of(_of_one_run(target))
 
     def __call__(self, d1: Any, d2: Any) -> float:
-        """Return the score of a pair of inputs: the sum of the costs of all noise and random
-        choices, plus 100 for each kind of difference that no noise hides. Return 0 if a run takes
-        too long."""
+        """Return the score of a pair of inputs: the sum of the privacy costs (values of ε) of all
+        noise values and random choices, plus 100 for each kind of difference between the two runs
+        that no noise hides, such as an exception in one run. Return 0 if a run takes too long."""
         try:
             first = run(self._subject, d1, 0, has_lines=False)
             second = run(self._subject, d2, 0, reference=first, has_lines=False)

@@ -24,8 +24,8 @@ _RUNS = "_dpaudit_runs"
 def _load(name: str, file: str, folder: str | None = None) -> Any:
     """Import a Python file under another module name, and return the module.
 
-    folder: The folder of the package of which the file is the `__init__.py`; None for a single
-        module.
+    folder: If the file is the `__init__.py` of a package, the folder of the package; None if the
+        file is a single module.
     """
     folders = None if folder is None else [folder]
     spec: Any = importlib.util.spec_from_file_location(

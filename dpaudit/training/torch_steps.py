@@ -384,10 +384,11 @@ class _Guard:
         self._model, self._before, self._after = weakref.ref(inner), before, after
 
     def check_end(self, before: Any) -> None:
-        """Raise TrainingError if a step sets a constant seed: for example, if a data loader
-        shuffles with a seed of its own.
+        """Raise TrainingError if a training step sets a constant seed in torch's global generator,
+        for example because a data loader shuffles with a seed of its own.
 
-        before: as in `check`.
+        before: state of the global generator before the call of `setup`. If it equals the state
+            before the previous call, equal states at the end prove nothing.
         """
         (earlier, end), self._ended = self._ended, (before, self.states())
         if self._ended[1] == end and before not in (None, earlier):

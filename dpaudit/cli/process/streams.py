@@ -174,8 +174,9 @@ def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextI
 
 
 def _named_ascii(name: str) -> codecs.CodecInfo | None:
-    """Return the ASCII codec under the name `_ASCII`; None if `name` is any other name. click would
-    replace a stream whose encoding has the name `ascii` by a UTF-8 stream."""
+    """For the encoding name `_ASCII`, return the ASCII codec under this name; for any other name,
+    return None. The name is not `ascii`, since click would replace a stream with this encoding by a
+    UTF-8 stream."""
     if name != _ASCII:
         return None
     ascii_ = codecs.lookup("ascii")

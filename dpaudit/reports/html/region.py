@@ -28,8 +28,8 @@ _RARE = 0.3
 # Size of an estimate's mark, relative to the mark of an exact value. It is smaller because the box
 # around it, with the confidence intervals, matters more.
 _ESTIMATE = 0.75
-# Largest vertical distance of a name from its mark without a line that connects the two, as a share
-# of the height.
+# A name in the figure is written near its mark. If their vertical distance, as a share of the
+# height of the figure, is larger than this, a line connects the two.
 _FAR = 0.07
 _SHAPE = {"d1": "circle", "d2": "diamond"}
 _OF_EVENTS = "An event is a test of one input against the other."

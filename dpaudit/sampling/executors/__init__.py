@@ -367,10 +367,9 @@ class InProcess(WorkerPool):
         return getattr(self._setup.sampler.mechanism, "compiled", ())
 
     def _least_left(self) -> float:
-        """Return the number of seconds of drawing that must be left for workers to be worth
-        starting; infinity while it is unknown. A compiled mechanism needs more, since each worker
-        has to compile it, too.
-        """
+        """Return the least number of seconds of drawing that must be left for it to be worth
+        starting workers. For a compiled mechanism the number is larger, since each worker has to
+        compile it, too; the number is infinite until enough draws were timed."""
         if not self._compiled():
             return WORTHWHILE
         return max(WORTHWHILE, 2 * self._drew) if self._chunks >= _COMPILED_CHUNKS else math.inf
@@ -428,9 +427,8 @@ class InProcess(WorkerPool):
 
 
 class _CannotJoinError(Exception):
-    """Raised if workers cannot join. The message is the reason, for a note to the user; it is empty
-    if no note is needed.
-    """
+    """Raised if worker processes cannot take part in the drawing of an audit. The message is the
+    reason, for a note to the user; it is empty if no note is needed."""
 
 
 class _DiffersError(_CannotJoinError):

@@ -41,7 +41,8 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 # probability 0.1 %; with two processes, with 11 % (simulated, docs/method.md §11).
 PROCESSES = 8
 # Least number of new processes that draw at the same time. An audit waits up to `PATIENCE` seconds
-# for them. In 28 % of audits, a single new process would miss noise that a process draws once.
+# for their draws. The number is above 1: in 28 % of audits, the draws of a single new process would
+# not show noise that a process draws once and then reuses.
 _FEWEST = 2
 # SECONDS: time limit for all new processes of a refutation together.
 # PATIENCE: longest wait until `_FEWEST` processes have drawn, since an import may be slow.

@@ -407,9 +407,9 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
     """Yield a Dask cluster on this machine: `workers` processes with one thread each, no dashboard.
 
     If PYTHONHASHSEED is set here, the workers get the same value, and so hash texts as this process
-    does. (Dask replaces the value 0.) When Dask starts a worker, it changes environment variables
-    of this process, too; they are restored. If an exception ends the context, the workers are
-    killed.
+    does. (Dask alone would replace the value 0 by another value.) When Dask starts a worker, it
+    changes environment variables of this process, too; they are restored. If an exception ends the
+    context, the workers are killed.
     """
     import dask
 

@@ -109,12 +109,14 @@ class ProcessPool(OrderedPool):
     ) -> None:
         """Make the pool without processes. Each of the first `workers` tasks starts a process.
 
-        recipe: makes the sampler of each process; None if only `call` is used.
+        recipe: makes the sampler of each process; None if processes only call functions (`call`)
+            and draw no chunks.
         workers: number of processes.
-        first: chunks that every process draws first, with `recipe`; `started` has the results.
+        first: chunks that every process draws first, if there is a recipe; `started` holds the
+            futures of their results.
         starting: returns the context in which a process is started.
-        replaced: largest number of times that a process is replaced during one task. With 0, only
-            the thread that calls this pool starts processes.
+        replaced: how often a process that is killed during a task is replaced. With 0, processes
+            are started only by the thread that calls this pool.
         """
         super().__init__(workers)
         context = multiprocessing.get_context("spawn")

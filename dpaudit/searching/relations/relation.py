@@ -219,10 +219,10 @@ class Relation(ABC):
                 yield d1, d2, "neighbours in a small lattice"
 
     def _generated_pairs(self, given: Sequence[Any]) -> Pairs:
-        """Yield (d1, d2, description) for pairs made from generated inputs: first pairs of a
-        generated input and a changed copy of it, then pairs of two generated inputs.
+        """Yield (d1, d2, description) for pairs made from the inputs `given`: first pairs of an
+        input and a changed copy of it, then pairs of two of these inputs.
 
-        given: inputs, most of which a user's code generated.
+        given: the inputs; the user's code generated most or all of them.
         """
         if isinstance(self.inner, Own):
             lists = [one for one in given if isinstance(one, list)]

@@ -24,8 +24,8 @@ from dpaudit.searching.spaces.own import Own
 # Usual length of the vectors that `pattern_pairs` makes, each pair by one of eight patterns. In the
 # pattern `one above`, for example, one entry of d2 is larger than in d1.
 _ENTRIES = 5
-# A moved entry is rounded to 12 significant digits if this changes its step by at most this
-# fraction.
+# The sum of an entry and a step is rounded to 12 significant digits (0.30000000000000004 becomes
+# 0.3) if this changes the sum by at most this fraction of the step.
 _ROUNDING = 1e-12
 # In a vector with at most this number of entries, each entry is also moved alone. In a longer
 # vector, only the first, the middle and the last entry are moved alone.

@@ -16,7 +16,8 @@ from dpaudit.wording import did_you_mean
 # A user with records in many groups, such as cities, gets this number of groups if the relation
 # sets no limit.
 _MANY_GROUPS = 30
-# A user with many records gets this number of records if the relation sets no limit.
+# Some proposed pairs add a user with many records: as many as the relation allows a user in one
+# group or, if the relation sets no limit, this number.
 _MANY = 10
 
 

@@ -78,9 +78,9 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
 
 
 def _by_laws(case: Case, laws: Laws) -> Case:
-    """Return the case with the findings that follow from the exact probability of each output on
-    both inputs. If these probabilities satisfy the claim, no difference between the runs is a
-    leak."""
+    """Return the case with the findings that follow from `laws`, the exact probability of each
+    output on both inputs. If these probabilities satisfy the claim, differences between the runs
+    are no leak, and the only findings are generators that get the same seed in every run."""
     found = list(of_outputs(case))
     exceeds = any(one.kind == "too-little-noise" for one in found)
     found = [*(found if exceeds else ()), *constant_seeds(case)]

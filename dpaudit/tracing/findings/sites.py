@@ -29,7 +29,8 @@ _UNKNOWN = -1.0
 
 @dataclass(slots=True)
 class Call:
-    """A call that draws noise, with its noise in all pairs of runs.
+    """A call that draws noise, with its noise in all pairs of runs. A pair consists of a run on d1
+    and a run on d2 with the same noise.
 
     line: The line that draws.
     added: The line that adds the noise to a value, or compares it with one.
@@ -37,8 +38,8 @@ class Call:
     law: The name of the distribution of the noise.
     operands: The value to which the noise is added on d1, and on d2, as text.
     callers: The lines from which the call was reached, innermost first.
-    hidden: The noise of the call: one list for each pair of runs.
-    runs: The noise of the call with its costs: one list for each pair of runs. Drawn numbers with
+    hidden: For each pair of runs, a list of the noise of the call, as compared between its runs.
+    runs: For each pair of runs, a list of the same noise with its privacy costs. Drawn numbers with
         equal costs share one `Piece`.
     """
 

@@ -59,11 +59,12 @@ def number(value: float) -> str:
 
 
 class Changes(NamedTuple):
-    """The differences between two inputs in the sums of their columns, if the inputs differ by one
-    record.
+    """The changes of the sums of all columns from one input to another that differs by one record.
 
-    sizes: The set of the absolute differences, without 0 and 1.
-    is_replaced: Whether the record is replaced by another one; otherwise it is added or removed.
+    sizes: The set of the absolute changes, one for each column. 0 and 1 are left out: every count
+        changes by 1, so a change of 1 does not show that a column was summed.
+    is_replaced: True if another record replaces the record; False if the record is added or
+        removed.
     """
 
     sizes: frozenset[float]

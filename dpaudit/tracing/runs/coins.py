@@ -141,8 +141,9 @@ _BEYOND = 1e6
 # To see whether other noise changes the output, combinations of outcomes of the random choices are
 # run again with other seeds: each one, and at least this number of runs in total.
 _CHECKING = 32
-# The exact probabilities of outputs are used only if the combinations of outcomes that were not run
-# have a smaller total probability than this. A smaller rest may be a rounding error.
+# The exact probabilities of outputs are used only if the combinations of outcomes of the random
+# choices that were run have a total probability above 1 minus this number. Then the combinations
+# that were not run are negligible: the difference from 1 may be a rounding error.
 _REST = 1e-9
 # Combinations of outcomes of the random choices with a smaller probability than this are not run.
 _RARE = 1e-15

@@ -50,10 +50,10 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Match operations that add or compare noise, for each instruction that executes such
-    operations more often in one run than in the other. Return a mapping from (kind, instruction) to
-    a list with one item for each operation of the second run: the index of its counterpart in the
-    first run; None if it has none."""
+    """Match the operations of two runs at each instruction that adds or compares noise, if one run
+    executes the instruction more often than the other run. Return a mapping from (kind of the
+    operation, instruction) to a list with one item for each operation of the second run: the index
+    of the matching operation of the first run, or None if there is no match."""
     one, other = _moments(first.recorder), _moments(second.recorder)
     found = {}
     for spot in one.keys() & other.keys():
@@ -311,8 +311,8 @@ _ROUNDED = 0.002
 
 def are_released(run: Run, use: Use) -> Any:
     """Return a Boolean array with one entry for each noisy value of a use (an addition or
-    comparison of noise): whether the output contains this value, or the result of an earlier use of
-    the same noise. The output may round the values slightly."""
+    comparison of noise): whether the output contains this value, or the noisy value of an earlier
+    use of the same noise. The output may contain the value slightly rounded."""
     recorder, numbers = run.recorder, _numbers(run)
     found = np.zeros(np.size(use.value), dtype=bool)
     at: Use | None = use
@@ -440,8 +440,8 @@ def _shows_both(run: Run, before: Use, one: Use) -> bool:
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
     """Yield the instructions at which the program combines a noisy value with data a second time.
-    At such an instruction, the distance between the operands of the two runs differs from before.
-    (The operand is the number to which the noise is added.)
+    There, the difference between the operands of the two runs (the numbers to which they add the
+    noise) is not the same as at the previous use of the same noise.
 
     first, second: The records of both runs.
     pairs: The additions and comparisons of noise in the first run, each with its counterpart in the

@@ -43,8 +43,8 @@ _SEVERED = 3
 # If the outputs of a pair of runs are equal after some noisy values were replaced by plain numbers,
 # this number of further pairs with other noise must confirm it.
 _CONFIRMING = 24
-# Seed of the first pair of runs that confirms equal outputs (`_CONFIRMING`). Each further pair has
-# the next seed.
+# Seed of the first of the 24 (`_CONFIRMING`) pairs of runs that must confirm that the outputs of d1
+# and d2 are equal. Each further pair has the next seed: 2001, 2002 and so on.
 _CONFIRMING_SEED = 2_000
 # Some values occur only after one outcome of a random choice. If the outcome has at least this
 # probability, the runs in which the value occurs are counted, as for all other values
@@ -212,9 +212,10 @@ class _Pairs:
         return self._adaptive if self._severed and not self._is_refuted else None
 
     def add_adaptive(self, coupler: Coupler, pair: Coupled) -> None:
-        """Add a pair of runs to the list of adaptive pairs. First run the pair again with plain
-        numbers in place of noisy values, if the same noise hides two values in it, or if the scale
-        of some noise depends on the data."""
+        """Add a pair of runs to the list of adaptive pairs (for programs that combine a noisy value
+        with the data a second time). If the same noise hides two numbers that change by different
+        amounts between the runs, or if the scale of some noise depends on the data, this pair and
+        all later pairs are first run again with plain numbers in place of the noisy values."""
         if self._is_refuted:
             return
         comparison = pair.comparison
@@ -229,8 +230,9 @@ class _Pairs:
         self._adaptive.append(pair)
 
     def confirm_adaptive(self) -> None:
-        """Make 24 more pairs of runs with plain numbers in place of noisy values, and with other
-        noise: the outputs of a few pairs may be equal by chance."""
+        """Check the adaptive pairs (pairs of runs with plain numbers in place of noisy values) with
+        24 more such pairs, with other noise: the outputs of a few pairs may be equal by chance. If
+        the outputs of a new pair differ, all adaptive pairs are dropped."""
         for seed in range(_CONFIRMING if self._severed else 0):
             if self._is_refuted:
                 return
@@ -245,11 +247,12 @@ class _Pairs:
 
 
 def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> Comparison:
-    """Add `hidden` to the comparison of two runs: uniform numbers that the program turns into noise
-    with an inverse distribution function. Such a function may compare the uniform number with a
-    threshold, such as 1/2. The returned comparison does not count this as a random choice.
+    """Return the comparison of two runs with `hidden` added: uniform numbers that the program turns
+    into noise with an inverse distribution function. Such a function may compare a uniform number
+    with a threshold, such as 1/2. This looks like a random choice of the program; it is no longer
+    counted as a choice.
 
-    first: The first run.
+    first: The first of the two runs.
     """
     own = {piece for one in hidden for piece in one.pieces}
     choices = [one for one in first.recorder.choices if not own.issuperset(np.ravel(one.ids))]

@@ -270,9 +270,9 @@ class _Wanted(NamedTuple):
         is_below: Whether the entry of the output at the distance `near` is less than the wanted
             entry.
         """
-        # Make all steps, even after the output is equal up to rounding. The cost is computed from
-        # the slope of the output; where the output is steep, a small error of the number changes
-        # the slope.
+        # Make all bisection steps, even after the output equals the wanted entry up to rounding:
+        # the privacy cost is computed from the slope of the output at the uniform number. Where the
+        # output is steep, a small error of this number changes the slope.
         for _ in range(_HALVES):
             middle = math.sqrt(near * far)
             is_middle_below = self._is_below(end, middle)

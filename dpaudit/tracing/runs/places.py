@@ -119,10 +119,10 @@ def check_followed(packages: Sequence[str]) -> None:
 
 
 def _folders(name: str) -> list[str]:
-    """Return a list with the path of a package, folder or file; an empty list if it does not exist.
-    The path of a folder ends with a separator.
+    """Return [path] for a package, module, folder or file; [] if it does not exist. The path of a
+    package or folder ends with a separator.
 
-    name: Its name or path.
+    name: A path, or the name of a package or module, such as `scipy.stats`.
     """
     path = Path(name)
     if path.exists():

@@ -184,9 +184,9 @@ def _picked(
         is_again = given.get("replace", True) or given.get("size") is None
         coin = as_coin(things, law) if is_again and np.ndim(things) == 1 else None
         if coin is not None:
-            # Items without weights may be records. If one input has a record more, the
-            # probabilities differ, but this is no leak by itself. So the probabilities are not
-            # recorded.
+            # Items without weights may be the records of a dataset. If d2 has one record more than
+            # d1, each item has probability 1/n for d1 and 1/(n + 1) for d2. This is no leak by
+            # itself, so probabilities are recorded only for items with weights.
             parameters: dict[str, Any] = {"n": many}
             if weights is not None:
                 parameters = {"n": 2, "p": np.array([p for _, p in coin])}

@@ -59,8 +59,8 @@ _DISTRIBUTIONS = {
     "Exponential": ("exponential", None, "rate"),
     "Uniform": ("uniform", None, None),
 }
-# Maps operations of PyTorch on a tensor and a tensor or number to the same operations on NumPy
-# numbers that remember their noise.
+# Maps the name of an operation of PyTorch on two operands (a tensor, then a tensor or number) to
+# the name of the same operation on NumPy numbers that remember their noise.
 _OPERATIONS = {
     **{name: name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
     "div": "truediv",
