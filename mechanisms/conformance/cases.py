@@ -13,13 +13,15 @@ import argparse
 import math
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from dpaudit.errors import TargetError
+from dpaudit.import_path import loaded, resolve
 from mechanisms.conformance import revealing
 from mechanisms.conformance.budgets import draws_for_distance, draws_for_revealing
 from mechanisms.conformance.textproto import Message, parse
@@ -205,22 +207,41 @@ def main() -> None:
     parser.add_argument("--violating", action="store_true")
     given = parser.parse_args()
     try:
-        sources = [file.read_text(encoding="utf-8") for file in given.files]
         missing = _missing(given.module)
-        audits = document(sources, given.module, given.violating, missing)
+        build = partial(document, module=given.module, violating=given.violating, missing=missing)
+        sources = [_read(file, build) for file in given.files]
+        audits = build(sources)
         lines = left_out(sources, missing)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TargetError) as error:
         parser.error(str(error))
     sys.stderr.writelines(f"{line}\n" for line in lines)
     sys.stdout.write(as_yaml(audits))
 
 
-def _missing(module: str) -> Mapping[Case, str]:
-    """Return the reasons why an implementation misses cases; none if it cannot be imported here."""
+def _read(file: Path, build: Callable[[Sequence[str]], object]) -> str:
+    """Return the text of a file of test cases. Raises ValueError, with the name of the file, if no
+    audits can be built from it."""
     try:
-        return getattr(import_module(module), "MISSING", {})
-    except ImportError:
-        return {}
+        source = file.read_text(encoding="utf-8")
+        build([source])
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    return source
+
+
+def _missing(module: str) -> Mapping[Case, str]:
+    """Import an implementation, and return the reasons why it misses cases. Raises TargetError if
+    it cannot be imported, and ValueError if its `MISSING` is no such mapping."""
+    resolve(f"{module}:__name__")
+    missing = loaded(f"{module}:MISSING") or {}
+    if not isinstance(missing, Mapping) or not all(map(_is_case, missing)):
+        example = '{("bounded_stdv", "GAUSSIAN"): "it has no such noise"}'
+        raise ValueError(f"{module}:MISSING must map kinds and noises to reasons, as {example}")
+    return missing
+
+
+def _is_case(key: Any) -> bool:
+    return isinstance(key, tuple) and len(key) == 2
 
 
 if __name__ == "__main__":

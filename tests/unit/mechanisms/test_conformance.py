@@ -127,9 +127,10 @@ def test_the_command_leaves_out_the_cases_that_python_dp_cannot_run(
     file = tmp_path / "cases.textproto"
     bounds = QUANTILES.replace("bounded_quantiles", "approximate_bounds")
     file.write_text(QUANTILES + bounds, encoding="utf-8")
+    (tmp_path / "complete.py").write_text("")
     for module, kinds in (
         (python_dp.__name__, ["quantiles"]),
-        ("no_such", ["quantiles", "bounds"]),
+        (str(tmp_path / "complete.py"), ["quantiles", "bounds"]),
     ):
         monkeypatch.setattr("sys.argv", ["cases", str(file), "--module", module])
         cases.main()
@@ -137,6 +138,48 @@ def test_the_command_leaves_out_the_cases_that_python_dp_cannot_run(
         names = [one["name"].split(":")[0] for one in yaml.safe_load(out)["audits"]]
         assert [name.split("_")[1] for name in names] == kinds
         assert ("approximate_bounds" in err) == (len(kinds) == 1)
+
+
+def test_an_invalid_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / name for name in ("valid.textproto", "invalid.textproto")]
+    files[0].write_text(COUNTS, encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["cases", *map(str, files)])
+    for content in (b"\xff", b"a: 1", COUNTS.replace("epsilon: 2.0,", "").encode()):
+        files[1].write_bytes(content)
+        with pytest.raises(SystemExit) as ended:
+            cases.main()
+        assert ended.value.code == 2
+        assert str(files[1]) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("import no_such_library", "no_such_library"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("MISSING = ['count']", "mine.py:MISSING"),
+        ("MISSING = {'count': 'never made'}", "mine.py:MISSING"),
+        (None, "mine.py"),
+    ],
+)
+def test_an_implementation_that_cannot_be_imported_is_an_error_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    code: str | None, named: str,
+) -> None:  # fmt: skip
+    file, module = tmp_path / "cases.textproto", tmp_path / "mine.py"
+    file.write_text(COUNTS, encoding="utf-8")
+    if code is not None:
+        module.write_text(code)
+    monkeypatch.setattr("sys.argv", ["cases", str(file), "--module", str(module)])
+    with pytest.raises(SystemExit) as ended:
+        cases.main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert named in err
+    assert "Traceback" not in err
 
 
 def test_violating_variants_are_those_of_the_published_tests() -> None:
