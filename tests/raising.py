@@ -27,5 +27,5 @@ def code(call: Callable[..., Any], *args: Any, **keywords: Any) -> str:
 def placed(call: Callable[..., Any], *args: Any, **keywords: Any) -> tuple[str, int | None]:
     """Return the code of the error, and the line of the configuration file that it names."""
     error = refusal(call, *args, **keywords)
-    line = re.search(r"\.yaml:(\d+): ", str(error))
+    line = re.search(r"\.yaml:(\d+)(?::\d+)?: ", str(error))
     return error.code, int(line[1]) if line else None

@@ -129,8 +129,8 @@ class Document:
             node = compose(text)
             self.content = construct(node)
         except YamlError as error:
-            line = "" if error.line is None else f":{error.line}"
-            raise ConfigurationError(f"{path}{line}: {error}", code=error.code) from None
+            place = "".join(f":{one}" for one in (error.line, error.column) if one is not None)
+            raise ConfigurationError(f"{path}{place}: {error}", code=error.code) from None
         self.lines = dict(_lines(node))
         self.misread = list(dict.fromkeys(_misread(node, text)))
         self.doubted = list(dict.fromkeys(_doubted(node)))

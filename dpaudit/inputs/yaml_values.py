@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import yaml
 
 from dpaudit.errors import UsageError
-from dpaudit.wording import on_one_line
 
 _KINDS = "null bool int float str seq map set omap pairs binary timestamp merge"
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
@@ -23,23 +22,6 @@ _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 DEEPEST = 200
 # Part of PyYAML's message, since version 6.0.4, about a text with more than 1,000 nested levels.
 _TOO_DEEP = "exceeded maximum nesting depth"
-# Part of PyYAML's message about a value that starts with a tab or with a character that YAML
-# reserves.
-_NOTHING_BEGINS = "cannot start any token"
-# Maps messages of PyYAML to clearer messages.
-_CLEARER = {
-    "did not find expected <document start>": "something follows the end of the value",
-    "did not find expected node content": "a value is missing, or there is a comma too many",
-    "did not find expected ',' or '}'": "expected ',' or '}'; quote a text with commas or brackets",
-    "did not find expected ',' or ']'": "expected ',' or ']'; quote a text with commas or brackets",
-    "while parsing a flow node": "in brackets or braces",
-}
-# Matches a text that starts with `@` or a backtick. YAML reserves these characters, so the text
-# needs quotes.
-_RESERVED = re.compile(r"[@`][^\s,}\]]*")
-# Matches a reference without quotes, such as `${epsilon}`, which stands for a value in the key
-# `matrix`. In braces or brackets, YAML needs quotes around it.
-_REFERENCE = re.compile(r"(?<![\"'\w$])\$\{[^{}\"']+\}")
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
 # Largest number of values and characters by which a document may grow when its aliases are replaced
@@ -127,14 +109,19 @@ for _kind, _pattern, _first in _SCALARS:
 
 
 class YamlError(UsageError):
-    """Raised for a YAML text that cannot be read. line: number of the wrong line, from 1. None if
-    unknown."""
+    """Raised for a YAML text that cannot be read. line, column: place of the mistake, both from 1.
+    None if unknown."""
 
     def __init__(
-        self, message: str, line: int | None = None, *, code: str = "yaml-invalid"
+        self,
+        message: str,
+        line: int | None = None,
+        column: int | None = None,
+        *,
+        code: str = "yaml-invalid",
     ) -> None:
         super().__init__(message, code=code)
-        self.line = line
+        self.line, self.column = line, column
 
 
 def _refused(why: str, line: int) -> YamlError:
@@ -169,38 +156,18 @@ def _loading(text: str) -> Iterator[PlainLoader]:
     loader = PlainLoader(text)
     try:
         yield loader
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        parts = [part for part in (error.problem, error.context) if part]
-        line = mark.line + 1 if mark else None
-        if _TOO_DEEP in parts:
-            raise _too_deep(line) from None
-        parts = [_CLEARER.get(part, part) for part in parts]
-        if mark and _NOTHING_BEGINS in str(error.problem):
-            parts = [_no_beginning(text, mark) or one for one in parts[:1]]
-        elif mark and (found := _REFERENCE.search("".join(text.splitlines()[mark.line :][:1]))):
-            parts = [f'a reference in braces or brackets needs quotes: "{found[0]}"']
-        raise YamlError(f"not valid YAML: {', '.join(parts)}", line, code="yaml-invalid") from None
     except yaml.YAMLError as error:
-        raise YamlError(f"not valid YAML: {on_one_line(str(error))}", code="yaml-invalid") from None
+        from dpaudit.inputs.yaml_errors import explain
+
+        why, line, column = explain(error, text)
+        if _TOO_DEEP in why:
+            raise _too_deep(line) from None
+        code = "yaml-invalid"
+        raise YamlError(f"not valid YAML: {why}", line, column, code=code) from None
     except (ValueError, OverflowError) as error:  # such as a date in month 13
         raise YamlError(f"not valid YAML: {error}", code="yaml-invalid") from None
     finally:
         loader.dispose()
-
-
-def _no_beginning(text: str, mark: Any) -> str | None:
-    """Return the reason, for a message, why no value can start at the place `mark` of a text.
-    Return None if the reason is unknown.
-
-    mark: the place, as PyYAML reports it.
-    """
-    rest = text[mark.index :]
-    before = text[: mark.index].rpartition("\n")[2] + rest.partition("\n")[0]
-    if "\t" in before[: len(before) - len(before.lstrip())]:
-        return "the line is indented by a tab; use spaces"
-    word = _RESERVED.match(rest)
-    return None if word is None else f'a text with {rest[0]} in front needs quotes: "{word[0]}"'
 
 
 def _may_be_deep(text: str) -> bool:

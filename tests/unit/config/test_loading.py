@@ -223,7 +223,7 @@ REFUSED: list[tuple[str, str, int | None]] = [
     (audit_with("sample: 3"), "key-unknown", 8),
     (audit_with("zzz: 3"), "key-unknown", 8),
     ("version: 1\naudits:\n\t- name: x", "yaml-invalid", 3),
-    ("version: '1\n\tx", "yaml-invalid", 2),
+    ("version: '1\n\tx", "yaml-invalid", 1),
     (audit_with("true: 3"), "key-unknown", 3),
     (audit_with("samples: many"), "option-invalid", 8),
     (audit_with("samples: 1000.5"), "option-invalid", 8),
