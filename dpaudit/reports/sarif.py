@@ -27,10 +27,11 @@ _CLAIM, _ERROR, _POWER, _EXPECTED = "claim-refuted", "audit-error", "under-power
 _STRICT = "strict-warning"
 # SARIF's name for the root of the repository, to which paths in the file are relative.
 _ROOT = "%SRCROOT%"
-# Maps each rule to (level, security severity, name, description, remedy).
+# Level of all alerts: an audit with an alert fails the run, whose exit code is then not 0.
+_LEVEL = "error"
+# Maps each rule to (security severity, name, description, remedy).
 _RULES = {
     _CLAIM: (
-        "error",
         "7.5",
         "A differential privacy claim is refuted",
         "Draws prove that the mechanism leaks more than it claims for the inputs of the audit.",
@@ -38,28 +39,24 @@ _RULES = {
         "the command that repeats the audit.",
     ),
     _ERROR: (
-        "error",
         "5.0",
         "An audit of a privacy claim ended with an error",
         "The mechanism could not be audited, so nothing is known about its claim.",
         "The message says why, and how to go on.",
     ),
     _POWER: (
-        "warning",
         "3.0",
         "An audit of a privacy claim could not have failed",
         "The audit was too small to refute the claim, or its inputs were equal.",
         "Give it more draws, or other inputs.",
     ),
     _EXPECTED: (
-        "error",
         "3.0",
         "A violation that was expected was not found",
         "The audit expects a violation of the claim, and draws did not show one.",
         "Look whether the mechanism or the audit has changed.",
     ),
     _STRICT: (
-        "warning",
         "3.0",
         "A strict audit of a privacy claim has a warning",
         "The verdict is as expected, and warnings fail the audit.",
@@ -89,7 +86,7 @@ def entry(result: AuditResult) -> Part:
     found = {
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(rule),
-        "level": _RULES[rule][0],
+        "level": _LEVEL,
         "message": {"text": message},
         "locations": [_location(trace.place(result))],
         "partialFingerprints": {"primaryLocationLineHash": _fingerprint(rule, result)},
@@ -150,14 +147,14 @@ def _rule(result: AuditResult) -> str:
 
 
 def _described(rule: str) -> dict[str, Any]:
-    level, severity, name, says, remedy = _RULES[rule]
+    severity, name, says, remedy = _RULES[rule]
     return {
         "id": rule,
         "name": "".join(map(str.capitalize, rule.split("-"))),
         "shortDescription": {"text": name},
         "fullDescription": {"text": says},
         "help": {"text": remedy},
-        "defaultConfiguration": {"level": level},
+        "defaultConfiguration": {"level": _LEVEL},
         "properties": {
             "tags": ["security", "privacy"],
             "precision": "very-high",

@@ -76,7 +76,7 @@ def test_strict_holds_in_a_file_for_one_audit(dpaudit: Any) -> None:
     root = XML.fromstring(Path("r.xml").read_bytes())
     assert (root.get("tests"), root.get("failures")) == ("4", "1")
     (found,) = saved("r.sarif")["runs"][0]["results"]
-    assert (found["ruleId"], found["level"]) == ("strict-warning", "warning")
+    assert (found["ruleId"], found["level"]) == ("strict-warning", "error")
 
 
 def test_a_violation_that_was_expected_fails_for_its_warnings(dpaudit: Any) -> None:

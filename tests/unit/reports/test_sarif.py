@@ -11,8 +11,9 @@ import pytest
 from jsonschema import Draft4Validator
 
 from dpaudit.certificates.result import AuditResult, Failed
+from dpaudit.cli.exit_codes import of_result
 from dpaudit.composed import replace
-from dpaudit.reports import sarif
+from dpaudit.reports import github, sarif
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import with_certificates
 
@@ -51,6 +52,30 @@ def test_what_somebody_has_to_look_at_is_a_result() -> None:
     ]
     assert found[0]["message"]["text"].startswith("wrong-density: refuted at 99 %: outputs ≤ 0.13")
     assert results_of(written([PASS, replace(VIOLATION, expect="violation")])) == []
+
+
+def test_alerts_and_annotations_are_errors_if_and_only_if_the_run_fails() -> None:
+    weak = replace(PASS, underpowered="too few draws")
+    doubted = replace(PASS.certificates[0], warnings=("draws depend",))
+    strict = replace(with_certificates(PASS, doubted), strict=True)
+    results = {
+        "violation": (VIOLATION, 1),
+        "missed": (replace(PASS, expect="violation"), 1),
+        "strict": (strict, 1),
+        "error": (ERROR, 3),
+        "weak": (weak, 4),
+        "passed": (PASS, 0),
+        "expected": (replace(VIOLATION, expect="violation"), 0),
+    }
+    codes = {name: of_result(result) for name, (result, _) in results.items()}
+    assert codes == {name: code for name, (_, code) in results.items()}
+    for name, (result, code) in results.items():
+        levels = [one["level"] for one in results_of(written([result]))]
+        annotation = github.entry(result).line
+        assert levels == (["error"] if code else []), name
+        assert (annotation or "").startswith("::error ") == bool(code), name
+    rules = written([])["runs"][0]["tool"]["driver"]["rules"]
+    assert {rule["defaultConfiguration"]["level"] for rule in rules} == {"error"}
 
 
 def test_rules_say_what_code_scanning_asks_for() -> None:
