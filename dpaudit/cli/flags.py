@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -28,14 +29,17 @@ from dpaudit.cli.messages import folded
 from dpaudit.cli.options import NUMBER, USUAL, Choice, option
 from dpaudit.config.targets import parse_duration
 from dpaudit.errors import DatasetError, UsageError
-from dpaudit.inputs.datasets import check_no_file, parse_dataset
+from dpaudit.inputs.datasets import FILE, check_no_file, parse_dataset
 from dpaudit.inputs.decoding import check_read
 from dpaudit.inputs.pairs import NeighbouringPair, several_more, unlike_inputs
+from dpaudit.inputs.values import IMPORT
 from dpaudit.wording import visible
 
 Command = Callable[..., Any]
 
 _DIGITS = 100
+# Largest number of characters of an input that a message shows as an example.
+_LONGEST_EXAMPLE = 60
 _CLOSING = {"[": "]", "{": "}"}
 # Key in the `meta` dict of click's context. Its value is the list of warnings about flags that may
 # have been misread.
@@ -281,12 +285,64 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
         example = example.replace(_USUAL_CLAIM, _completed(claim, definition))
     for name in needed:
         if name in settings:  # the value that was given need not be repeated
-            example = re.sub(rf"(--{name}) ('[^']*'|\S+)", r"\1 …", example)
+            example = _with_value(example, name, "…")
+    given = [name for name in ("d1", "d2") if name in settings]
+    if len(given) == 1 and given[0] in needed:
+        (other,) = {"d1", "d2"}.difference(given)
+        text = _neighbour_text(settings[given[0]], settings.get("adjacency")) or other.upper()
+        example = _with_value(example, other, text)
     if absent:
         flags, verb = ", ".join(f"--{one}" for one in absent), "is" if len(absent) == 1 else "are"
         raise UsageError(
             f"{flags} {verb} missing; an audit of {of} looks like {example}", code="option-missing"
         )
+
+
+def _with_value(example: str, name: str, text: str) -> str:
+    """Return a command with `text` in place of the value of a flag."""
+    return re.sub(rf"(?<=--{name}) ('[^']*'|\S+)", lambda _: f" {text}", example)
+
+
+def _neighbour_text(dataset: Any, adjacency: Any) -> str:
+    """Return an example of a neighbour of a dataset, of the same shape, as written in a shell.
+    Return "" if there is no short example.
+
+    dataset: the value of the flag --d1 or --d2.
+    adjacency: the value of the flag --adjacency; None if it was not given.
+    """
+    if adjacency not in (None, "add-remove", "replace"):
+        return ""
+    from dpaudit.cli.init_files import in_yaml  # only for this message
+
+    neighbour = _neighbour(dataset, same_size=adjacency == "replace")
+    text = shlex.quote(in_yaml(neighbour))
+    return text if neighbour != dataset and len(text) <= _LONGEST_EXAMPLE else ""
+
+
+def _neighbour(value: Any, *, same_size: bool) -> Any:
+    """Return a dataset with one record less or, if `same_size`, with another last record. Return
+    the dataset itself if it has no records."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, str):
+        is_reference = value.startswith((FILE, IMPORT))
+        return value if is_reference else "b" if value == "a" else "a"
+    if isinstance(value, list):
+        if same_size:
+            return [*value[:-1], *(_neighbour(one, same_size=True) for one in value[-1:])]
+        return value[:-1] if len(value) > 1 else [*value, *(value or [0])]
+    if isinstance(value, dict) and value:
+        last = [*value][-1]
+        are_columns = all(isinstance(column, list) for column in value.values())
+        return {
+            key: _neighbour(part, same_size=same_size or key == "tuple")
+            if are_columns or key == last
+            else part
+            for key, part in value.items()
+        }
+    return value
 
 
 def _completed(claim: dict[str, Any], definition: str) -> str:

@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
+from pandas import DataFrame
 
 from dpaudit.cli.commands import cli
+from dpaudit.inputs.adjacency import parse_adjacency
+from dpaudit.inputs.datasets import load_dataset, parse_dataset
+from dpaudit.inputs.neighbouring import check_pair
+from dpaudit.inputs.pairs import NeighbouringPair, unlike_inputs
 
 MECHANISMS = """
 import numpy as np
@@ -185,6 +191,45 @@ def test_the_remedy_is_named(refused: Any) -> None:
         assert found == code, words
         assert named.replace("{folder}", str(Path.cwd())) in line, words
     assert "There is: m.py." in refused("list", "mechanisms", "n.py")[1]
+
+
+# A given input, and the neighbours that messages suggest: with one record less or more, and with
+# another record. Without a suggestion, the name of the missing input stands in capitals.
+NEIGHBOURS = [
+    ("0", "1", "1"),
+    ("1.5", "2.5", "2.5"),
+    ("true", "false", "false"),
+    ("b", '"a"', '"a"'),
+    ("[1, 2]", "[1]", "[1, 3]"),
+    ("[1]", "[1, 1]", "[2]"),
+    ("[]", "[0]", "D2"),
+    ("[[1, 2], [3, 4]]", "[[1, 2]]", "[[1, 2], [3, 5]]"),
+    ("[{age: 1}, {age: 2}]", '[{"age": 1}]', '[{"age": 1}, {"age": 3}]'),
+    ("{array: [1, 2]}", '{"array": [1]}', '{"array": [1, 3]}'),
+    ("{tuple: [1, 2]}", '{"tuple": [1, 3]}', '{"tuple": [1, 3]}'),
+    ("{pandas: {a: [1, 2], b: [0, 1]}}", '{"pandas": {"a": [1], "b": [0]}}',
+     '{"pandas": {"a": [1, 3], "b": [0, 2]}}'),
+    ("@people.csv", "D2", "D2"),
+    ("import:m:laplace", "D2", "D2"),
+    (str([*range(50)]), "D2", "D2"),
+]  # fmt: skip
+
+
+def test_the_example_of_a_missing_input_is_a_neighbour_of_the_other(refused: Any) -> None:
+    for given, less, other in NEIGHBOURS:
+        for adjacency, wanted in (("add-remove", less), ("replace", other), ("l1:0.5", "D2")):
+            words = ("run", "m.py:laplace", "--d1", given, "--adjacency", adjacency, *ASKED[4:])
+            code, line = refused(*words)
+            assert code == "option-missing"
+            assert shlex.split(line)[-3] == wanted, (given, adjacency)
+            if wanted != "D2":
+                d1, d2 = (load_dataset(parse_dataset(text)) for text in (given, wanted))
+                kind = parse_adjacency(adjacency)
+                has_records = isinstance(d1, list | np.ndarray | DataFrame)
+                pair = NeighbouringPair(d1, d2, adjacency=kind if has_records else None)
+                assert (*unlike_inputs(d1, d2), *check_pair(pair)) == (), (given, adjacency)
+    _, line = refused("trace", "m.py:laplace", "--d2", "0")
+    assert shlex.split(line)[-5:-3] == ["1", "--d2"]
 
 
 def test_the_remedy_of_an_audit_without_a_verdict_is_named(dpaudit: Any) -> None:
