@@ -91,8 +91,12 @@ def composed(kind: type[Record], /, **values: Any) -> Record:
 
 
 def replace(record: Record, /, **changes: Any) -> Record:
-    """Return a copy of a record in which some fields have other values, as dataclasses.replace
-    does. The names may also belong to fields of the record's parts."""
+    """Return a copy of a record in which some fields have other values, as `dataclasses.replace`
+    does.
+
+    changes: new values by name of a field of the record, or of a field of one of its parts
+        (dataclasses that group fields of the record).
+    """
     for name, part in parts(type(record)).items():
         own = {key: changes.pop(key) for key in flat_fields(part) if key in changes}
         if own:

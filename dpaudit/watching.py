@@ -46,8 +46,8 @@ class Watch:
 
     def __init__(self, advice: str = _IN_PROCESS) -> None:
         self._advice, self._slowest = advice, 0.0
-        # Likely reason why a call does not return; "" if unknown. A warning shows it before the
-        # advice.
+        # Likely reason why a call does not return; "" if unknown. In a warning, it comes before the
+        # advice what the user can do.
         self.hint = ""
         self._warned: set[str] = set()
 
@@ -148,8 +148,8 @@ class _Clock:
 
 
 class Waiting(_Clock):
-    """Measures the time since the last output, and warns if it is too long. The call has no time
-    limit.
+    """Measures the time since the last output of a call, and warns if this time is too long. It is
+    for calls without a time limit.
 
     count: function that returns the number of outputs so far.
     """

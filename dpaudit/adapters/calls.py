@@ -436,7 +436,7 @@ class Wrapping:
 
 
 # In a block of draws, source lines are looked up for at most this number of distinct exceptions,
-# since each look-up takes a microsecond.
+# since each look-up takes a microsecond. Further exceptions are outcomes without a source line.
 _MOST_PLACES = 64
 
 

@@ -1,9 +1,10 @@
 """A Python mechanism that draws in a separate process, under this Python interpreter or another.
 
-`load_mechanism` returns `Isolated` for such a target. `Isolated` uses a `Worker`: a process that
-runs `dpaudit/processes/worker.py`, reads requests from its standard input and writes replies to its
+`load_mechanism` returns an `Isolated` if the user's description of the mechanism (the target) asks
+for a separate process. `Isolated` uses a `Worker`: a process that runs
+`dpaudit/processes/worker.py`, reads requests from its standard input and writes replies to its
 standard output. Outputs of single draws are written to shared memory, so that no finished draw is
-lost if the process ends. A dataset is sent to the process once; later requests name it by a number.
+lost if the process ends. A dataset is sent to the process once; later requests contain its number.
 `ByProcess` is the base of `Isolated` and of `Command` (command.py), whose process is a program.
 """
 
@@ -155,12 +156,13 @@ class Worker:
         return reply
 
     def _check_found(self, words: str, target: IsolatedTarget) -> None:
-        """Raise TargetError if an error message says that a package is not installed.
+        """Raise TargetError if the process could not be set up because a package is not installed.
 
-        Do nothing if the missing package holds the mechanism itself and is not a known library: the
-        caller reports that the mechanism cannot be imported.
+        There is one exception: if the package contains the mechanism itself and is not a known
+        library, nothing is raised here. The caller then reports that the mechanism cannot be
+        imported.
 
-        words: text of the error.
+        words: text of the error with which the setup ended.
         target: the mechanism.
         """
         package, path = lacks(words), getattr(target.target, "path", "")
@@ -363,8 +365,8 @@ class ByProcess(Succession[Process]):
 
         target: the mechanism or program.
         start: starts and returns a process; see `Succession`.
-        interleaved: called with the description `known` of the first process (see `Replaceable`);
-            returns whether each draw is a call of its own.
+        interleaved: function that returns whether each draw is a call of its own. Its argument is
+            the first process's description of how to call the mechanism.
         """
         super().__init__(target.name, target.limits.timeout, start)
         self.interleaved = interleaved(self.known)

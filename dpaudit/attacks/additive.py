@@ -191,9 +191,9 @@ class _Column:
 
     @property
     def numbers(self) -> IntArray:
-        """Training counts of the intervals by input, (fits, intervals, 2), in an order in which
-        evidence for d1 rises: from small to large numbers if `step` is 1, else from large to small.
-        """
+        """Training counts by interval and input: (fits, intervals, 2). The intervals are ordered
+        such that evidence for d1 rises: from small to large numbers if `step` is 1, from large to
+        small numbers if `step` is -1."""
         return self.train[:, : self.intervals][:, :: self.step]
 
     @property
@@ -215,14 +215,16 @@ class _Column:
         return result
 
 
-# A fit of one term, as (log_ratios, gain): the log-ratios of its cells, (fits, cells), and the
-# log-likelihood of the inputs of held-out draws minus their log-likelihood at even odds, in nats.
+# The fits of one term, as (log_ratios, gain). log_ratios: (fits, cells), the log-ratio of each cell
+# by each fit; every fit uses another part of the draws. gain: the log-likelihood of the inputs of
+# held-out draws minus their log-likelihood at even odds, in nats.
 _Fit = tuple[FloatArray, float]
 
 
 def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
-    """Return the fit of each term. Of more than 128 terms, only the 128 with the largest gain get
-    piecewise linear fits, which take milliseconds each.
+    """Return the fits of each term (one column, or several with one distribution) as (log_ratios,
+    gain). If there are more than 128 terms, only the 128 with the largest gain in log-likelihood
+    get piecewise linear fits, which take milliseconds each.
     """
     columns = []
     for term in terms:
@@ -347,7 +349,8 @@ def _gain(fit: FloatArray, counts: IntArray) -> float:
 
 # Matches the number of the run in a column's name: `output[3]` in `output[3].mean`.
 _RUN = re.compile(r"\boutput\[\d+\]")
-# Replaces the number of the run in a column's name: `output[3].mean` becomes `output[*].mean`.
+# If outputs are lists of independent runs of a mechanism, this text replaces the index of the run
+# in a column's name: `output[3].mean` becomes `output[*].mean`.
 _EVERY = "output[*]"
 
 

@@ -143,10 +143,9 @@ def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the constant that turns scores into log-odds of d1: with it, the predicted number of
-    draws of d1 equals the observed number. It is needed since some scorers include the frequency of
-    the inputs in the score, and others do not.
-    """
+    """Return the constant that must be added to scores to make them log-odds of d1: the predicted
+    number of draws of d1 then equals the observed number. The constant differs between scorers,
+    since only some of them include the frequency of the inputs in the score."""
     known = ~np.isnan(scores)
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])
@@ -204,8 +203,9 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     best = {**sequences, **useful}
     if len(best) < 2:
         return []
-    # A sequence without a clear gain enters the sum when further draws are counted. Before that, it
-    # is in the sum only if fewer than two other blocks have a clear gain.
+    # `useful` are the blocks with a clear gain in log-likelihood; `best` also has sequences without
+    # one. When further draws are counted, these sequences enter the sum, since such draws may show
+    # a gain. At present, they are in the sum only if fewer than two blocks have a clear gain.
     shown = list((useful if len(useful) > 1 else best).values())
     held_out = np.asarray(sum(one.scored.held_out for one in shown))
     halves = np.asarray(sum(one.halves for one in shown))
@@ -231,8 +231,9 @@ def _all_vary(some: SelectionDraws) -> bool:
 
 
 def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names, Fit]:
-    """Score blocks of columns as sequences of few values. Return a dict from block to score,
-    without the blocks that form no such sequence.
+    """Return the fit of each block of columns that is a sequence, by the names of its columns. A
+    block is a sequence if the scorers of sequences can score it: it has several columns, whose
+    entries take few distinct values or are cut into few bands. Other blocks are left out.
     """
     result = {}
     for names in blocks:
@@ -329,7 +330,8 @@ def _parts(some: SelectionDraws) -> list[Names]:
             result.append(sorted(part))
         else:
             alone += part
-    # Fitting more than a few blocks (8) takes seconds.
+    # If all columns depend on each other, or if none do, there is nothing to divide. If there are
+    # more than 8 blocks, fits to them would take seconds.
     if not 0 < len(result) <= FEW or len(result[0]) == len(columns):
         return []
     return [tuple(columns[place].name for place in part) for part in (*result, alone) if part]
@@ -375,9 +377,11 @@ _SHARE = 0.1
 
 
 def kinds(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return orders of outcomes that have several types, such as vectors and None. The score of an
-    outcome of a frequent type is the best score among outcomes of this type plus the log-ratio of
-    the type. Any other outcome has the sum of the log-ratios of its columns as its score.
+    """Return [] or one order of outcomes, for outcomes of several types, such as vectors and None.
+
+    Outcomes are ordered by a score. For a frequent type, the score that best explains the outcomes
+    of this type is chosen, and the log-ratio of the type is added to it. The score of any other
+    outcome is the sum of the log-ratios of its columns.
     """
     outcomes = selection.outcomes
     columns = outcomes.columns
@@ -413,12 +417,12 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """A type of output with a score of its own.
+    """A type of output, such as "list of numbers", with a score of its own.
 
     key: hash of the type.
-    offset: constant to add to the score; the sum is a log-ratio that includes the log-ratio of the
-        type.
-    score: the score of outputs of this type.
+    offset: constant that is added to the score of an output. The sum is the log-ratio of d1 and d2
+        for the output, including the log-ratio for its type.
+    score: function that returns the scores of outputs of this type.
     """
 
     key: int

@@ -73,7 +73,7 @@ def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedB
 
     scored: the score, fitted to the draws in memory.
     selection: the draws in memory.
-    total: the same score as a sum of refitted parts and a rest.
+    total: the same score as a sum: of parts that are refitted, and of a rest that stays fixed.
     """
     source = _Refitted(scored, selection.is_d1, selection, total) if scored.has_finer else None
     return by_score(scored, selection, source)
@@ -95,10 +95,11 @@ class _Refitted(ScoreBins):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AfterCounts(Finer):
-    """A source of levels (bins) of a score that was refitted to counts of draws. The counts of its
-    intervals come from draws that the score was not fitted to.
+    """A source of levels (bins) of a score that was refitted to counts of draws. A level is a group
+    of narrower intervals of the score; to count the draws in each interval, the score of a draw is
+    computed by a fit to other draws.
 
-    entries: refits the score when still more draws are counted.
+    entries: refits the score once more when further draws are counted.
     """
 
     is_relearned = True
@@ -181,7 +182,8 @@ class KeptOutcomes:
         return int(self.often.sum())
 
     def scored(self, score: Score) -> FloatArray:
-        """Return the score of each distinct outcome, clipped to finite numbers: (outcomes,)."""
+        """Return the value of the function `score` for each distinct outcome: (outcomes,). Values
+        are clipped to ±`LARGEST_SCORE`, so that all are finite."""
         return np.clip(score(self.outcomes), -LARGEST_SCORE, LARGEST_SCORE)
 
     def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
@@ -259,7 +261,7 @@ class CountedEntries:
 
         kept: the draws in memory.
         scored: the score, fitted to the draws in memory.
-        total: the same score as a sum of refitted parts and a rest.
+        total: the same score as a sum: of parts that are refitted, and of a rest that stays fixed.
         """
         states = [one.finer(kept.outcomes) for one in total.states]
         by_entry = tuple(
@@ -354,9 +356,9 @@ class CountedEntries:
         )
 
     def _edges(self) -> FloatArray:
-        """Return the edges between intervals of the latest score, strictly rising. They cut the
-        draws in memory into the same shares as the edges of the score in `_measured`.
-        """
+        """Return the edges between intervals of the latest score, strictly rising. Interval k holds
+        the same share of the draws in memory as interval k in `_measured`, which belongs to an
+        earlier score."""
         measured, kept = self._measured, self.kept
         each = np.ones((len(measured.result), 1))
         draws = kept.by_interval(measured.result, measured.edges, each)[:, 0]

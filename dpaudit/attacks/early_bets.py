@@ -26,9 +26,10 @@ from dpaudit.levels.limits import GROUPS
 from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
 from dpaudit.stats.betting import Beliefs
 
-# Number of draws up to which an audit that ends by bets uses `bet_early`, for outputs with one
-# column and with several columns. For several columns it is larger: `bet_early` uses a weighted sum
-# of columns, which stays better than the winner of `learn` for longer.
+# Number of draws up to which `bet_early` learns the rules, in an audit that ends by bets; from then
+# on, `learn` does. The first number is for outputs with one column, the second for outputs with
+# several columns. The second is larger, since `bet_early` then uses a weighted sum of columns,
+# which needs few draws and so stays better than the result of `learn` for longer.
 EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS = 400, 4_000
 # Name of this way of learning in reports, where attacks are listed.
 NAME = "early bets"
@@ -52,7 +53,8 @@ _REGRESSIONS = (
 # (number of larger groups, prior). The bettor adds `prior` draws of each input to the counts of
 # each larger group.
 _GROUPED = ((GROUPS, 6.0), (2 * GROUPS, 4.0), (GROUPS, 2.0))
-# Number of steps of Newton's method; six reach the optimum to three digits.
+# Number of steps of Newton's method in a logistic regression; after six, the weights are accurate
+# to three digits.
 _STEPS = 6
 # The position of a number is (number - median) / unit, clipped to ±4 (`_FARTHEST`). The unit is 1.5
 # (`_UNIT`) times the median distance of numbers from their median.
@@ -62,12 +64,13 @@ _UNIT, _FARTHEST = 1.5, 4.0
 def bet_early(
     selection: SelectionDraws, objective: Objective, scorers: tuple[Scorer, ...], rules: int
 ) -> Learned:
-    """Return rules and beliefs to bet on, learned from few draws (16 or more).
+    """Learn from few draws (16 or more). Return the rules to bet on, and the beliefs of the
+    bettors: estimated probabilities of d1 in each level (group of outcomes).
 
     selection: the draws.
     objective: the predicted bound by which rules are chosen.
-    scorers: the scorers of dpaudit to try, as in `learn`.
-    rules: number of rules to bet on, the same in every round.
+    scorers: functions that order outcomes; they are tried unless outcomes are single numbers.
+    rules: number of rules to return. Every round of bets needs the same number.
     """
     column = selection.outcomes.columns[0]
     level: LevelMap
@@ -103,8 +106,10 @@ def bet_early(
 
 
 def _cells(selection: SelectionDraws) -> Cells:
-    """Return the cells of the only column: intervals with about equal numbers of draws if its
-    numbers rarely repeat, else a cell for each value.
+    """Return the cells (intervals and labels) of the only column of the outcomes.
+
+    If numbers rarely repeat (more than half of them are distinct), the intervals have about equal
+    numbers of draws. Otherwise each frequent number has an interval of its own.
     """
     column = selection.outcomes.columns[0]
     numbers = column.numbers[is_number(column)]

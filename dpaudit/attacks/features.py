@@ -28,9 +28,8 @@ _QUARTILES_OF_NORMAL = 1.349
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A feature: (number - centre) / scale, clipped at ±10; NaN for a label. With scale 0, the
-    feature is the unchanged number.
-    """
+    """A feature of a column: (number - centre) / scale, clipped at ±10. With scale 0, the feature
+    is the unchanged number. It is NaN for an entry that is a label and not a number."""
 
     column: str
     centre: float = 0.0

@@ -46,13 +46,16 @@ from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.shrinkage import shrunk
 from dpaudit.stats.betting import Beliefs
 
-# Number of bettors in each of two groups. The bettors of a group shrink log-ratios towards zero by
-# 0, ½, 1 and 1½ standard errors.
+# Half of the bettors have a belief for each level, the others for each group of neighbouring
+# levels. Number of bettors in each half: they shrink log-ratios towards zero by 0, ½, 1 and 1½
+# standard errors.
 _SHRINKAGES = 4
-# Beliefs are rounded to this number of decimals, as in stored results, so that bets can be
-# recomputed.
+# Beliefs (the probabilities of d1 by which bettors bet) are rounded to this number of decimals
+# before use. Stored results contain the same numbers, so that bets can be recomputed from them.
 _DECIMALS = 5
-# Number of candidates (orders of outcomes) that usually continue to count further draws.
+# Number of candidates (orders of outcomes) that continue to count further draws. It is one more if
+# the candidates chosen for their kind take all of these places, since the candidate with the best
+# predicted bound is then added.
 _LEADING = 3
 
 
@@ -96,8 +99,8 @@ def freeze(
     main = Rule("main", winner.attack, level, guesses, share, expected)
     portfolio = Portfolio.of([main, *sides])
     side_guesses, extra = _extra_levels(portfolio, sides)
-    # At the levels (groups of outcomes) that only side rules need, the first bet makes the guess of
-    # the main rule, the other bets make the guess of the side rules.
+    # At levels (groups of outcomes) that only the side rules have, the first bet makes the guess of
+    # the main rule, and the other bets make the guess of the side rules.
     at_extra = np.repeat(side_guesses[None, :], len(bets), axis=0)
     at_extra[0] = portfolio.guesses[level.levels :]
     rows = np.concatenate([bets, at_extra], axis=1)
@@ -155,9 +158,9 @@ def _other_rule(
     if refutes(winner, objective):
         return None
     is_of_bins = isinstance(winner, OrderedBins)
-    # Candidates of unordered cells have held-out counts so far: fits to other draws ordered the
-    # cells. Here cells are ordered by their own shrunk counts, as they are when further draws are
-    # counted.
+    # While learning, the cells of an `UnorderedCells` were ordered by fits to other draws than the
+    # counted ones. Order them here by the shrunk counts of all draws, as is done when further draws
+    # are counted.
     others = [
         UnorderedCells.of(one.attack, one.cell_counts) if isinstance(one, UnorderedCells) else one
         for one in candidates
@@ -300,10 +303,12 @@ def _leading(
 
 
 def expected_draws_of(candidate: Candidate) -> FloatArray:
-    """Return expected draws by level (group of outcomes) and input: (levels, 2). If neighbouring
-    levels have similar log-ratios, counts are smoothed over levels; otherwise they are shrunk
-    towards common log-ratios. The last level, for unseen outcomes, gets equal numbers for both
-    inputs.
+    """Return the expected draws of a candidate (an order of outcomes in levels) by level and input:
+    (levels, 2). They are estimated from its counts.
+
+    If neighbouring levels have similar log-ratios, the counts are smoothed over levels; otherwise
+    the log-ratio of each level is shrunk towards the log-ratios that are common among all levels.
+    The last level, for unseen outcomes, gets equal numbers for both inputs.
     """
     if candidate.is_smooth:
         ordered = candidate.smoothed.draws
@@ -339,9 +344,10 @@ def _posteriors(by_level: IntArray, extra: FloatArray) -> FloatArray:
     ordered, main_levels = by_level[:-1], len(by_level) - 1
     arms = by_level.sum(axis=0)
     rows = []
-    # The first four bettors have a belief for each group of neighbouring levels; such beliefs are
-    # precise after few draws. The other four have a belief for each level; after many draws, these
-    # beliefs are more precise.
+    # The first four bettors compute a common belief, Pr[d1 | level], for each group of neighbouring
+    # levels, from the draws of the whole group: such beliefs are precise after few draws. The other
+    # four compute the belief of each level from its own draws: such beliefs are more precise after
+    # many draws.
     for own in (_coarse(ordered), ordered):
         counts = np.concatenate([own, extra])
         ratio = log_ratio(counts, arms)

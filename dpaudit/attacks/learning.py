@@ -16,8 +16,8 @@
    cells (`levels/shrinkage.py`).
 4. *The objective* (`objective.py`) predicts the bound that each rule of a candidate will certify on
    the draws to come, lowered by a penalty for the luck of selection. One prediction ranks the
-   candidates. Another, with a smaller penalty, picks the cut-offs of the winner where levels are
-   smooth; after draws were counted, it also ranks all candidates but scores.
+   candidates. Another, with a smaller penalty, picks the cut-offs of the winner if the levels are
+   smooth; after draws were counted, it also ranks the candidates that are not made from a score.
 5. *Rules* (`freezing.py`). The winner is cut finer near its cut-offs, and the best rule of the
    finer levels is the main rule. A rare rule and a rule of another class of candidate may join it.
    The levels also give the bettors their beliefs.
@@ -33,9 +33,9 @@ The words that these modules share:
 * *Cell*: a group of outcomes that is made without a look at the inputs, such as a value of a
   column.
 * *Level*: a step of an order from "surely d2" to "surely d1": a bin of a score, or a group of cells
-  with similar log-ratios. There are at most 64 (`piecewise_logit.LEVELS`), except of single values
-  and rare outputs, and one more for unseen outcomes. *Intervals* are narrower than levels; a level
-  is a group of intervals.
+  with similar log-ratios. An order has at most 64 levels (`piecewise_logit.LEVELS`), unless it is
+  made of single values or rare outputs, and one more level for unseen outcomes. *Intervals* are
+  narrower than levels; a level is a group of intervals.
 * *Log-ratio*: log(dP/dQ), where P is the distribution of outcomes on d1, and Q on d2.
 * *Rule*: at every level it guesses d1, guesses d2 or abstains. Most rules guess d2 below a level l
   and d1 from a level u on; l and u are the *cut-offs*. The *event* of a guess is the set of
@@ -252,8 +252,9 @@ def columns_worth_counting(
     objective: Objective,
 ) -> frozenset[str]:
     """Return the names of columns whose rare outputs should be counted further. A column qualifies
-    if its candidate has a larger predicted bound than each of `others`, or if the rare rule guesses
-    in cells of the column.
+    if its candidate has a larger predicted bound than each of `others`, or if the rare rule makes
+    guesses at rare outputs of this column. The rare rule guesses an input at outputs that only this
+    input gave.
 
     columns: (name, candidate) for each column, where the candidate orders outcomes by the rare
         outputs of this column alone.
@@ -307,9 +308,8 @@ _ChosenRule = tuple[IntArray, tuple[int, int]]
 
 
 def _chosen(cells: CellCounts, objective: Objective) -> _ChosenRule:
-    """Return the level of each cell, and the rule over these levels with the largest predicted
-    bound.
-    """
+    """Join the cells (groups of outcomes) into levels. Return (level of each cell, rule): among the
+    rules over these levels, this rule has the largest predicted bound."""
     counts = cells.counts
     level, expected = cells.in_order()
     table = RuleTable.of_monotone(balanced(expected, counts.sum(axis=0)), int(counts.sum()))

@@ -46,8 +46,8 @@ NAME = "rare outputs"
 @dataclass(frozen=True, slots=True, eq=False)
 class _Guesses:
     """The guesses of a rare rule, one for each cell (value, label or piece of a tail) in which it
-    guesses. All learning draws in such a cell were of one input, which is the guess. The cell in
-    which this is most probably no luck comes first.
+    guesses. All learning draws in such a cell were of one input, which is the guess. This may be
+    luck; the cell with the smallest probability of luck comes first.
 
     cell: (guesses,), index of each cell in the arrays of the `RareTable`.
     is_d1: (guesses,), whether the guess is d1.
@@ -222,8 +222,9 @@ class RareTable:
         return self._rule_of(guesses, point, share) if len(guesses.cell) else None
 
     def guessed_by(self, points: Sequence[ProfilePoint], coming: int) -> set[str]:
-        """Return the names of the columns in whose cells (values, labels or tails) the rare rule
-        guesses.
+        """Return the names of the columns at which the rare rule guesses. This rule guesses d1 in
+        cells (values, labels or tails of a column) that only d1 gave, and d2 in cells that only d2
+        gave.
 
         points: points (ε, δ) of the claim's profile.
         coming: number of draws to come, on which the rule is tested.
@@ -310,11 +311,12 @@ class RareTable:
         return result
 
     def _rule_of(self, guesses: _Guesses, point: ProfilePoint, share: float) -> Rule:
-        """Return the rule that guesses in the cells of `guesses`. It has a level (group of
-        outcomes) without a guess, a level for each guessed input, and a level for unseen outcomes.
+        """Return the rule that guesses in the cells of `guesses` and abstains elsewhere. Its levels
+        (groups of outcomes) are: one for all outcomes without a guess, one for each input that is
+        guessed, and one for unseen outcomes.
 
         point: the point (ε, δ) of the claim's profile that the rule tests.
-        share: share of the error probability of the exact test.
+        share: the part of the exact test's error probability that this rule gets.
         """
         of_cell, number = self._column[guesses.cell], self._number[guesses.cell]
         with_other = bool((of_cell < 0).any())
@@ -378,8 +380,9 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
     """
     if kept.size < LEAST_SEEN:
         return []
-    # `rare_filter.like`, a usual outcome, is added: outcomes have columns only for entries that
-    # differ between them.
+    # Outcomes have columns only for entries that differ between them. So a usual outcome,
+    # `rare_filter.like`, is added: an entry that all rare outcomes share then has a column, too, if
+    # it differs from the usual outcome.
     new = rare_filter.new(concatenate([rare_filter.like, kept.outcomes]))
     usual: list[Usual | None] = [*rare_filter.columns, *map(_usual_at_first, new)]
     names = [*(one.name for one in rare_filter.columns), *(one.name for one in new)]
@@ -388,8 +391,9 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
 
 
 def _usual_at_first(column: Column) -> Usual | None:
-    """Return a `Usual` (the usual entries of a column) whose only entry is the first entry of the
-    column; None if that entry is absent.
+    """Return a `Usual` (the usual entries of a column) whose only entry is that of the first
+    outcome, which the caller knows to be usual. Return None if the first outcome has no entry in
+    this column.
     """
     word = column.word(0)
     if word == ABSENT:

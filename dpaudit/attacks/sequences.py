@@ -63,10 +63,10 @@ Past = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Says which parts of the earlier entries of a sequence a state keeps.
+    """Defines what a state (summary of the earlier entries of a sequence) contains.
 
-    times: whether it keeps the count of each value.
-    last: whether it keeps the last value.
+    times: whether it contains, for each value, the number of earlier entries with this value.
+    last: whether it contains the value of the last earlier entry.
     """
 
     times: bool
@@ -156,8 +156,9 @@ class MarkovStates:
         usual = cls._by(_BY_TIMES, symbols, few, of_few)
         if usual is None:
             return None
-        # States that count values stay the default even if few draws show no dependence on the
-        # counts: further draws may show one.
+        # By default, a state counts how often each value occurred before. Other kinds of states are
+        # compared on the first draws. States without memory never replace the default, even if they
+        # fit these draws better: further draws may show that entries depend on the counts.
         others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
         best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
         chosen = best if best.summary.last else usual
@@ -307,9 +308,9 @@ def _following(
 
 
 def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
-    """Return the columns whose entries take few distinct values, and these values, the most
-    frequent first. All returned columns together have at most 8 distinct values.
-    """
+    """Return (columns, values): the columns with few distinct entries, and these entries, the most
+    frequent first. A column is left out if it would raise the number of distinct entries in all
+    returned columns above 8, or if it contains only the kinds of another column's entries."""
     total: Counter[float | str] = Counter()
     result = []
     for column in columns:
@@ -437,8 +438,10 @@ def _odds_ratios(
 
 
 def _in_rows(row: IntArray) -> IntArray:
-    """Return the indices at which each distinct number occurs in `row`: (distinct numbers, length).
-    Line k lists the indices of the k-th number, filled up with -1.
+    """Return a table of the indices at which each distinct number occurs in `row`, with one line
+    for each distinct number, in rising order. Shorter lines are filled up with -1.
+
+    For `row` = [5, 3, 5], the table is [[1, -1], [0, 2]].
     """
     _, counts = np.unique(row, return_counts=True)
     table = np.full((len(counts), counts.max(initial=0)), -1)

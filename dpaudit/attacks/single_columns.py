@@ -75,10 +75,9 @@ def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
 
 
 def thresholds(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates (orders of outcomes) for outcomes with a single column, in the rising or
-    falling order of its numbers only. Recorded scores are audited with these candidates. Return all
-    candidates of `one_dimensional` if no candidate orders by size.
-    """
+    """Return candidates (orders of outcomes) for recorded scores, which are outcomes with a single
+    column: only the order by size of the numbers, rising or falling. If there is no such order, for
+    example because all numbers are equal, return all candidates of `one_dimensional`."""
     orders = one_dimensional(selection)
     return [one for one in orders if one.attack.startswith(_BY_SIZE)] or orders
 
@@ -110,9 +109,10 @@ def elapsed(selection: SelectionDraws) -> list[Candidate]:
 
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
-    """Return candidates that order outcomes by low-order bits of numbers and by how many decimals
-    the numbers have: candidates for the most informative columns, and one that sums over columns.
-    """
+    """Return candidates that order outcomes by details of their numbers, such as the lowest set bit
+    or the number of decimal places. Most candidates use a single detail of a single column (the
+    most informative ones). A further candidate sums log-ratios over all columns; its detail is the
+    span from the highest to the lowest set bit."""
     from dpaudit.attacks.additive import additive  # most audits have no use for low-order bits
 
     columns = bit_columns(selection.outcomes, ASPECTS)
@@ -290,13 +290,15 @@ def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> tuple[FloatA
 
 
 def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> FloatArray:
-    """Return the score that places each label among numbers ordered by size: (labels,).
+    """Return the score by which each label (an entry that is no number, such as `None`) is ordered
+    among the cells of numbers: (labels,).
 
-    It is the log-ratio of the label, with one exception. If the label lies above some numbers and
-    below none, by two standard errors each, it is placed above all numbers, and in the reverse case
-    below all numbers: otherwise luck would separate it from numbers with the same log-ratio.
+    It is the log-ratio of the label, with two exceptions. If, by two standard errors, the label's
+    log-ratio exceeds the log-ratio of some cell and is below that of no cell, the label is ordered
+    after all cells. In the reverse case it is ordered before all cells. Otherwise luck would
+    separate the label from cells that have the same true log-ratio.
 
-    pooled: (cells, 2), isotonic counts of the numbers.
+    pooled: (cells, 2), draws by cell of numbers and input, pooled by monotone regression.
     labels: (labels, 2), draws by label and input.
     arms: (2,), number of all draws of d1 and of d2.
     """
@@ -315,7 +317,7 @@ def _smoothed(counts: IntArray, width: int) -> FloatArray:
 
     width: standard deviation of the weights, in cells.
     """
-    # Shifted arrays are added, since a matrix product would start a thread on every core for a
+    # Add shifted copies of the counts. A matrix product would start a thread on every core for a
     # microsecond's work.
     total = counts.astype(np.float64)
     for shift in range(1, min(3 * width, counts.shape[1] - 1) + 1):

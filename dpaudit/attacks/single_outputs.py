@@ -155,8 +155,9 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
     of some values; "" if there are neither.
 
     kinds: types of exceptions.
-    names: words of values.
-    further: number of further values, which are only counted.
+    names: texts of values.
+    further: number of further values of the event. The words give only this number, such as "3 more
+        values".
     """
     some = [shortened(name) for name in names[:WORDS]]
     further += len(names) - len(some)

@@ -148,8 +148,9 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     share = _predicted_shares(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
     groups = np.stack([equal_mass_groups(one.take(slice(rows)), GROUPS) for one in columns])
-    # The gain in log-likelihood, in nats, of the candidate (order of outcomes) over a coin flip.
-    # Trees are worth fitting if two columns together may add 2 % of it.
+    # `known` is the gain in log-likelihood, in nats, of the candidate's predictions over the
+    # prediction ½ for both inputs. Trees are worth fitting if two columns together may add 2 %
+    # (`SMALL_SHARE`) of it.
     known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
     least = SMALL_SHARE * known
     return any(
@@ -171,10 +172,10 @@ def _is_striking(
 
     first: (draws,), the group of neighbouring values that each draw lies in, for the one column.
     others: (other columns, draws), the same for the other columns.
-    moments: for each draw, 1 or 0 (d1 or d2) minus its predicted probability of d1, and the
-        variance of this difference.
+    moments: two arrays, (draws,) each: the residual of each draw (1 for d1 or 0 for d2, minus its
+        predicted probability of d1), and the variance of the residual.
     luck: false-alarm probability of the test.
-    least: least evidence in nats.
+    least: smallest gain in log-likelihood, in nats, for which trees are worth fitting.
     """
     table = np.arange(len(others))[:, None] * GROUPS
     cell = ((table + others) * GROUPS + first).ravel()

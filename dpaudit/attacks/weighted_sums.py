@@ -102,10 +102,11 @@ MOST_FEATURES = 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """The score that is a weighted sum of features, the log-odds of d1.
+    """A score: the log-odds of d1, computed as a weighted sum of features.
 
     weights: the weight of the constant 1, then of each feature.
-    columns: (name, share) of the columns that the score depends on most.
+    columns: (name, share) of the columns on which the score depends most; the share says how much
+        of the score is due to the column.
     """
 
     features: tuple[Feature, ...]
@@ -168,8 +169,9 @@ NAME = "logistic regression"
 
 # Newton's method stops when a step lowers the loss by less than this number of nats per draw.
 _CLOSE = 1e-6
-# Number of Newton steps from the weights of all draws to the weights without one fold, for fewer
-# than 20,000 draws. With more draws, 1 step is made.
+# A fit without one fold starts from the weights of the features that were fitted to all draws.
+# Number of Newton steps that it makes from there, with fewer than 20,000 draws. With more draws, it
+# makes 1 step.
 _CORRECTIONS = 3
 # Types of features whose weights are shrunk: each weight moves towards the mean weight of its type.
 _POOLED = (Number, Above)
@@ -189,7 +191,8 @@ def logistic(selection: SelectionDraws) -> list[OrderedBins]:
     sides = with_sides(features)
     if not len(features) < len(sides) <= MOST_COLUMNS:
         return [by_score(_fitted(features, selection).scored, selection)]
-    # With more than 40,000 draws, the two sets of features are compared on the first 20,000.
+    # With more than 40,000 draws, the fits to `features` and to `sides` (the features, and for each
+    # number whether it is above its median) are compared on the first 20,000 draws.
     is_some = selection.size > 2 * MOST_ROWS
     some = selection.take(slice(MOST_ROWS)) if is_some else selection
     fits = [_fitted(one, some) for one in (features, sides)]
@@ -289,7 +292,8 @@ def _pooled(
     """Return weights, each shrunk towards the mean of its type (James & Stein 1961): if all columns
     have noise of one distribution, the true weights are often similar.
 
-    times_error: factor on the variance of the errors, for fits to fewer draws.
+    times_error: factor on the variance of the errors, above 1 if `weights` were fitted to fewer
+        draws than `likeliest`.
     likeliest: weights fitted to all draws.
     halves: weights fitted to two halves of the draws. They differ by errors alone, which gives the
         variance of the errors.
@@ -337,14 +341,14 @@ def _corrected(
     slope: FloatArray,
     kept: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
-    """Return the weights fitted without some draws, by a few Newton steps from weights fitted to
-    all draws.
+    """Return the coefficients of a logistic regression without some of the draws, by a few Newton
+    steps from the coefficients fitted to all draws.
 
+    weights: the coefficients fitted to all draws.
     information: information matrix of the remaining draws.
-    slope: gradient of the log-likelihood of the remaining draws at the present weights, without the
-        penalty.
-    kept: which draws remain; None: all draws of `design`. The others get weight 0, which is faster
-        than a copy.
+    slope: gradient of the log-likelihood of the remaining draws at `weights`, without the penalty.
+    kept: mask of the remaining rows of `design`; the residuals of other rows are set to 0, which is
+        faster than a copy of the remaining rows. None if all rows of `design` remain.
     """
     weights = weights + _solved(information, slope - _ridge(len(weights)) * weights)
     for _ in range(_CORRECTIONS - 1 if len(target) < MOST_ROWS else 0):

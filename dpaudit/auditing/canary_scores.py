@@ -1,9 +1,9 @@
-"""From the scores of canaries to guesses: choose the canaries to guess, after checks of the coins.
+"""Choose the canaries to guess from their scores, after checks of the coins.
 
-A *score* is a number for each canary, the larger the more likely the canary was included. The
-number of guesses is given, or chosen on a random half of the canaries; the certificate then counts
-guesses about the other half only. `audit_scores` is called by `dpaudit.bounds` and by the command
-line.
+A *coin* decides at random whether a canary is included. A *score* is a number for each canary, the
+larger the more likely the canary was included. The number of guesses is given, or chosen on a
+random half of the canaries; the certificate then counts guesses about the other half only.
+`audit_scores` is called by `dpaudit.bounds` and by the command line.
 """
 
 from __future__ import annotations
@@ -117,8 +117,9 @@ def audit_scores(
     # threshold of the scores) must be chosen, the first half of the canaries chooses it, and
     # guesses are made about the other half. Otherwise, guesses are made about all canaries.
     first = round(CHOOSING * len(order)) if guesses is None or independent else 0
-    # The sort is stable, so that equal scores stay in random order: the original order of the rows
-    # may depend on the coins.
+    # The sort is stable, so equal scores keep the random order of `order`. They must not keep the
+    # original order of the rows, which may reveal the coins: for example, if all included canaries
+    # come first.
     chosen_on, guessed = (
         half[np.argsort(-scores[half], kind="stable")] for half in (order[:first], order[first:])
     )
@@ -160,8 +161,8 @@ class Plan:
     canaries: int
 
     def made(self, canaries: int) -> int:
-        """Return the number of guesses about `canaries` canaries: the share of canaries that the
-        plan guesses about is kept. At least 1.
+        """Return the number of guesses to make if there are `canaries` canaries: the same share of
+        the canaries as in the plan (self.guesses / self.canaries), but at least one guess.
         """
         return min(canaries, max(1, round(self.guesses * canaries / self.canaries)))
 
@@ -430,9 +431,8 @@ def checked_coins(values: Any) -> Bools:
 
 
 def checked_scores(values: Any) -> Floats:
-    """Return scores as an array of floats (n,). Raise UsageError for values that are no list of
-    numbers.
-    """
+    """Return scores as an array of floats, (n,). Raise UsageError unless `values` is a list or an
+    array of numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

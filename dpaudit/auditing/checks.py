@@ -67,7 +67,7 @@ class DrawChecks:
         self._is_timed = ledger.spec.is_timed
         # Probability of a false warning, for one check of this pair of inputs.
         self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
-        # Number of further draws that `doubted` has made so far.
+        # Number of draws that the check `doubted` has made in addition to the draws of the audit.
         self._further = 0
 
     def failed(self) -> None:
@@ -139,9 +139,10 @@ class DrawChecks:
         return [] if self._is_timed else homogeneity.check_blocks(tallies, rule.guesses, level)
 
     def counted(self, selection: SelectionDraws, rule: Portfolio) -> list[str]:
-        """Return warnings about the independence of the draws that the frozen rule has counted.
+        """Return warnings if the draws that were counted with the frozen rule seem to depend on
+        their block. Raises DependentDrawsError if they repeat learning draws or each other.
 
-        selection: draws in the sample buffer; the counted draws must not repeat them.
+        selection: the learning draws in the sample buffer.
         rule: the frozen rule.
         """
         independence.check_heads(selection, self._ledger.heads)
@@ -153,7 +154,7 @@ class DrawChecks:
     def varied(
         self, kept: SelectionDraws, rule: Portfolio, unseen: tuple[int, int] | None
     ) -> list[str]:
-        """Return a warning if all draws of both inputs gave one output, else an empty list.
+        """Return a warning if all draws of both inputs gave the same output, else an empty list.
 
         kept: draws in the sample buffer, and later draws with rare outputs.
         rule: the frozen rules that counted draws.

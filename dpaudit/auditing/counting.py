@@ -251,8 +251,8 @@ class RareStore:
         rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
         self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
         self._parts = [selection.take(rows)]
-        # Draws with outputs that were evicted (are no longer kept). There is one example for each
-        # evicted value, label (text) or key (name of a field).
+        # Examples of outputs that were evicted (removed from memory): one draw for each rare value,
+        # label (text) or key (name of a field) that was evicted.
         self._evicted: list[SelectionDraws] = []
         self._evicted_draws = self._lost_draws = 0
         self._is_full = False
@@ -403,8 +403,9 @@ class Counts:
         if self.rare.has_room(coming):
             return
         table = self._table()
-        # The remaining budget may depend on the clock. Eviction must be reproducible, so the
-        # objective gets the number of draws so far in its place.
+        # `coming`, the number of draws to come, is otherwise the remaining budget, which may depend
+        # on the clock. The outputs that are evicted from memory must be the same in a repeated
+        # audit, so `coming` is set to the number of draws so far.
         objective = replace(objective, coming=spent)
         spared = learning.columns_worth_counting(
             table.by_column(), table, self._candidates, objective
@@ -421,13 +422,13 @@ class Counts:
 
 
 def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Objective) -> bool:
-    """Return whether to freeze the rules now, because more learning would cost more draws than it
-    is worth.
+    """Return whether to freeze the rules now. Further learning may give better rules, but leaves
+    fewer draws to certify them.
 
-    candidates: orders of outputs, with the counts of all draws.
+    candidates: orders of outputs from which rules are made, with the counts of all draws.
     spent: number of draws so far.
-    plan: the schedule of the pair.
-    objective: the predicted bound by which rules are chosen.
+    plan: the budget and the schedule of the pair of inputs.
+    objective: predicts the bound that a rule will certify; rules are chosen by it.
     """
     if spent < plan.freeze_at and not (
         plan.may_freeze_early(spent) and learning.may_freeze_early(candidates, objective)
@@ -448,15 +449,16 @@ def learn_by_counting(
     objective: Callable[[], Objective],
     check: Callable[[Sequence[Tally], Portfolio], None],
 ) -> Learned:
-    """Count draws, bet on them, and refit the rules from time to time. Return the rules to freeze.
+    """Go on learning after the sample buffer is full: count further draws, bet on them, and refit
+    the rules from time to time. Return the rules to freeze.
 
     ledger: records draws and bets.
-    counts: the counts of learning draws so far.
-    learned: rules learned from the sample buffer.
+    counts: the counts of learning draws so far, to which the new draws are added.
+    learned: rules learned from the sample buffer (the draws that are in memory).
     objective: called without arguments; returns the predicted bound by which rules would be chosen
         if they were frozen now.
-    check: called at each refit with the tallies of the blocks since the last refit, and with the
-        rules by which these blocks were counted.
+    check: called at each refit with the counts of each block of draws since the last refit, and
+        with the rules by which these blocks were counted.
     """
     plan, blocks = ledger.plan, 0
     until = plan.next_freeze_check(ledger.spent)

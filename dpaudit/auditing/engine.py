@@ -307,8 +307,8 @@ class AuditRun:
         # _is_by_clock: whether the speed decided, so that a rerun might choose another value.
         self._stop_early: StopEarly | None = None
         self._is_by_clock = False
-        # New processes of this audit alone. If a command or test run shares new processes among its
-        # audits, the shared processes are used in place of these.
+        # Starts new processes for this audit only. If a command or test run shares one
+        # `NewProcesses` among its audits, the shared one is used instead.
         self._processes = new_processes.NewProcesses()
 
     def run(self) -> AuditResult:
@@ -496,12 +496,12 @@ class AuditRun:
         )
 
     def _compared(self, seconds: float, ledger: Ledger, *refutation: Any) -> Redrawn | None:
-        """Repeat the draws that refuted the claim in new processes, compare both, and return a
-        record of the comparison; None if no comparison is asked for. Raise MechanismError if new
-        processes draw from other distributions.
+        """Make the draws that refuted the claim again in new processes. Compare these draws with
+        the earlier ones, and return a record of the comparison. Return None if no comparison is
+        wanted or possible. Raise MechanismError if new processes draw from other distributions.
 
         seconds: duration of one draw.
-        ledger, refutation: the parameters of `Refutation.of`.
+        ledger, refutation: the arguments of `Refutation.of`, which selects the draws to repeat.
         """
         processes = new_processes.current() or self._processes
         targets = single_targets(self._spec.target)

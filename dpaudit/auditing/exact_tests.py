@@ -44,9 +44,9 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
     """Return the rules of a portfolio in the form that the exact test takes.
 
     portfolio: the rules.
-    is_one: whether to return only the main rule, which then has the whole error probability. Used
-        for the probabilistic definition of DP, where the exact test is about single outputs and not
-        about rules.
+    is_one: True: return only the main rule, with the whole error probability. This is for the
+        probabilistic definition of DP, whose exact test counts single outputs and not rules. False:
+        return all rules, each with its own share of the error probability.
     """
     rules = [
         FrozenRule(

@@ -106,7 +106,8 @@ class FileJournal(Journal):
         # draws, as a text. Each record of the journal contains it. A run that continues the journal
         # bets on the recorded draws again, and must get the same text at each record.
         self._state = ""
-        # Readings of the clock since the last record was written.
+        # Clock readings that this run has made since the last record was written. The next record
+        # stores them.
         self._times_given: list[float] = []
         # While records are replayed: clock readings that the journal recorded before the next
         # record, and that `clock` has yet to return. With a time limit, none may be left when that
@@ -164,8 +165,8 @@ class FileJournal(Journal):
         return value
 
     def note(self, ledger: Ledger) -> None:
-        # The arrays are written as hexadecimal text, so that texts are equal only if all bits are
-        # equal.
+        # When a journal is replayed, states of the bettors are compared as texts. The array `gains`
+        # is written in hexadecimal, so that the texts are equal only if all bits are equal.
         numbers = (ledger.spent, ledger.plan.budget, len(ledger.rounds), ledger.largest_wealth)
         gains = ledger.wealth.gains.tobytes().hex()
         self._state = f"{numbers} {_exact(ledger.point)} {gains}"
@@ -255,8 +256,8 @@ class FileJournal(Journal):
         """Raise JournalError if the state of the audit differs from the recorded state: the
         bettors' state, or the number of clock readings since the last record.
         """
-        # Without a time limit, clock readings do not change what the audit does, so their number is
-        # not compared.
+        # Without a time limit, clock readings do not change what the audit does. So it does not
+        # matter if the earlier run read the clock more often than this run.
         is_unread = bool(self._times_due) and self.spec.sampling.time is not None
         if is_unread or record["state"] != self._state:
             raise self._disagreement()
@@ -336,7 +337,7 @@ class History:
         """If processes were killed while drawing, return a warning that outcomes may be missing;
         otherwise return an empty list.
 
-        runs: number of runs of the audit, including the present run.
+        runs: number of runs of the audit, including the present run; the warning states it.
         """
         return [_DIED.format(deaths=self.deaths.total(), runs=runs)] if self.deaths else []
 

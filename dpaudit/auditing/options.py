@@ -277,7 +277,7 @@ _run = partial(Option, section="Output", of="run")
 
 # ruff does not format this table, so that each option takes two or three lines.
 _TABLE = (
-    # Options of the section "What to audit".
+    # Options of the section "What to audit" of the help.
     _called(
         "mechanism",
         TEXT,

@@ -144,7 +144,7 @@ class PairAudit:
                 return self._ended_by_bets(learned, main, certifying_tallies(ledger))
             certifying = total.tally
         # Bets have refuted the claim. The confirmation counts only new draws. So its rule may be
-        # chosen on all draws so far, with those that the bets used.
+        # chosen on all earlier draws, including those that the bets used.
         measure = self._with_strongest_rule(measure, certifying)
         total = self._count("confirmation", plan.confirming_sizes(ledger.spent), measure)
         return self._tested("confirmation", learned, measure, total, limited)
@@ -285,8 +285,8 @@ class PairAudit:
         ledger, plan = self._ledger, self._plan
         sizes = enumerate(plan.learning_sizes(ledger.spent), len(ledger.blocks))
         chunks = (ToLearn((ledger.number, LEARNING, place), size) for place, size in sizes)
-        # With a time limit, neither the budget nor the size of the buffer is known yet. So rules
-        # are refitted at the usual times, even with the option `full`.
+        # The option `full` makes refits rarer. With a time limit it does not, since neither the
+        # budget nor the size of the buffer is known yet.
         full = self._spec.sampling.full and self._spec.sampling.time is None
         for drawn in ledger.drawer(chunks):
             released = self._bet_and_release(drawn.fresh, learned)
@@ -361,7 +361,8 @@ class PairAudit:
             repeated=spec.runs > 1,
         )
         if not self._has_point:
-            # The point may be chosen on these draws: they certify nothing, and no bet was made yet.
+            # Choose the point (ε, δ) of the claim to test. These draws may choose it: the claim is
+            # tested on later draws, and no bet was made yet.
             point = best_point(selection, self._claim, self._coming, attacks)
             self._ledger.settle(point)
             self._has_point = True

@@ -52,14 +52,14 @@ _UNUSUAL_EVENT = 2.0
 PATIENCE = 30.0
 # A trial (short audit) is announced to the user if it will take at least this number of seconds.
 _WORTH_TELLING = 5.0
-# A trial predicts the duration of the next trial only if it took at least this number of seconds: a
-# shorter one spends most of its time on starting up.
+# The duration of a trial (short audit) is predicted from the trial before it only if that trial
+# took at least this number of seconds: a shorter trial spends most of its time on starting up.
 _LEAST_TO_PREDICT = 0.5
 # If the first trial takes less than this number of seconds, it is run and timed again, since it may
 # have spent most of its time on imports.
 _IMPORT_SECONDS = 2.0
-# Added to the seed of the trials, so that the planned audit makes other draws than the trials. The
-# draws of the trials have chosen its number of draws, and may not be counted again.
+# Added to the seed for the trials, so that the planned audit makes other draws than the trials. It
+# may not count the draws of the trials again, since they have chosen its number of draws.
 _SEED_OFFSET = 2**32
 # Error probability of two estimates: the lower bound for the probability of a single trial's event,
 # and the test of whether trials guess d1 or d2 better than chance.
@@ -99,7 +99,8 @@ class AuditPlan:
     """The plan for all pairs of inputs.
 
     pairs: the plan for each pair.
-    trials: number of trials (short audits): 1, plus 8 for each complete round.
+    trials: number of trials (short audits) that were made: a first trial, then 8 trials in each
+        round. A round that was not completed does not count.
     last: result of the last trial.
     draws: number of draws of the trials on which the plan is based.
     """
@@ -123,9 +124,10 @@ class AuditPlan:
 
     @property
     def enough(self) -> int | None:
-        """Number of draws that is enough for every pair, even if chance may have chosen the events.
+        """Number of draws that is enough for every pair; None if there is no such number.
 
-        None if there is no such number.
+        Unlike `samples`, this number is also given if the trials guessed d1 and d2 no better than
+        chance. Their events are then chance findings, and so is the number.
         """
         numbers = [pair.samples for pair in self.pairs]
         return None if None in numbers else max(n for n in numbers if n is not None)

@@ -50,8 +50,8 @@ from dpaudit.stats.witness import Witness
 # differently.
 _RELATIVE = 1e-6
 
-# Allowed values for the smallest confirmation, in draws. The first is for a mechanism that makes
-# one draw per call, the second for other mechanisms.
+# Allowed values for the least number of draws of a confirmation (new draws after bets have refuted
+# the claim): for a mechanism that makes one draw per call, and for other mechanisms.
 _CONFIRMING = (MINIMUM_SAMPLES, FEW_DRAWS)
 
 # Version of the result format that added the field `detectable_rare`. It is not compared in results
@@ -161,7 +161,9 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
     result, record: the recorded result, which has the claim, and its certificate with the counts.
     """
     seen = Guesses(record.canaries, record.guesses, record.correct)
-    # Results of older versions have no bound for μ; their only test is the test of one point.
+    # A result of an older version has no bound for μ. Its only test was the test of one point (ε,
+    # δ), so the recorded method is used. For other results, None lets the claim decide the test,
+    # unless the canaries were assumed to be independent.
     method = record.method if record.method == "independent" or record.mu_lower is None else None
     computed = certify_guesses(seen, result.claim, 1 - result.confidence, method)
     if record.scores is None:
@@ -178,8 +180,11 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
-    """Yield findings about the tested claim: it must follow from the claim for one run of the
-    mechanism and for one record.
+    """Recompute the tested claim. It follows from the claim for one run of the mechanism if the
+    audit tests several runs, and from the claim for one record if the inputs differ in several
+    records.
+
+    Yield (name, recorded claim, recomputed claim) in each of these two cases; nothing in any other.
     """
     one_run = result.claim
     if result.repeated is not None:
@@ -264,8 +269,9 @@ def _by_divergence(record: Certificate) -> bool:
 
 
 def _rules(record: Certificate) -> Iterator[Finding]:
-    """Yield findings about the frozen rules: that their kinds (main, rare, other) differ, and that
-    their shares of the error probability agree with the table in docs/method.md §4.
+    """Yield comparisons (name, recorded value, required value) for the frozen rules, whether or not
+    the two values agree: their kinds (main, rare, other) must be distinct, and their shares of the
+    error probability must agree with the table in docs/method.md §4.
     """
     kinds = [test.kind for test in record.rules]
     yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)
@@ -370,10 +376,9 @@ def _limited(claim: PrivacyClaim, record: Certificate) -> tuple[Witness, float] 
 
 
 def _is_thinned(record: Certificate) -> bool:
-    """Return whether the exact test counted a random part of a recording (docs/method.md §12). It
-    does so if the numbers of draws of d1 and d2 were fixed in advance, and the test was the
-    distinguishing game (docs/method.md §2).
-    """
+    """Return whether the exact test counted only a random part of the recorded outputs
+    (docs/method.md §12). It does so if the numbers of draws of d1 and d2 were fixed in advance, and
+    the test counts right and wrong guesses (the distinguishing game, docs/method.md §2)."""
     if record.fixed.stage != "recorded":
         return False
     if record.recording is None:
@@ -411,7 +416,7 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
     after = record.refuted_after
     if _by_divergence(record) and after is not None and (refuted is None or refuted > after):
-        # Taken as recorded: the record lacks the counts that bets against a divergence use.
+        # Take the recorded number: the record lacks the counts to repeat bets against a divergence.
         refuted = after
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     ended = schedule.bets and not schedule.full and refuted is not None
@@ -438,8 +443,8 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     yield "bets from the first draws", early, {schedule.bets} if rounds else set()
     yield "stage of a run that bets ended", ended, record.fixed.stage == "betting"
     yield "draws to the refutation", record.refuted_after, refuted
-    # Number of draws when the claim was refuted. The next line computes whether the budget had room
-    # for a confirmation after it.
+    # Number of draws when bets refuted the claim; None if they did not. The next line computes
+    # whether the budget then had room for a confirmation.
     at = spent if confirming else refuted
     room = at is not None and not schedule.full and record.budget - at >= schedule.confirming
     if ended:

@@ -80,9 +80,9 @@ class Refutation:
         guesses: NDArray[np.int64],
         tallies: Sequence[Tally],
     ) -> Refutation:
-        """Return the record of a refutation, whose draws new processes are to repeat.
+        """Return the record of a refutation, to compare its draws with draws of new processes.
 
-        selection: the draws in the sample buffer.
+        selection: the draws in the sample buffer. They show whether all outputs are single numbers.
         """
         columns = selection.outcomes.columns
         is_number = (
@@ -137,10 +137,12 @@ class Redrawing:
         return Redrawn(**redrawn)
 
     def compared(self, refuted: Refutation) -> tuple[Redrawn, str]:
-        """Return a record of the comparison, and a description of a difference between processes.
+        """Compare the draws that refute the claim with draws of new processes. Return (record of
+        the comparison, text that says how the draws differ).
 
-        The description is "" if no difference was found. For independent draws, the description is
-        not empty with a probability of at most `DIFFERENT`.
+        The text is "" if no difference was found, or if no comparison was possible. If all draws
+        are independent and follow the same distributions, a difference is reported with a
+        probability of at most `DIFFERENT`.
         """
         if self.spec.is_timed:
             return Redrawn(0, 0, _BY_TIMES), ""

@@ -64,8 +64,9 @@ def request(spec: AuditSpec) -> Request:
         for name in flat_fields(type(spec))
         if name not in _FREE
     }
-    # The confidence of the family decides which p-values lead to a comparison with new processes,
-    # and so it is part of the request.
+    # The audits of a family share one false-alarm probability. The confidence of the family decides
+    # which p-values lead to a comparison with draws of new processes. So it decides the result, and
+    # is part of the request.
     whole = False if spec.statistics.family is None else spec.statistics.family.confidence
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
     seed = hash_seed()

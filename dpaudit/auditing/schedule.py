@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 
-# Number of single calls at the start of an audit, which show the columns of an output and the
-# duration of a call. Their outputs do not count for or against the claim.
+# Number of calls at the start of an audit that make one draw each. They show how many columns an
+# output has (one for each number or label), and how long a call takes. Their outputs count neither
+# for nor against the claim.
 FIRST_CALLS = 4
 # Number of draws for two checks; they do not count for or against the claim. A quarter of the draws
 # is made, then another quarter repeats them with the same seed, to check that equal seeds give
@@ -86,9 +87,9 @@ _MOST_BLOCKS = 16_384
 
 # Least share of the budget after which rules may be frozen, if the claim is clearly refuted.
 _EARLIEST_FREEZE = 1 / 32
-# While draws are only counted, rules are refitted each time that draws have doubled. If a refit
-# would come shortly before the freeze, after more than this fraction of the draws, it is made at
-# the freeze.
+# While draws are only counted, rules are refitted each time that draws have doubled, until the
+# rules are frozen (fixed for the rest of the audit). A refit that would come after more than this
+# fraction of the draws before the freeze is made at the freeze instead.
 _NEAR_FREEZE = 0.6
 # With δ > 0, rules are refitted whenever draws have grown by a factor of √2, since a rare output
 # can refute the claim as soon as it is bet on.
@@ -233,8 +234,9 @@ class Plan:
         return self._clock() - self._start
 
     def extend_buffer(self) -> bool:
-        """Let the buffer take half of the budget instead of the usual share, after the usual share
-        has shown no leak. Return whether the buffer is larger now.
+        """Let the sample buffer (the learning draws in memory) take half of the budget instead of
+        the usual share, about an eighth, after the usual share has shown no leak. Return whether
+        the buffer is larger now.
 
         The buffer is not extended with a time limit, since the time may not suffice. It is also not
         extended if the usual share is fewer than 1,000 draws, in which even large leaks do not
@@ -307,10 +309,11 @@ class Plan:
         self._plan(spent, elapsed, rate)
 
     def plan_again(self, spent: int) -> None:
-        """Update the budget by the clock during learning, before any draw for the exact test.
+        """Compute the budget, the number of draws of the audit, again from the time left. Called
+        during learning, before any draw for the exact test. Without a time limit, do nothing.
 
-        The first plan is too optimistic: it does not include the time for fits, and it assumes that
-        learning draws are counted as fast as certifying draws. No effect without a time limit.
+        The first budget is too large: it does not allow for the time of fits, and it assumes that
+        learning draws are counted as fast as certifying draws.
         """
         if self._is_by_clock and self._rate is not None:
             self._plan(spent, self._elapsed(), self._rate)
@@ -373,10 +376,11 @@ class Plan:
 
     @staticmethod
     def most_until_refit(spent: int, delta: float) -> int:
-        """Return an upper limit for the number of draws between now and the next refit.
+        """Return an upper limit for the number of draws until the rules are refitted next. For δ >
+        0, the rules are refitted more often.
 
         spent: number of draws made so far.
-        delta: δ of the point that is bet against.
+        delta: δ of the claimed point (ε, δ) that the bets try to refute.
         """
         growth = _REFIT_GROWTH_FOR_RARE * _NO_REFIT_BEFORE if delta > 0 else 2 / _NEAR_FREEZE
         return math.ceil((growth - 1) * spent)
@@ -396,9 +400,10 @@ class Plan:
         return 2 * spent <= self.budget // 2
 
     def may_count_after_buffer(self, spent: int) -> bool:
-        """Return whether learning may continue after the buffer is full, with draws that are only
-        counted. The buffer must have its largest possible size, and twice the draws made so far
-        must be at most half of the budget.
+        """Return whether learning may continue with draws that are only counted, after the sample
+        buffer (the learning draws in memory) is full. The buffer must have its largest possible
+        size, and after a doubling of the draws made so far, half of the budget must be left for
+        certification.
 
         spent: number of draws made so far.
         """

@@ -286,8 +286,9 @@ class AuditSpec:
         return (1 - self.statistics.confidence) / max(1, len(self.pairs))
 
     def may_refute(self, p_value: float) -> bool:
-        """Return whether Holm's procedure may refute the claim with this p-value of one pair,
-        namely if it refutes the claims of enough other audits of the family.
+        """Return whether this p-value of one pair is small enough for Holm's procedure over a
+        family of audits. The procedure then refutes the claim if it also refutes the claims of
+        enough other audits of the family.
 
         Without a family, the result is always False. The certificate of the pair says whether the
         pair alone refutes the claim.

@@ -1,7 +1,8 @@
 """The time that an audit has left: for worker processes, for the display, and for a warning.
 
-engine.py makes a `TimeLeft` for each audit. `Journal` is the base class of journals. Used directly,
-it records nothing, and serves audits without a journal, which then need not import journal.py.
+engine.py makes a `TimeLeft` for each audit. `TimeLeft` reads the clock of the audit's journal.
+`Journal`, a journal that records nothing, is also defined here: an audit without a journal file
+uses it, and then need not import its subclass `FileJournal` from journal.py.
 """
 
 from __future__ import annotations
@@ -132,8 +133,8 @@ class TimeLeft:
         time limit.
 
         rate: draws per second.
-        spent: number of draws of the present pair so far, which are subtracted from the minimum. A
-            negative number adds draws to the minimum.
+        spent: number of draws of the present pair so far. Before the first draw, it is minus the
+            number of test calls that the pair still needs, since these calls take time, too.
         """
         if self._spec.sampling.time is None:
             return

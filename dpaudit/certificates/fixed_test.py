@@ -127,8 +127,9 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     )
 
 
-# Results in a format of this version or later state `detectable_epsilon` for an event that may have
-# most of the probability; earlier results state a smaller ε there.
+# First version of the result format in which `detectable_epsilon`, the smallest true ε that the
+# test is likely to refute, considers that an event may have most of the probability. For such
+# events, results of earlier versions state a smaller ε.
 VERSION_WITH_LARGE_EVENTS = 8
 
 

@@ -314,8 +314,8 @@ class Failed:
 
     @property
     def deciding(self) -> Certificate | None:
-        """The certificate of the pair with the smallest p-value; None if no pair was complete
-        before the error."""
+        """The certificate with the smallest p-value, of the pairs of inputs that were complete when
+        the error stopped the audit; None if no pair was complete."""
         return Sampled(self.certificates).deciding if self.certificates else None
 
     @property
@@ -484,7 +484,7 @@ class AuditResult:
 
     @property
     def p_value(self) -> float:
-        """p-value of the claim for all pairs together; 1 if no pair was complete."""
+        """p-value of the claim, for all pairs of inputs together; 1 if no pair was completed."""
         return self.ending.p_value
 
     @property

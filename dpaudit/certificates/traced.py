@@ -249,10 +249,11 @@ class Trace:
 
     @property
     def likely(self) -> Finding | None:
-        """The most likely cause of a leak that a certificate has proved, or None.
+        """The most likely cause of a proved leak; None if the trace found no cause.
 
-        It is a certain cause if there is one; else a value that seems to have no noise; else noise
-        that is drawn for one input only; else the line with the largest cost.
+        It is the first of these that exists: a finding that by itself makes the mechanism leak more
+        than the claim allows; a value that seems to have no noise; noise that is drawn for one
+        input only; the line with the largest cost.
         """
         first = (*self.causes, *self.seemingly_bare, *self._drawn_for_one)
         if first:

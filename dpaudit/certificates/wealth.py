@@ -20,8 +20,9 @@ from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs, bound_grid, epsilon_lower, log_wealth, stakes
 from dpaudit.stats.binomial import FloatArray
 
-# Number of values of ε above the claimed one that are followed in one pass. Usually one pass
-# suffices, since the lower bound is rarely far above the claimed ε.
+# For a lower bound above the claimed ε, the wealth against larger values of ε is computed in passes
+# over the draws. Number of values of ε in one pass. Usually one pass suffices, since the lower
+# bound is rarely far above the claimed ε.
 _TOGETHER = 12
 
 
@@ -31,12 +32,13 @@ class Wealth:
     Parameters
     ----------
     point : ProfilePoint
-        The point (ε, δ) of the claim. The grid consists of the values of `bound_grid` up to ε.
+        The point (ε, δ) of the claim. Without `after`, the grid consists of the values of
+        `bound_grid`, a list of values of ε in rising order, up to the claimed ε.
     alpha : float
         Error probability of betting, in (0, 1).
     after : int, optional
-        If given, follow the `_TOGETHER` values of `bound_grid` that begin at this index. They are
-        above the claimed ε, and serve to find a lower bound above it.
+        Index in `bound_grid` of a value above the claimed ε. The grid then consists of 12 values
+        (`_TOGETHER`) from this index on. They serve to find a lower bound above the claimed ε.
     """
 
     def __init__(self, point: ProfilePoint, alpha: float, *, after: int | None = None) -> None:
@@ -105,8 +107,8 @@ class Wealth:
 
     @property
     def log_largest(self) -> float:
-        """Return the minimum, over the values of ε up to the claimed one, of the log of the largest
-        wealth so far.
+        """Return the log of the largest wealth so far against the claimed ε or, if that is smaller,
+        against a smaller ε: the minimum over all these ε.
 
         The minimum is taken because a refutation of the claimed ε must also refute every smaller ε.
         """

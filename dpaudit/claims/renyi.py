@@ -79,12 +79,14 @@ class RenyiDP(PrivacyClaim):
     Parameters
     ----------
     order, epsilon : float
-        a, the order, in (1, 10,000]; the largest divergence, in nats, in [0, 100].
+        a, the order, in (1, 10,000]; ε, the largest divergence, in nats, in [0, 100].
 
     Notes
     -----
-    An audit makes two tests (docs/method.md §6). One tests a point (ε, δ) of the privacy profile
-    that the claim implies, the other tests D_a itself. Source: Mironov 2017, Def. 4.
+    D_a is the Rényi divergence of order a; P and Q are the distributions of the output on two
+    neighbouring inputs. An audit makes two tests (docs/method.md §6). One tests a point (ε, δ) of
+    the privacy profile that the claim implies, the other tests D_a itself. Source: Mironov 2017,
+    Def. 4.
 
     Examples
     --------
@@ -115,8 +117,8 @@ class RenyiDP(PrivacyClaim):
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
         """Return (name, value): a lower bound for D_a, where a is the order of the claim, such as
-        ("D_2", 0.3). The value is the largest divergence whose privacy profile at ε is at most
-        `delta_lower`.
+        ("D_2", 0.3). The value is the largest limit on D_a that still implies δ(ε) ≤ `delta_lower`.
+        The δ(ε) of the mechanism is at least `delta_lower`, so its D_a is at least this value.
         """
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
@@ -318,7 +320,8 @@ def _binary_divergence(p: float, q: float, order: float) -> float:
 
 
 def _largest_p(q: float, order: float, divergence: float) -> float:
-    """Return the largest p ≥ q with D_a(p ‖ q) and D_a(q ‖ p) at most `divergence`, rounded up."""
+    """Return the largest p ≥ q such that, for two coins with probabilities p and q, both D_a(p ‖ q)
+    and D_a(q ‖ p) are at most `divergence`. The result is rounded up."""
     most = _larger_divergence(q, order)
 
     def excess(log_p: float) -> float:

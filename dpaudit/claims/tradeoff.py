@@ -452,7 +452,7 @@ def smallest_probability(claim: PrivacyClaim) -> Callable[[float], float]:
 
 
 def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
-    """Return the function g of μ-Gaussian DP: `smallest_probability`, also for μ = 0.
+    """Return g of μ-Gaussian DP: the smallest probability of an event for the other input.
 
     Parameters
     ----------
@@ -462,11 +462,13 @@ def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
     Returns
     -------
     callable
-        g(p) = Φ(Φ⁻¹(p) - μ), from [0, 1] to [0, 1], rounded down.
+        g(p) = Φ(Φ⁻¹(p) - μ), from [0, 1] to [0, 1], rounded down: an event with probability p for
+        one of two neighbouring inputs has at least probability g(p) for the other.
 
     Notes
     -----
-    Source: Dong, Roth & Su 2022, Def. 2.6.
+    `smallest_probability` returns the same function for a claim `GaussianDP(mu)`; here, μ may also
+    be 0. Source: Dong, Roth & Su 2022, Def. 2.6.
 
     Examples
     --------

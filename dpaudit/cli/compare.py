@@ -67,8 +67,8 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
             is_shown = True
         else:
             write_whole(Path(to.file), text.encode(errors="backslashreplace"))
-    # If a report such as JSON goes to standard output, the text goes to standard error, as with
-    # dpaudit run.
+    # Show the comparison as text on standard output or, if a report such as JSON has been written
+    # there, on standard error. `dpaudit run` does the same.
     click.echo(render(comparison), nl=False, err=is_shown)
     if comparison.regressions:
         return exit_codes.VIOLATION

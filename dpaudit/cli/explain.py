@@ -54,8 +54,9 @@ _figure_option = option(
 
 
 def _claim_options(command: Command) -> Command:
-    """Add the parameters of claims, such as --epsilon, to a command as options. If an option is
-    repeated, such as `--epsilon 1 --epsilon 2`, each value gives a curve."""
+    """Add the parameters of claims to a command as options, such as --epsilon. An option with
+    `has_curve` may be repeated, as in `--epsilon 1 --epsilon 2`: the command then shows one curve
+    for each value."""
     for one in reversed(_NUMBERS):
         words = f"{one.help} Repeatable: a curve for each." if one.has_curve else one.help
         command = option(f"--{one.name}", type=NUMBER, multiple=one.has_curve, help=words)(command)

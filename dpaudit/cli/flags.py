@@ -169,8 +169,8 @@ def some_flags(
     """Return a decorator that adds options to a command.
 
     wanted: names of options in the table of options.
-    usual: names of options that the short help also shows, although the table does not mark them
-        for it.
+    usual: names of the options that the short help of this command shows, in addition to those that
+        the table marks for the short help of every command.
     other_help: further options, each with a help text that replaces the one in the table. Maps the
         name of the option to the text.
     """

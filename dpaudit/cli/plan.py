@@ -225,8 +225,8 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     example = f"dpaudit plan {target or '--command …'} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
-    # Settings of the project that also apply to a plan. The plan chooses the number of draws
-    # itself, and the leak to catch comes from its own options.
+    # Only these settings of the project (pyproject.toml) apply to a plan. The plan chooses the
+    # number of draws itself, and the size of the leak to detect comes from its own options.
     given = here().beneath(settings, ("confidence", "seed", "workers"))
     return build_spec({**named, **given})
 
@@ -390,8 +390,9 @@ class _Shown:
             self.samples = None
 
     def _for_rare(self) -> int | None:
-        """Return the number of draws that catches the rare output of `_Goals.rare` on every pair.
-        None means that the user did not ask for this, or that no number of draws is enough."""
+        """Return the number of draws with which the audit catches, on every pair of inputs, an
+        output of the probability --rare that only one of the two inputs gives. Return None if the
+        user did not give --rare, or if no number of draws is enough."""
         if self._rare is None:
             return None
         pairs = self._found.pairs
@@ -418,8 +419,9 @@ class _Shown:
         ]
 
     def only_rare(self, command: str) -> list[str]:
-        """Return lines about the draws that catch a rare output of one input (--rare). Used if no
-        number of draws catches the leak of --excess. Return [] if the user did not give --rare.
+        """Return the lines of a plan for the option --rare alone: the number of draws that catches
+        an output of this probability that only one input gives. Used if no number of draws catches
+        the leak of --excess. Return [] if the user did not give --rare.
 
         command: command line of the audit, without --samples.
         """
@@ -451,8 +453,9 @@ class _Shown:
         return flags + ("" if self._rare_samples is None else f" --require-rare {self._rare:g}")
 
     def pairs(self) -> list[str]:
-        """Return lines that show the event that the trial found for each pair, and the draws that a
-        rarer event needs. Return [] if the trial found no difference."""
+        """Return lines that show, for each pair of inputs, the event that the trial found, and how
+        many draws the audit needs if the leak shows only in an event of a smaller probability, such
+        as 10 %. Return [] if the trial found no difference."""
         if not self._found.differs:
             return []
         lines = [line for one in self._found.pairs for line in self._of_pair(one)]

@@ -257,8 +257,9 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
         return recheck(result)
     except DpauditError:
         raise
-    # Any exception is possible here: a damaged file may contain wrong states of the bettors, which
-    # are used for the first time when wealth is recomputed.
+    # Any exception is possible here. A damaged file may contain wrong states of the bettors, whose
+    # wealth is the evidence against the claim. The states are not checked when the file is read,
+    # only used when `recheck` recomputes the wealth.
     except Exception as error:
         raise UsageError(
             f"{file}: {result.name} cannot be rechecked, so the file is damaged: "

@@ -154,9 +154,9 @@ def finished(
         final = _final(seen, len(specs), results)
         results.finish()
         for before, after in zip(seen, final, strict=True):
-            # The run was interrupted, so audits are still open: Holm's procedure needs the results
-            # of the missing audits. Each open audit is printed with its own share of the
-            # false-alarm probability.
+            # An audit is open until Holm's procedure decides its verdict from the results of all
+            # audits. The run was interrupted, so some results are missing: each open audit is
+            # printed with the verdict for its own share of the false-alarm probability.
             if is_open(before):
                 printer.show(after)
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)

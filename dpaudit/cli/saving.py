@@ -24,7 +24,7 @@ from dpaudit.reports.registry import FORMATS, Format, parse_report
 STDOUT = "-"
 # Environment variable in which GitHub Actions names the file for the summary of a step.
 _SUMMARY = "GITHUB_STEP_SUMMARY"
-# Size that GitHub allows for this file, in bytes.
+# Largest size that GitHub allows for the summary of a step, in bytes.
 _LARGEST_SUMMARY = 2**20
 
 

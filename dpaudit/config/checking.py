@@ -48,9 +48,10 @@ _MOST = 60
 class Found:
     """The audits and errors of a configuration file.
 
-    specs: (locate, audit) for each audit that could be built with its own mechanism, not with a
-    replacement. `locate` is a function that takes the path of a setting, such as ("claim",
-    "epsilon"), and returns its place, such as `audits.yaml:12: `.
+    specs: (locate, audit) for each audit that could be built with the mechanism that the file
+        names. To find further errors, an audit with a wrong mechanism is built with a valid one; it
+        is left out here. `locate` is a function that takes the path of a setting, such as ("claim",
+        "epsilon"), and returns its place in the file, such as `audits.yaml:12: `.
     problems: all errors of the file.
     audits: number of audits in the file.
     """
@@ -208,8 +209,9 @@ class _Mending:
             entries[place] = by
 
     def _set_aside_adjacency(self) -> None:
-        """Remove the setting `adjacency`, which the valid values that replace wrong inputs may
-        violate. If the adjacency itself has an error, add the error to `problems`."""
+        """Remove the setting `adjacency` (the neighbouring relation). Wrong inputs are replaced by
+        valid values that may not be neighbours, and this must not cause another error. If the
+        adjacency itself has an error, add the error to `problems`."""
         relation = self.settings.pop("adjacency", None)
         try:
             with about("adjacency"):

@@ -30,7 +30,7 @@ from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 from dpaudit.wording import shown
 
-# Keys of the two inputs.
+# Keys of the two inputs in a configuration file.
 _INPUTS = ("d1", "d2")
 # Keys of values that are passed to a mechanism.
 _GIVEN = (*_INPUTS, "params", "init")

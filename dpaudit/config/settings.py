@@ -2,7 +2,8 @@
 
 Defaults are filled in. The key `matrix` expands one entry into several audits: `${name}` in the
 other settings stands for a value in the list `name` of the matrix. A claim with the key `curve`
-becomes two audits. The text FILL_IN stands where `dpaudit init` leaves a value to the user.
+becomes two audits, one of the claim without this key and one of the curve. The text FILL_IN stands
+where `dpaudit init` leaves a value to the user.
 """
 
 from __future__ import annotations

@@ -152,8 +152,11 @@ def refused(
     """Return a message for each string or mapping that the user probably meant as another value,
     such as `None` or `nan`.
 
-    node: the value as a YAML node.
-    text, value, in_file, is_dataset: as in `check_read`.
+    text: text in the notation of the user.
+    value, node: the content of the text, as a Python value and as a YAML node.
+    in_file: whether the text comes from a file; on a command line, the shell may have removed
+        quotes.
+    is_dataset: whether the text states a dataset, so that `@name` may stand for a file.
     """
     said = _in_python(text.strip(), value, in_file=in_file)
     if said is not None:

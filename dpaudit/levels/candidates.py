@@ -106,9 +106,8 @@ class Candidate(ABC):
 
     @property
     def has_many_cells(self) -> bool:
-        """Whether this candidate orders many cells (groups of outcomes) by counts that are not
-        shrunk.
-        """
+        """Whether this candidate orders more than a few cells (groups of outcomes) by their raw
+        counts, not by shrunk counts."""
         return self.count_penalty > tuning.PENALTY
 
     def penalty(self, *, is_pure: bool) -> float:
@@ -150,8 +149,8 @@ class Candidate(ABC):
 
     @cached_property
     def table(self) -> RuleTable:
-        """Expected numbers of right and wrong guesses of every rule, out of the number of learning
-        draws.
+        """Expected numbers of right and wrong guesses of every rule, in a sample of the same size
+        as the learning draws.
         """
         if self.estimate is None:
             return RuleTable.of_balanced(self.counts)
@@ -188,8 +187,8 @@ class BinSource(ABC):
     def level_map(self) -> LevelMap: ...
 
     def intervals(self) -> Intervals | None:
-        """Return intervals that are finer than the levels (groups of outcomes); None if there are
-        none."""
+        """Return intervals into which the levels (groups of outcomes) can be divided; None if this
+        source makes no divisions finer than levels."""
         return None
 
     def learner(self) -> Learner | None:
@@ -251,7 +250,8 @@ class OrderedBins(Candidate):
 
     @cached_property
     def intervals(self) -> Intervals | None:
-        """Intervals of the score, finer than the levels (groups of outcomes), or None."""
+        """Intervals of the numbers or of the score that are finer than the levels (groups of
+        outcomes); None if there are no finer intervals."""
         return self.source.intervals()
 
     @cached_property
@@ -505,6 +505,6 @@ class RareOutputs(Candidate):
         return replace(self, levels=of(self.levels))
 
 
-# The classes of candidates (orders of outcomes) that count further draws. The third class,
-# `RareOutputs`, is not among them: a `RareTable` counts its draws.
+# The classes of candidates (orders of outcomes) that count further draws. `RareOutputs`, the third
+# class of candidates, is left out, since a `RareTable` counts the draws with rare outputs.
 Counting = OrderedBins | UnorderedCells

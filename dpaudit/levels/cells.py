@@ -94,11 +94,10 @@ class Cells:
         return Cells(self.name, self.edges[kept], self.labels, merged, labels)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        """Return in words the event that the cell of an entry has a chosen value, such as `output ≤
-        0.13`.
+        """Return in words the event that an entry lies in a chosen cell, such as `output ≤ 0.13`.
+        Each cell has a value, an integer: its index or its level (group of outcomes).
 
-        chosen: a mask, indexed by the values of cells: True if the cells with this value are in the
-            event.
+        chosen: a mask over these values. A cell is chosen if the mask is True at its value.
         """
         phrases = phrases_of(self.name)
         if phrases is not None:
@@ -240,9 +239,8 @@ def _edges(ordered: FloatArray, limit: int) -> FloatArray:
 
 
 def around(values: FloatArray) -> FloatArray:
-    """Return edges between intervals, in rising order, such that each value is alone in an
-    interval.
-    """
+    """Return the edges of intervals, rising, such that each of the given values has an interval
+    that contains no other number: for a value v, the edges are v and the next larger float."""
     with np.errstate(over="ignore"):
         both = np.concatenate([values, np.nextafter(values, np.inf)])
     return np.unique(both[both > -np.inf])

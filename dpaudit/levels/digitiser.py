@@ -19,8 +19,9 @@ from dpaudit.levels.limits import CACHED
 
 FloatArray = NDArray[np.float64]
 
-# Number of grid cells per edge. With more cells, fewer of them contain several edges, which slow a
-# look-up down. But the grid takes more memory, and each column of a vector has its own grid.
+# Number of grid cells per edge, the boundary between two intervals. A look-up is slow in a cell
+# that contains several edges. With more cells there are fewer such cells, but the grid takes more
+# memory, and each column of a vector has its own grid.
 _CELLS_PER_EDGE = 16
 # With at most this number of edges, each number is compared with every edge: that is about as fast
 # as a look-up in a grid.
@@ -46,7 +47,8 @@ class Digitiser:
     _made: list[_Grid | None] = field(default_factory=list, init=False, repr=False)
 
     def __call__(self, numbers: FloatArray) -> NDArray[Any]:
-        """Return the value of the interval of every number; numbers may not be NaN."""
+        """Return, for every number, the small integer `values[k]`, where k is the index of the
+        interval that contains the number. The numbers may not be NaN."""
         if len(self.edges) <= _FEW:
             return self.values.take(self._compared(numbers))
         grid = self._grid(len(numbers))

@@ -120,8 +120,12 @@ class NearLevels(LevelMap):
 
     @classmethod
     def of(cls, level: LevelMap, numbers: FloatArray) -> LevelMap:
-        """Return the map whose known numbers are the values that repeat in `numbers`; return
-        `level` itself if no number repeats.
+        """Return a level map that gives a number the level of a known number if they differ only by
+        rounding. The known numbers are the finite values that occur more than once in `numbers`;
+        return `level` itself if there are none.
+
+        level: level map of outcomes that are single numbers.
+        numbers: outcomes that were drawn earlier.
         """
         values, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
         known = values[counts > 1]
@@ -153,9 +157,8 @@ class NearLevels(LevelMap):
 
 
 def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:
-    """Yield the outcomes in pieces of 65,536 neighbours; arrays of this size stay in the
-    processor's cache.
-    """
+    """Yield the outcomes in pieces of 65,536 consecutive outcomes; the last piece may be smaller.
+    Arrays of this size stay in the processor's cache."""
     for start in range(0, outcomes.size, CACHED):
         yield outcomes.take(slice(start, start + CACHED))
 

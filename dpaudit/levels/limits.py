@@ -40,15 +40,16 @@ FIRST_DRAWS = 4_096
 # Least number of draws for scorers that fit a few parameters for each column. With fewer draws,
 # these scorers propose nothing.
 FEWEST_DRAWS = 300
-# Least number of draws for slow scorers, and for scorers that need the frequencies of combinations
-# of values.
+# Least number of draws with which scorers are used that are slow, or that need the frequencies of
+# combinations of values.
 LEAST_DRAWS = 1_000
 # Least number of draws for three uses: boosted trees; ranks of scores, by which the scores of
 # different fits get the same scale; and separate ranks of columns that hold entries and of columns
 # that hold types. With fewer draws, ranks are mostly chance.
 DRAWS_TO_RANK = 2_000
-# With at least this number of draws, orders are cut finer than levels, and independent blocks of
-# columns are searched for. With twice this number, several fits are compared on some of the draws.
+# With at least this number of draws, a score is first cut into intervals that are finer than its
+# levels (groups of outcomes), and independent blocks of columns are searched for. With more than
+# twice this number, several fits are compared on this number of draws only.
 MANY_DRAWS = 10_000
 # Largest number of draws for slow work: to fit a slow learner, to find the scale, the labels and
 # the informativeness of a column, and to compare sets of features.
@@ -91,8 +92,8 @@ LUCK = 0.001
 
 # From here to the end: limits on groups of neighbours, and on words in texts.
 
-# Neighbouring values, or neighbouring levels (groups of outcomes), are joined into this number of
-# groups with about equal numbers of draws.
+# Number of groups into which the ordered values of a column, or the ordered levels (groups of
+# outcomes), are joined. Each group contains neighbours, and about the same number of draws.
 GROUPS = 8
 # Number of neighbours on either side of an optimum that are used one by one. Two uses: intervals
 # next to a cut-off of the best rule become levels of their own; and the best ramp (a piecewise

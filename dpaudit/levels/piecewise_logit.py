@@ -39,9 +39,9 @@ LEVELS = 64
 # A ramp rises from 0 to 1. One of these offsets is added to it: with -½ it rises from -½ to ½, with
 # 0 from 0 to 1, with -1 from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# Either end of a ramp may lie anywhere within a level (group of outcomes). So this level is cut
-# into this number of equal parts (odd), and the ramp is averaged over ends at the middles of the
-# parts.
+# A ramp may start or end anywhere within a level (group of outcomes). So the level in which it
+# starts or ends is cut into this odd number of equal parts, and the ramp is averaged over starts or
+# ends in the middle of each part.
 _PARTS = 5
 # Largest change of a coefficient in one step of Newton's method.
 _LONGEST_STEP = 3.0
@@ -209,8 +209,8 @@ class _Fits:
 
         ramps: all ramps (flat, then linear, then flat) that may be terms.
         counts: (fits, levels, 2), draws by level and input.
-        position: (levels,), a quantity; a multiple of it may be a term. Allowed only for a single
-            fit. None: no such term.
+        position: (levels,), a number for each level, such as its mean score. A multiple of it may
+            be a term. Allowed only for a single fit. None: no such term.
         """
         self._ramps = ramps
         self._ahead = counts[..., 0].astype(np.float64)
@@ -260,9 +260,9 @@ class _Fits:
         term, chosen = np.ones_like(fitted), np.tile([-1.0, 0.0], (len(ramp), 1))
         is_enough = np.zeros(len(ramp), dtype=bool)
         rises = self._ramps.rise[:, ramp].T + offset[:, None]
-        # Ramps are tried first: if a ramp and another term gain equally much, the ramp is chosen. A
-        # score statistic is about twice the gain in log-likelihood, so terms with a small statistic
-        # need not be fitted.
+        # The first pass tries ramps: if a ramp and another term gain equally much after their
+        # costs, the ramp stays. A score statistic is about twice the gain in log-likelihood, so a
+        # term is not fitted if its statistic is at most the least gain (`GAIN_OF_RAMP`).
         for score, tried, cost, names in (
             (by_ramp, rises, tuning.GAIN_OF_CHOICE, np.stack([ramp, offset], axis=1)),
             (by_other, self._others[other], 0.0, chosen.copy()),
@@ -396,7 +396,7 @@ def _averaged(
     mean of ramps whose starts and ends are within six levels of its own, weighted by likelihood.
 
     chosen: (terms, 2), the index of the ramp of each term (-1 if the term is no ramp), and the
-        offset of the ramp.
+        number that is added to the ramp.
     terms, heights: (levels, terms) and (terms,), the terms by level, and their coefficients.
     """
     fitted = terms @ heights

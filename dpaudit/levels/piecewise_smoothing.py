@@ -136,10 +136,11 @@ class _Stretches:
         return upto[:, self.row, self.end + 1] - upto[:, self.row, self.start]
 
     def spread(self, numbers: FloatArray) -> FloatArray:
-        """Return for every place the sum of `numbers` over the stretches (runs of consecutive
-        places) that contain it: (fits, rows, length).
+        """Return, for every place of every row, the sum of `numbers` over the stretches that
+        contain the place: (fits, rows, length). A stretch is a run of consecutive places in one
+        row.
 
-        numbers: (fits, stretches), a number for every stretch.
+        numbers: (fits, stretches), for each fit, a number for every stretch of any row.
         """
         fits, (rows, length) = len(numbers), self.rows.shape
         change = np.zeros((fits, rows, length + 1))
@@ -201,8 +202,9 @@ class _Likelihoods:
 
     @classmethod
     def of(cls, estimates: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Likelihoods:
-        """Return the likelihoods of all stretches (runs of consecutive places), constant or
-        drifting.
+        """Return the likelihoods of all stretches (runs of consecutive places). Each stretch has
+        two: one if the log-ratio is constant along it, one if the log-ratio changes linearly
+        (drifts).
 
         estimates: (fits, places), estimated log-ratios.
         weight: (fits, places), inverse variances of the estimates.

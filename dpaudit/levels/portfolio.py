@@ -1,10 +1,12 @@
 """The frozen result of learning.
 
-A portfolio has up to three rules on common levels: a main rule and side rules. A rule guesses d1,
-guesses d2 or abstains at each level. Also here: `Learned`, which adds the beliefs to bet on and a
-record of the attacks that were tried, and `SingleOutputs`, for the probabilistic definition. The
-words are defined in `attacks/learning.py`. `attacks/freezing.py` makes portfolios; `auditing/`
-counts draws by their levels.
+A portfolio has up to three rules, a main rule and side rules, which share their levels (groups of
+outcomes). At each level, a rule guesses d1, guesses d2 or abstains. `Learned` is a portfolio with
+the beliefs to bet on and a record of the attacks that were tried. `SingleOutputs` takes the place
+of rules for the probabilistic definition of DP.
+
+`attacks/freezing.py` makes portfolios; `auditing/` counts draws by their levels.
+`attacks/learning.py` defines all terms.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ class JointLevels(LevelMap):
     def of(
         cls, main: LevelMap, guesses: IntArray, sides: Sequence[tuple[LevelMap, IntArray]]
     ) -> JointLevels:
-        """Return the joint level map of a main rule and side rules: from its levels (groups of
-        outcomes) the guess of every rule follows.
+        """Return the level map of a portfolio, made from a main rule and side rules. The level
+        (group of outcomes) that it gives to an outcome determines the guess of every rule.
 
         main: the level map of the main rule.
         guesses: (main levels,), the guesses of the main rule.
@@ -104,8 +106,8 @@ class Rule:
     guesses d2 (-1) or abstains (0).
 
     role: "main"; "rare" for the side rule that guesses an input at outputs that only this input
-        gave; or "other" for the side rule of a candidate of another class. Rare outputs
-        (`RareOutputs`) may also be the candidate of the main or of the other rule.
+        gave; or "other" for the side rule of a candidate of another class (`OrderedBins`,
+        `UnorderedCells` or `RareOutputs`) than the candidate of the main rule.
     attack: the name of the attack that proposed the rule.
     level, guesses: the level map of this rule, and its guess at each level, (levels,).
     share: share of the error probability of the exact test.

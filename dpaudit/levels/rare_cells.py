@@ -182,17 +182,16 @@ def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], siz
 
 
 def in_words(word: str) -> str:
-    """Return an outcome or an entry as descriptions of events show it: `the exception KeyError` for
-    a raised exception, otherwise at most 60 characters of the word.
-    """
+    """Return the text of an outcome or entry as descriptions of events show it. The text `raised
+    KeyError` becomes `the exception KeyError`; any other text is cut to 60 characters."""
     if word.startswith(RAISED):
         return f"the exception {word.removeprefix(RAISED)}"
     return shortened(word)
 
 
 def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
-    """Return the cells of a column, made from rare outcomes; None if no entry of the column is
-    rare.
+    """Return the `RareColumn` of a column: its cells (values, labels and pieces of tails), made
+    from the rare entries of the column. Return None if no entry of the column is rare.
 
     usual: the usual entries of the column; None for a column that usual outcomes do not have.
     column: entries of outcomes that a filter of rare outputs selected.
@@ -237,8 +236,8 @@ def frequent_column(column: Column) -> RareColumn | None:
         inner = numbers[[outer, -1 - outer]]
         is_outer = (singles < inner[0]) | (singles > inner[1])
         is_tail = is_outer & (singles > low) & (singles < high) & is_discrete
-    # In a column of values that repeat, most of the remaining values lie in the tails, so the cell
-    # of the rest counts as a tail.
+    # The last cell, `rest`, holds all numbers that no other cell holds. If values repeat, most of
+    # these numbers lie in the tails of their distribution, so the cell counts as part of a tail.
     rest: Piece = (-math.inf, math.inf, is_discrete)
     pieces = [(high, math.inf, False), rest]
     if low > -math.inf:
@@ -343,13 +342,15 @@ def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
 
 
 def _cut(numbers: FloatArray, end: float) -> FloatArray:
-    """Return the one or two points at which the numbers on one side of a range are cut. The first
-    point lies in the widest gap between two numbers, where widths are compared on a logarithmic
-    scale of the distance from the range. The second point is at the median of the numbers, if the
-    median is nearer to the range than the gap is.
+    """Return one or two points that cut the numbers on one side of a range into pieces.
 
-    numbers: rising, all on one side of `end`.
-    end: the nearer end of the range.
+    The first point lies in the widest gap between neighbouring numbers, where widths are measured
+    on a logarithmic scale of the distance from the range. If the median of the numbers is nearer to
+    the range than this gap is, the second point is at the median. Otherwise there is no second
+    point.
+
+    numbers: rising, all below or all above the range.
+    end: the end of the range on the side of the numbers.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         # Distances are clipped, so that their logarithms are finite.

@@ -170,9 +170,8 @@ class RareFilter:
 
     @classmethod
     def seen(cls, selection: SelectionDraws) -> RareFilter | None:
-        """Return the filter that selects outcomes with at least one entry that was never seen; None
-        if outcomes have more columns than the filter can look at (256).
-        """
+        """Return the filter that selects outcomes with at least one entry that does not occur in
+        `selection`; None if outcomes have more columns than the filter can look at (256)."""
         result = cls._of(selection, 1)
         return None if result.is_cut or selection.outcomes.width > MANY_COLUMNS else result
 

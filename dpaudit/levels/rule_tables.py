@@ -19,11 +19,13 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 
 
 def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return isotonic counts, (cells, 2): neighbouring cells are pooled into blocks until the ratio
-    (first + ½) / (second + ½) rises from block to block. Each cell gets the counts of its block.
+    """Pool neighbouring cells into blocks until the ratio (first + ½) / (second + ½) of the counts
+    rises from block to block (isotonic regression). Return, for each cell, the total counts of its
+    block: (cells, 2).
 
     Without the ½ this would be the maximum-likelihood fit of rising shares (Ayer et al. 1955); with
-    it, smoothed log-ratios rise, too. A cell without draws joins a neighbour.
+    the ½, the smoothed log-ratios, log((first + ½) / (second + ½)), rise. A cell without draws
+    joins a neighbour.
 
     counts: (cells, 2), the first and the second count of each cell, such as draws of d1 and of d2.
     """
@@ -63,13 +65,16 @@ _LOSS_TO_COME = 2.4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleTable:
-    """Expected right and wrong guesses of every rule of a candidate.
+    """Expected right and wrong guesses of every rule of a candidate (an order of outcomes in
+    levels). The rule (l, u) guesses d2 below level l and d1 from level u on, and abstains between.
 
-    correct, wrong: (levels + 1, levels + 1), expected right and wrong guesses of the rule that
-        guesses d2 below level l (row) and d1 from level u (column) on.
-    h: by rule, the factor h of δ in c ≤ e^ε w + h δ: 1 for a rule that guesses both inputs, ½ for a
-        rule that guesses one (docs/method.md (2.1)).
-    possible: by rule, whether l ≤ u.
+    Entry (l, u) of each array is about the rule (l, u).
+
+    correct, wrong: (levels + 1, levels + 1), expected numbers of right and wrong guesses.
+    h: the factor h of δ in c ≤ e^ε w + h δ, where c and w are the probabilities of a right and of a
+        wrong guess: 1 for a rule that guesses both inputs, ½ for a rule that guesses only one
+        (docs/method.md (2.1)).
+    possible: whether l ≤ u; other entries belong to no rule.
     draws: number of all draws, with or without a guess.
     """
 
@@ -91,8 +96,10 @@ class RuleTable:
 
     @classmethod
     def of_balanced(cls, counts: IntArray) -> RuleTable:
-        """Return the table that `RuleTable.of` would return if both inputs had been drawn equally
-        often.
+        """Return the table of expected right and wrong guesses that `RuleTable.of` would return if
+        both inputs had been drawn equally often.
+
+        counts: (levels + 1, 2), draws by level and input, as for `RuleTable.of`.
         """
         ordered = balanced(_monotone(counts[:-1]), counts.sum(axis=0))
         return cls.of_monotone(ordered, int(counts.sum()))

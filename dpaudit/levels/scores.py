@@ -1,15 +1,15 @@
 """Ordered bins: scores, and intervals that are finer than levels.
 
 A score is a number for every outcome, larger for more evidence for d1. A scorer in `attacks/`
-returns a `Scored`: the score of each selection draw by a fit to other draws, and a function that
-makes the final score; `candidates.by_score` cuts it into levels. The helpers cross-fit a
+returns a `Scored`. It holds the score of each learning draw by a fit to other draws, and a function
+that makes the final score, which `candidates.by_score` cuts into levels. The helpers cross-fit a
 slow learner, put the scores of several fits on one scale, and name the columns that a score depends
 on.
 
-A level is a group of neighbouring `Intervals` of a score or of a number, since the best cut-off of
-a rule may lie inside a level. The intervals of the chosen candidate are joined again to at most 63
-levels: narrow levels near the cut-offs of its best rule, wide levels elsewhere (`Intervals.near`).
-Intervals also count further draws.
+A level is a group of neighbouring `Intervals` of a score or of a number. The intervals are finer
+than levels, since the best cut-off of a rule may lie inside a level. After a candidate is chosen,
+its intervals are joined again to at most 63 levels: narrow levels near the cut-offs of its best
+rule, wide levels elsewhere (`Intervals.near`). Further draws are counted by interval.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from dpaudit.levels.shrinkage import ExpectedDraws
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.order import mid_ranks, stable_order
 
-# Number of parts of the draws in the cross-fitting of a slow learner: each part is scored by a fit
-# to the other parts. Used if there are too few draws for two separate fits.
+# A slow learner is cross-fitted with this number of parts of the draws: each part is scored by a
+# fit to the other parts. (With enough draws, there are two fits to separate draws instead, and each
+# scores the draws that the other was fitted to.)
 _PARTS = 3
 
 Fit = TypeVar("Fit")
@@ -236,9 +237,8 @@ class Scored:
 
     @property
     def has_finer(self) -> bool:
-        """Whether levels (groups of outcomes) can be divided more finely: there are more than 32
-        edges and at least 10,000 draws.
-        """
+        """Whether the levels (bins of the score) can be divided into finer intervals. This needs at
+        least 10,000 draws, and more than 32 edges between levels out of at most 63."""
         return len(self.edges) > LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:

@@ -162,10 +162,10 @@ def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedDraws:
-    """Expected draws by level (group of outcomes).
+    """Estimated numbers of draws by level (group of outcomes).
 
-    draws: (levels, 2), of d1 and of d2.
-    variance: (levels,), variance of the expected number of draws of d1.
+    draws: (levels, 2), estimated draws of d1 and of d2.
+    variance: (levels,), squared standard error of the estimated draws of d1.
     """
 
     draws: FloatArray
@@ -374,8 +374,9 @@ class Clusters:
 
 
 def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return the expected share of d1 among the draws of every cell, shrunk over all cells:
-    (cells,).
+    """Return the expected share of d1 among the draws of every cell: (cells,). It is estimated from
+    the counts of all cells together, so that cells with few draws have less extreme shares
+    (shrinkage).
 
     counts: (cells, 2), draws by cell and input.
     arms: (2,), number of all draws of d1 and of d2.
@@ -419,12 +420,13 @@ def _models(cells: _Cells) -> list[_Model]:
 def _one_more(
     cells: _Cells, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, float] | None:
-    """Add a cluster of cells where it raises the likelihood fastest. Return the fit (sizes,
+    """Add a cluster of cells, and fit again. A cluster has one absolute log-ratio, its size; the
+    new cluster gets the size at which it raises the likelihood fastest. Return the fit (sizes,
     weights, log-likelihood); None if the likelihood rises too little.
 
-    on_grid: likelihood of the log-ratios on the grid.
-    sizes, weights: sizes and weights of the present clusters. The new cluster takes half of the
-        weight of its nearest neighbour.
+    on_grid: likelihood of the possible sizes, `SIZES`.
+    sizes, weights: (clusters,) each, the sizes of the present clusters, and their shares of all
+        cells. The new cluster takes half of the weight of the cluster with the nearest size.
     """
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
     # The exponent is limited: for a cell that no cluster explains it would overflow.

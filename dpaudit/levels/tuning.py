@@ -38,9 +38,9 @@ PENALTY_ONE_FIT = 0.5
 # outcomes) whose log-ratios of cells are shrunk towards common values. Halving or doubling it does
 # not change the efficiency of audits.
 PENALTY_SHRUNK = 1.0
-# Standard errors by which the total probability of single outputs is lowered, when outputs are
-# chosen to outweigh δ (probabilistic definition of DP). Halving or doubling it does not change the
-# efficiency of audits.
+# For the probabilistic definition of DP, outputs are chosen until their total probability exceeds
+# δ. Number of standard errors by which the estimate of this total is lowered. Halving or doubling
+# it does not change the efficiency of audits.
 PENALTY_OF_MASS = 3.0
 
 # Margins of decisions, in standard errors.
@@ -78,12 +78,13 @@ LESS_SIMPLE = 0.9
 # nearly equal, and their likelihoods decide. Halving it does not change the efficiency of audits (a
 # share of the draws), doubling it lowers the efficiency by 3.5 hundredths.
 ABOUT_AS_MUCH = 0.85
-# Prior odds that a piece of a tail leaks if only one input gave it; for values, labels and keys the
-# odds are 1. They are low since private noise has tails, too. Source: `python -m
-# benchmarks.rare_leaks`.
+# Prior odds that a cell in a tail of the numbers leaks, if all of its draws are of one input. They
+# are low, since private noise has tails in which one input is drawn alone by luck. For other cells
+# (values, labels and keys) the odds are 1. Source: `python -m benchmarks.rare_leaks`.
 ODDS_OF_TAIL = 0.05
-# The "other" rule may guess on at most this share of the draws. A rule that guesses more often
-# would compete with the main rule, whose levels are finer.
+# The "other" rule, which joins the main rule and comes from another candidate (order of outcomes),
+# may guess on at most this share of the draws. A rule that guesses more often would compete with
+# the main rule, whose levels are finer.
 LARGEST_SIDE = 0.1
 
 # Log-likelihood, in nats, that a more complex fit must gain over a simpler one.

@@ -12,8 +12,12 @@ NAME, PACKAGE = "dp-accounting", "dp-accounting"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the curve ε(δ) of an accountant. An event is given to the PLD accountant, or to the
-    RDP accountant if the PLD accountant does not support it."""
+    """Return the curve ε(δ) that an accountant of dp-accounting states. For an event, such as
+    `GaussianDpEvent`, this is the PLD accountant, or the RDP accountant if the PLD accountant does
+    not support the event.
+
+    thing: an accountant or an event.
+    """
     return of_event(thing, question) if not hasattr(thing, "get_epsilon") else _of(thing, question)
 
 

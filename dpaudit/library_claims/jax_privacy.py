@@ -1,4 +1,5 @@
-"""Ask an execution plan of jax-privacy for its claim: the curve ε(δ) of its event."""
+"""Ask an execution plan of jax-privacy for its claim: the curve ε(δ) that dp-accounting computes
+for the DP event of the plan, such as a composition of Gaussian mechanisms."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ KIND = "kind of "
 # Start of the name of a column that holds, for each number, the exponent k of its lowest set bit
 # 2^k: for 12 = 2^3 + 2^2, k is 2.
 LOWEST_BIT = "lowest set bit of "
-# Start of the name of a column with the exponent k of the highest set bit, 2^k, of each number.
+# Start of the name of a column that holds, for each number, the exponent k of its highest set bit
+# 2^k: for 12 = 2^3 + 2^2, k is 3.
 HIGHEST_BIT = "highest set bit of "
 # Name of the column with the durations of calls, in nanoseconds.
 ELAPSED = "elapsed time"
@@ -85,7 +86,7 @@ class Path:
 
     parent: path of the value that contains the value at this path. None for the outcome itself.
     step: kind of the last step, such as "key".
-    word: text of the last step: an index, a key, an element, an attribute or a property.
+    word: text of the last step: an index, a key, an element of a set, an attribute or a property.
     name: text of the whole path.
     depth: number of steps from the outcome.
     """

@@ -165,8 +165,9 @@ class Alphabet:
         return cls(column.name, (*numbers, *(column.labels[code - 1] for code in used)))
 
     def through(self, bands: Bands) -> Alphabet:
-        """Return an `Alphabet` that applies `bands` to entries before it maps them to integers.
-        Return this same object if `bands` does not change its column."""
+        """Return an `Alphabet` that maps entries to integers after `bands` has replaced their
+        numbers by texts that name intervals. Return this same object if `bands` does not change its
+        column."""
         return replace(self, bands=bands) if self.name in bands.names else self
 
     def __call__(self, column: Column) -> Symbols:
@@ -184,8 +185,9 @@ class Alphabet:
             np.multiply(as_bytes, rise, out=as_bytes)
             found += as_bytes
         if column.codes is not None:
-            # An entry that is a text has NaN as its number, for which all comparisons are false. So
-            # its integer is added here.
+            # An entry that is a text has NaN as its number, for which all comparisons above are
+            # false. So `found` still contains `lowest` there; replace it by the number of the text
+            # in `known`.
             own = [known.get(label, 0) - lowest for label in column.labels]
             found += np.array([0, *own]).astype(np.uint8).take(column.codes)
         return np.subtract(np.uint8(many), found, out=found)
@@ -221,8 +223,10 @@ class Known:
     """A set of known outcomes, among which `places` finds the outcomes of a table.
 
     keys: 64-bit hashes of the known outcomes, in ascending order.
-    entries: finds outcomes by small integers, which is faster. None to find outcomes by hashes.
-    bands: function that is applied to outcomes before they are looked for. None to apply none.
+    entries: finds outcomes by small integers that stand for their entries, which is faster than by
+    hashes. None to find outcomes by hashes.
+    bands: function that replaces numbers of outcomes by texts that name intervals, before the
+    outcomes are looked for. None: numbers are not replaced.
     """
 
     keys: KeyArray
@@ -253,13 +257,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Known outcomes that are found by small integers. They have one shape, and few distinct
-    entries in each column.
+    """A set of known outcomes (outcomes that were seen before), with small integers in place of
+    their entries, so that a given outcome is quickly found among them. The known outcomes have one
+    shape, and few distinct entries in each column.
 
     columns: for each column, the function that maps its entries to small integers.
     fixed: entries that all known outcomes share.
     symbols: integers of the known outcomes, one row for each column with at least two distinct
-    entries.
+        entries.
     """
 
     columns: tuple[Alphabet, ...]
@@ -271,7 +276,8 @@ class Entries:
 
     @classmethod
     def of(cls, known: Outcomes) -> Entries | None:
-        """Return an `Entries` that finds outcomes among the known outcomes by small integers.
+        """Return an `Entries`, which finds outcomes among the known outcomes. It maps the entries
+        of each column to small integers, and looks up the combination of these integers.
 
         Return None if that is impossible: if the known outcomes differ in shape, have too many
         combinations of entries, or contain -0.0.

@@ -130,8 +130,9 @@ class LongTable(Outcomes):
         return [path for path in forms[:WIDEST] if not self._is_common(path)]
 
     def _is_common(self, path: Path) -> bool:
-        """Return whether a property that == does not compare, such as the type, is the same for all
-        values of one kind at its place. If it is, it distinguishes no two equal outcomes.
+        """Return whether a property is the same for all values of one kind (such as all numbers) at
+        its place in the outcomes. It is a property that == does not compare, such as the type. If
+        it is the same, it distinguishes no two outcomes that == calls equal.
 
         path: path of the property, such as `type of output[0]`.
         """
@@ -153,8 +154,9 @@ class LongTable(Outcomes):
         return LongTable(self.vocabulary, offsets, rows, numbers, codes, self.size)
 
     def _telling(self) -> list[str]:
-        """Return the names of the columns from which events are learned: the columns in which the
-        most outcomes have an entry."""
+        """Return the names of the columns from which events are learned. They belong to the
+        `WIDEST` paths (places in the outcomes) at which the largest numbers of outcomes have an
+        entry."""
         counts = self._counts()
         often = np.argsort(-counts, kind="stable")[:WIDEST]
         often = np.sort(often[counts[often] > 1])
@@ -190,8 +192,8 @@ class LongTable(Outcomes):
         return Column.constant(name, ABSENT, self.size) if place is None else self.at(place)
 
     def at(self, place: int) -> Column:
-        """Return the column at one path (place in the outcomes). place: index of the path in the
-        vocabulary."""
+        """Return the column at one path (place in the outcomes). place: index of the path in
+        `vocabulary.paths`."""
         inside = slice(self.offsets[place], self.offsets[place + 1])
         rows, codes, path = self.rows[inside], self.codes[inside], self.vocabulary.paths[place]
         numbers = np.full(self.size, np.nan)

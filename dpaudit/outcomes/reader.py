@@ -39,7 +39,8 @@ _PIECE = 4_096
 # A matrix with more than 24 columns (`_WIDE`) is transposed in blocks of this number of rows, which
 # fit into the processor's cache.
 _PIECE_OF_WIDE = 1_024
-# A matrix with more columns than this is transposed in smaller blocks of rows (`_PIECE_OF_WIDE`).
+# A matrix with more columns than this is transposed in blocks of `_PIECE_OF_WIDE` rows, fewer than
+# `_PIECE`, so that a block fits into the processor's cache.
 _WIDE = 24
 # Largest number of entries of one output, at all depths together. Larger outputs are refused, since
 # many outputs are kept in memory.

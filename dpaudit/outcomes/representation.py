@@ -54,8 +54,8 @@ PRESENT = "present"
 TYPE, EXPONENT, OFFSET = "type", "exponent", "UTC offset"
 OF_TYPE = f"{TYPE} of "
 SIGN = "sign of zero of "
-# Maps a column entry, or the kind of an entry, such as `a string`, to the usual type of such
-# values. A value with its usual type gets no entry for its type.
+# Maps a column entry, such as `NaN`, or the kind of an entry, such as `a string`, to the usual type
+# of the values that have this entry. A value of its usual type gets no entry for its type.
 _USUAL = {
     "NaN": "float",
     "True": "bool",
@@ -65,8 +65,8 @@ _USUAL = {
     "a dict": "dict",
     "a set": "set",
 }
-# Values of these types get no column entry for their type: the type is usual, or the entry for the
-# value itself already shows it.
+# Values of these types get no entry in a column such as `type of output[0]`: the type is usual, or
+# the value's own entry already shows it, as `None` does.
 _UNNAMED = (float, str, bool, bytes, list, dict, set, complex, type(None), Raised)
 # Values of the types in these modules get no column entry for their type, since the entry for the
 # value itself already shows it.
@@ -146,13 +146,14 @@ def order_words(
 ) -> str | None:
     """Return a text that stands for the order of a dict's keys; None for fewer than two keys.
 
-    All orders that a set of these keys may have share one text. The order of a set of strings is
-    random, so a dict made from a set reveals nothing by its order.
+    The order of a set of strings is random, so the order of a dict that was made from a set reveals
+    nothing. So all orders that a set of these keys may have get the same text.
 
     kind: type of the dict.
     keys: the keys, in the order of the dict.
     words: texts of the keys, in the order of the dict.
-    texts: whether strings were hashed with the hash seed of this process.
+    texts: whether strings were hashed with the hash seed of this process. If not, any order of
+        strings counts as the order of a set.
     """
     if len(keys) < 2:
         return None
@@ -187,12 +188,12 @@ def _keys_of(label: str) -> str:
 
 
 def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
-    """Return the numbers that must be added to the 64-bit hashes of outcomes because of -0.0 in a
-    column, shape (outcomes,); 0 where the entry is not -0.0. Return None if the column contains no
-    -0.0.
+    """Return numbers to add to the 64-bit hashes of outcomes, (outcomes,), so that -0.0 and 0.0 in
+    a column give different hashes. The number is 0 where the entry is not -0.0. Return None if the
+    column contains no -0.0.
 
-    They also enter hashes that leave out the column's entries, since these hashes still depend on
-    the signs of its zeros.
+    A hash of an outcome without its entry in this column gets the number, too, so that it still
+    depends on the sign of the zero.
 
     name: name of the column.
     numbers: numbers of the column.

@@ -35,9 +35,9 @@ _LINEAR_PROBES = 9
 # Number of bits by which CPython shifts a hash to choose a slot further away (PERTURB_SHIFT).
 _PERTURB_SHIFT = 5
 # If the slot of a key's hash is taken, CPython puts the key into the first free slot that it tries.
-# Another displaced key may have taken that slot before, so the second free slot is considered as
-# well. If more slots were considered, almost every key could be displaced, and almost every order
-# would count as the order of a set.
+# Another displaced key may have taken this slot before; the key is then put into the second. So two
+# free slots are considered for each displaced key. With more, almost every order of keys would
+# count as the order of a set.
 _FREE_SLOTS = 2
 # Smallest number of keys for which larger hash tables of a set are considered than the smallest one
 # (8 slots). For 3/8 of all hash seeds, a set of two keys has one order in a table of 8 slots and

@@ -82,14 +82,15 @@ class Outcomes(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Number of all columns of the table, also those that `columns` leaves out."""
+        """Number of all columns of the table. The property `columns` may have fewer: it leaves out
+        columns with the same entry for all outcomes, and columns beyond about 4,096."""
 
     @property
     @abstractmethod
     def representations(self) -> Sequence[Column]:
-        """The columns of properties that == does not compare (types, signs of zero, orders of keys,
-        digits). A property is left out unless it differs between outcomes of this table that ==
-        calls equal."""
+        """The columns of properties that == does not compare: types, signs of zero, orders of keys,
+        digits. They include only the properties in which two outcomes of this table differ although
+        == calls them equal."""
 
     @abstractmethod
     def plain(self) -> Outcomes:
@@ -161,8 +162,9 @@ class Table(Outcomes):
     paths: for each column, its place in the outcomes.
     fixed: (place, entry) for each entry that all outcomes share, such as `a list`, its length and
     its type.
-    forms: (place, column) for each property that == does not compare, such as a type, and that
-    differs between outcomes. The entry is `absent` where the property is usual.
+    forms: (place, column) for each property that == does not compare, such as the type of a number,
+    and that differs between outcomes. The column holds the property of each outcome, or `absent`
+    for the usual one, such as the type float.
     """
 
     all_columns: tuple[Column, ...]
@@ -253,8 +255,11 @@ class Table(Outcomes):
 
 
 def _form_keys(column: Column) -> KeyArray:
-    """Return the numbers that the entries of a column of types, orders of keys or the like add to
-    the 64-bit hashes of outcomes, shape (outcomes,); 0 where the entry is `absent`."""
+    """Return the numbers to add to the 64-bit hashes of outcomes for a property that == does not
+    compare, such as the type: shape (outcomes,). The number is 0 for the usual property (`absent`).
+
+    column: the property of each outcome.
+    """
     keys = mix(column.keys() + _name_key(column.name))
     if column.codes is not None and ABSENT in column.labels:
         keys[column.codes == column.labels.index(ABSENT) + 1] = 0

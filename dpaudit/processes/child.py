@@ -456,7 +456,7 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
 
 
 class Replaceable(Protocol):
-    """A running program that `Succession` can replace.
+    """A running program. When its process ends, `Succession` replaces it by a new one.
 
     child: the process.
     known: how to call the mechanism, as the program describes it (`Hello` or `Calling`). A process
@@ -497,8 +497,9 @@ class Succession(Generic[Process]):
         # Messages about processes that ended before a draw began. The list is emptied when a draw
         # is complete, and when a process ends during a draw.
         self._unbegun: list[str] = []
-        # Whether some draw was completed, or two draws ended their processes with different
-        # failures.
+        # Whether draws end differently: some draw was completed, or two draws ended their processes
+        # with different failures. If this is still False after some draws, the mechanism seems to
+        # fail always, and the audit stops.
         self._varies = False
         # The failure of the first draw that ended its process; None if no draw has.
         self._first: Raised | None = None

@@ -195,11 +195,12 @@ class Service:
     def draw(self, count: int, seed: int, how: Any) -> Any:
         """Make `count` draws with one call each, and write the outcomes to the shared memory.
 
-        Before it sends this request, the main process writes into `Layout.arms` which dataset each
-        draw uses.
+        The main process has written into `Layout.arms`, before it sent this request, the index of
+        the dataset for each draw.
 
         seed: number from which all random generators are seeded.
-        how: names of the parameters for a random generator and for the dataset; see `_prepared`.
+        how: names of the mechanism's parameters for a random generator and for the dataset; see
+            `_prepared`.
         """
         self._with_torch_seeded(lambda: self._draw_singly(count, self._prepared(seed, how)))
         self._check_unchanged()
@@ -383,7 +384,7 @@ class _Unpickler(pickle.Unpickler):
 def loaded(data: bytes, what: str) -> Any:
     """Return the object in a pickle. Raises Refused if this process cannot read it.
 
-    what: name of the object in the message.
+    what: name of the object for the error message, such as "a dataset".
     """
     try:
         return _Unpickler(io.BytesIO(data)).load()

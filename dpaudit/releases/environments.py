@@ -80,7 +80,7 @@ def _published(package: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Environments:
-    """Environments for the releases of a package.
+    """Virtual environments, one for each release of a package.
 
     folder: folder of the environments. The environment for a release is in its subfolder
         `PACKAGE-RELEASE`, and is used again if it exists.

@@ -127,8 +127,9 @@ def _amount(result: AuditResult) -> str:
 
 
 def _reach(result: AuditResult) -> str:
-    """Return words for the smallest ε that the audit would have refuted on the pair of inputs that
-    decides the verdict. Return "" if it could have refuted no ε."""
+    """Return words for the smallest detectable ε: if the true ε of the pair of inputs that decides
+    the verdict were at least this number, the audit would have refuted the claim with probability
+    0.9. Return "" if no ε is large enough."""
     one = result.decisive
     if one is None or isinstance(one, ExactCertificate) or _is_powerless(result):
         return ""

@@ -79,8 +79,8 @@ def _chosen(result: AuditResult, one: OneRunCertificate) -> str:
 
 
 def _of_scores(result: AuditResult, scores: CanaryScores) -> list[Item]:
-    """Return rows that describe the scores of the canaries. They are descriptive; no bound follows
-    from them."""
+    """Return rows of the report that describe the scores of the canaries, such as AUROC. No bound
+    follows from these rows."""
     rates = [
         Row(
             "" if place else "TPR at FPR",

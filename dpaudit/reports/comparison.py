@@ -343,7 +343,7 @@ def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
     """Yield (text, False) for each pair of inputs whose confidence intervals for ε in the two runs
-    do not overlap."""
+    do not overlap. False says that the difference is no regression."""
     old = {one.pair: _interval(one) for one in was.by_pair}
     if was.repeated != found.repeated:
         return

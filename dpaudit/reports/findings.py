@@ -447,7 +447,8 @@ def _rounded(line: str) -> str:
 
 
 def _joins(line: str) -> bool:
-    """Return whether an event's description contains " and " but not " or "."""
+    """Return whether the parts of an event's description must all hold: they are joined by " and ",
+    and " or " does not occur."""
     return " and " in line and " or " not in line
 
 

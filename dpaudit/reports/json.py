@@ -75,9 +75,10 @@ from dpaudit.reports.records import (
 VERSION = 8
 # First version of the format in which a file has a digest of its audits.
 _DIGEST = 2
-# First version in which a certificate can have several rules.
+# First version of the format in which a certificate can have several rules.
 _PORTFOLIO = 6
-# First version whose digest covers more than the audits, and whose requests name their audit.
+# First version of the format in which the digest of a file also covers the fields `version`,
+# `planned` and `not_run`, and in which the settings in an audit's field `request` contain its name.
 _COVERED = 7
 
 # Maps a field to the first version in which every audit, or every certificate, must have it. A file

@@ -40,7 +40,8 @@ class Part(NamedTuple):
 
 
 def entry(result: AuditResult) -> Part:
-    """Return the `Part` of one audit."""
+    """Return one audit as a `Part`: its row in the table, and its full report or, if the result is
+    as expected, its warnings."""
     is_met = is_expected(result)
     verdict = verdict_of(result)
     shown = bounds(result)[0].brief(result) if result.decisive is not None else ""

@@ -114,8 +114,8 @@ def level(confidence: float) -> str:
         text = f"{Decimal(100) * Decimal(repr(confidence)):f}".rstrip("0")
     # Round to 12 digits, to remove a floating-point error such as the error of 1 - 0.01.
     exact = Decimal(f"{100 * confidence:.12g}")
-    # A user would not write this many digits, so the confidence was computed from a share of an
-    # error probability, such as 99.6667 % for three audits.
+    # A confidence with more than 6 digits, such as 99.6666… % for three audits, was computed from a
+    # share of an error probability: a user would give fewer digits. Round it down to 4 digits.
     if Decimal(text) != exact and exact < 100:
         text = _stripped(Context(prec=4, rounding=DOWN).plus(exact))
     return f"{text}{GLUE}%"

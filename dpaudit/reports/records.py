@@ -141,11 +141,13 @@ def _under(path: str) -> Iterator[None]:
         raise error.below(path) from None
 
 
-# Cached, so that each type hint is analysed once, and not for each of the hundred thousand values
-# of a result. A value's path in the file is computed only if an error needs it.
+# Cached: a result may have a hundred thousand values but has few types, and each type is analysed
+# only once. A decoder does not know the path of its value in the file; its callers add the path to
+# an error.
 @cache
 def _decoder(hint: Any) -> Callable[[Any], Any]:
-    """Return a function that decodes values of type `hint`. It raises DamagedRecord."""
+    """Return a function that decodes values of type `hint`. The function raises DamagedRecord for a
+    value that has another type."""
     if hint is Any:
         return decode_untyped
     if hint is PrivacyClaim:

@@ -37,8 +37,8 @@ class Format:
             check()
 
     def entry(self, result: AuditResult) -> Any:
-        """Return the data about one audit that `document` needs. Called when the audit has
-        ended."""
+        """Return the data about one audit for a report. It is called when the audit has ended;
+        `document` then makes the report from the data about all audits."""
         with auditor_errstate():  # a mechanism may have changed NumPy's settings
             return self._home().entry(result)
 

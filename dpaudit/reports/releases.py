@@ -67,7 +67,7 @@ def as_markdown(result: Bisection) -> str:
 
 
 def as_html(result: Bisection) -> str:
-    """Return an HTML page that loads no other file."""
+    """Return an HTML page with a table of the releases. The page loads no other file."""
     head = "".join(f"<th>{html.escape(one)}</th>" for one in _HEAD)
     rows = "\n".join(
         f'<tr class="{one.answer.replace(" ", "-")}">'

@@ -50,12 +50,13 @@ _OF_FORM: Mapping[str, Schema] = {
 }
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 _BOUNDED = ("p_value", "confidence", "alpha", "alpha_betting")
-# Parameters of a claim that a file may lack.
+# Parameters that a claim in a file of results may lack: `adversary` is left out if the claim names
+# no adversary.
 _OPTIONAL = ("adversary",)
 # Matches the section of a numpydoc docstring that describes fields.
 _FIELDS = re.compile(r"(?:Attributes|Parameters)\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", re.DOTALL)
-# Matches one entry of the section that `_FIELDS` finds: the names of fields, and the text about
-# them.
+# Matches one entry of the section `Attributes` or `Parameters` of a numpydoc docstring: the names
+# of fields, and the text that describes them.
 _ENTRY = re.compile(r"^([a-z]\w*(?:, \w+)*) : [^\n]*\n((?:[ ]{4}[^\n]*\n?)+)", re.MULTILINE)
 
 

@@ -76,7 +76,8 @@ class Part(NamedTuple):
 
 
 def entry(result: AuditResult) -> Part:
-    """Return the `Part` of one audit."""
+    """Return the SARIF result of one audit, wrapped in a `Part`. The `Part` holds None if the audit
+    ended as expected, since SARIF lists only problems."""
     if is_expected(result):
         return Part(None)
     rule = _rule(result)

@@ -222,12 +222,12 @@ def render_not_run(name: str, width: int) -> str:
 def render_summary(
     results: Sequence[AuditResult], not_run: Sequence[str] = (), *, in_full: bool = False
 ) -> str:
-    """Return a table that counts the verdicts, and name, reason and command of each unexpected
-    result.
+    """Return a table with the number of audits for each verdict, followed by the name, the reason
+    and the command of each unexpected result.
 
     not_run: names of audits that were not run.
-    in_full: whether full reports of the unexpected results were printed above. If so, likely causes
-        are left out; the reason, too, if there is only one such result.
+    in_full: whether full reports of the unexpected results were printed above. If so, the summary
+        leaves out likely causes and, if only one result is unexpected, also its reason.
     """
     lines = [*_table(results), *(["", *wrap(stopped(not_run))] if not_run else [])]
     others = [one for one in results if not is_expected(one)]
@@ -245,7 +245,8 @@ def render_summary(
 def chances(results: Sequence[AuditResult]) -> list[str]:
     """Return sentences on the probability that at least one of the audits gives a false alarm."""
     chance = _false_alarms(results)
-    # Audits of recorded outputs are left out, since their false alarms do not depend on the seed.
+    # If two audits draw with the same seed, the sentence `_SHARED` says that their false alarms are
+    # correlated. Audits of recorded outputs do not draw, so their seeds do not matter here.
     drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
     seeds = [one.seed for one in drawn]
     return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]

@@ -360,12 +360,14 @@ def root() -> Path:
     here = _absolute("")
     if workspace and Path(workspace).is_dir():
         return _absolute(workspace)
-    # `.git` is a folder in a clone, and a file in a git worktree.
+    # Test for existence, not for a folder: `.git` is a folder in a clone, but a file in a git
+    # worktree.
     return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
 
 
 def located(file: str) -> Location:
-    """Return the `Location` of a file.
+    """Return the path of a file as a `Location`: relative to the root of the repository if the file
+    is inside the repository, else absolute.
 
     file: its path, absolute or relative to the working directory.
     """

@@ -225,11 +225,13 @@ class ToLearn(Chunk[Learning]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToCount(Chunk[Counted]):
-    """A request for draws that are counted. Rare outcomes are kept, all others are discarded.
+    """A request for draws that are counted. The result has the counts, and the outcomes that are
+    rare (see `Measure.rare_filter`); all other outcomes are discarded.
 
     measure: quantities to count.
     in_memory: largest number of outcomes that are in memory at the same time.
-    heads: whether to keep the keys of the first `HEAD` draws.
+    heads: whether the result also has the hashes of the first `HEAD` outcomes, which show whether
+        two chunks repeat the same draws.
     """
 
     measure: Measure

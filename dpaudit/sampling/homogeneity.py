@@ -244,9 +244,11 @@ def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidenc
 
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return three sets of levels (bins of outcomes), each as a mask of shape (levels,). Their
-    frequencies are compared. They are the levels at which the rule guesses d1, the levels at which
-    it guesses d2, and the lowest levels, which hold about half of the draws.
+    """Return three sets of levels (bins of outcomes), each as a mask of shape (levels,): the levels
+    at which the rule guesses d1, the levels at which it guesses d2, and the lowest levels, which
+    together hold about half of the draws.
+
+    Callers test whether each set is equally frequent in all blocks of draws.
 
     counts: (levels,), number of draws at each level.
     guesses: (levels,), guess of the rule at each level: 1, -1 or 0.

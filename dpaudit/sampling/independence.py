@@ -50,8 +50,9 @@ STORED = "returns a stored result"
 # draws of counted blocks are tested together with them, at most twice this number are tested in
 # all.
 _DRAWS = 20_000
-# Number of draws at the start of two blocks that are compared first. Nearly all blocks of
-# independent draws differ there; only if they do not, all draws are compared.
+# Number of draws at the start of each block that are compared first, when the audit checks whether
+# two blocks of draws are equal. Nearly all independent blocks differ in these draws; only if two
+# blocks do not, all of their draws are compared.
 _FIRST = 16
 # Limits of the Ljung-Box test of serial dependence.
 # _SERIES_COLUMNS: largest number of columns of the output that are tested.

@@ -279,12 +279,12 @@ class Answers:
         return self._calls
 
     def of(self, dataset: Any) -> Any:
-        """Return the answer of the function for a dataset, in plain Python; a `Raised` if the
-        function raises.
+        """Return the function's output for a dataset, converted to plain Python; a `Raised` if the
+        function raises. An output that was kept from an earlier call is returned again.
 
         Raises DatasetError for a dataset that cannot be converted to the data type that the
-        function takes. Raises UsageError for an answer that cannot be read, or that differs between
-        two calls.
+        function takes. Raises UsageError for an output that cannot be converted, or that differs
+        between two calls with the same dataset.
         """
         named = key(dataset)
         if named in self._kept:

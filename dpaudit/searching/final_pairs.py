@@ -94,9 +94,10 @@ def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender 
     new draws; None if no pair leaks again.
 
     The pair with the largest bound is certified in any case, so a pair with fewer records is worth
-    more here. Pairs that only show a rejected type of values are used if no other pair leaks. Under
-    relations that replace records, only pairs of the size of the best pair are used: the number of
-    records may be public, and the leak may depend on it.
+    more here. Pairs that leak only because the mechanism raises a TypeError or AttributeError for
+    the values of one input are used if no other pair leaks. Under relations that replace records,
+    only pairs with as many records as the best pair are used: the number of records may be public,
+    and the leak may depend on it.
 
     ranked: tried pairs, best first.
     """

@@ -18,15 +18,15 @@ from dpaudit.searching.space import distinct
 from dpaudit.searching.spaces.datasets import Lists
 
 _LIKE = "like one before: "
-# `around` stops when changes have led to no neighbours this number of times in a row, for each of
-# its pairs.
+# `around` makes random variations of pairs of inputs. It stops if this number of variations in a
+# row, times the number of pairs, have inputs that are not neighbours.
 _PATIENCE = 20
 # Largest number of times that `_closer` halves the distance between two inputs. It stops earlier if
 # they are neighbours.
 _HALVINGS = 60
 
-# Type of functions that take a dataset and return whether the mechanism raises an exception in
-# every one of a few draws; None if no draw can be made.
+# Type of functions that take a dataset and make a few draws of the mechanism on it. They return
+# whether every draw raises an exception; None if no draw can be made.
 Raises = Callable[[Any], bool | None]
 
 

@@ -51,11 +51,11 @@ _SCORES = 200
 _DRAWS_OF_A_SCORE = 1_000
 # Share of a search's time that traces (runs on both inputs with the same noise) may take.
 _TRACING = 0.1
-# Share of the traced pairs that come from the catalogue (all proposed pairs that are not random).
-# The other traced pairs are made by hill climbing.
+# Share of the traced pairs (run on both inputs with the same noise) that come from the catalogue:
+# the list of all proposed pairs that are not random. Hill climbing makes the other traced pairs.
 _CATALOGUE = 0.6
-# Before all other pairs, the search proposes the pairs whose two runs with the same noise differ
-# most. Number of these pairs inside the space (the set of possible inputs).
+# Number of pairs inside the space (the set of possible inputs) that are proposed before all other
+# pairs, because their two runs with the same noise differ most.
 _INSIDE = 4
 # Before all other pairs, the search proposes pairs whose two runs with the same noise differ most:
 # first `_INSIDE` pairs inside the space (the set of possible inputs), then this number of pairs
@@ -66,12 +66,14 @@ _OUTSIDE = 2
 _MUCH = 1.5
 # The search varies the best pairs that it has tried. Number of these pairs.
 _CENTRES = 3
-# Largest number of records, or entries of vectors, that variations put in place of others.
+# Largest number of different records, or entries of vectors, that are inserted to make variations
+# of the best pairs. They are taken from the tried pairs.
 _VALUES = 200
 # In one round, at most this number of variations inside the space (the set of possible inputs) are
 # made. The limit includes variations that repeat an earlier pair, which are not tried again.
 _GUIDED_PROPOSALS = 500
-# Largest number of variations that are tried in one round.
+# Largest number of variations that are tried in one round. A variation is a random change of one of
+# the best pairs; pairs that were proposed before do not count.
 _GUIDED_WIDTH = 32
 # Largest number of pairs outside the space (the set of possible inputs) that are tried if the user
 # neither excludes nor includes inputs outside the space. They only serve a note in the report.
@@ -159,8 +161,8 @@ class Gathering:
         )
 
     def like(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
-        """Return variations of the best pairs inside the space (the set of possible inputs), each
-        as a `Contender` (a pair to try).
+        """Return variations of the best pairs, each as a `Contender` (a pair to try). Variations
+        with an input outside the space (the set of possible inputs) are left out.
 
         ranked: tried pairs, best first.
         turn: index of the round of variations, from 0.
@@ -272,9 +274,13 @@ def by_traces(
 
 
 def _climbed(start: Proposal, relation: Relation, height: Score, pool: Pool) -> Iterator[Proposal]:
-    """Climb from a pair to pairs with larger scores. Yield the last pair if its score is at least
-    1.5 times the score of `start`, else nothing. height: function that returns the score of two
-    inputs."""
+    """Climb from a pair: change it step by step to pairs with larger scores. Yield the last pair if
+    its score is at least 1.5 times the score of `start`, else nothing.
+
+    relation: decides which pairs are neighbours inside the space (the set of possible inputs).
+    height: function that returns the score of two inputs.
+    pool: known records and values, from which changes are made.
+    """
     best: list[tuple[float, Pair]] = []
 
     def scored(pair: Pair) -> float:

@@ -86,9 +86,14 @@ class Judge:
     def _estimated(
         self, selection: SelectionDraws, scorers: Sequence[Scorer]
     ) -> tuple[float, float, float]:
-        """Return (evidence, estimate, hope) from the draws of a pair, the fields of a `Contender`
-        with these names. All three are 0 if the scorers find no event, for example if all outputs
-        differ."""
+        """Return (evidence, estimate, hope) from the draws of a pair. All three are 0 if the
+        scorers find no event, for example if all outputs differ.
+
+        The evidence is the log-likelihood of the draws minus the largest log-likelihood that the
+        claim allows, in nats. The estimate is the lower bound on ε that an audit is expected to
+        certify. For pairs of query answers, the hope is this bound with a smaller safety margin;
+        for other pairs, it equals the estimate.
+        """
         candidates = [one for scorer in scorers for one in scorer(selection)]
         evidence = max(
             (
@@ -157,8 +162,8 @@ class Confirming:
             tried = self._judge.tried(one, draws, thorough=number > 0)
         except MechanismError as error:
             if self.drawing.has_alone and not one.d1.is_alone:
-                # In a batch, an exception ends all draws. If the draws are made one by one, an
-                # exception is one of the outcomes.
+                # In a batch, an exception ends all draws. `alone` returns an input whose draws are
+                # made one by one, so that an exception is only one of the outcomes.
                 alone = self.inputs.alone
                 one = replace(one, d1=alone(one.d1), d2=alone(one.d2))
                 return self.tried(one, min(draws, MOST_ALONE), number)
@@ -214,7 +219,8 @@ class Confirming:
         return self.budget.is_out_of_time() or (self.is_found and self.drawing.single_draws)
 
     def is_clear(self, one: Contender) -> bool:
-        """Return whether the draws of a tried pair show a clear leak."""
+        """Return whether a tried pair leaks clearly: its draws give enough evidence against the
+        claim (at least `enough`, in nats), and its estimate of ε is above the claimed ε."""
         # The best of many scores may have large evidence by luck alone. So the estimate of ε must
         # also be above the claim.
         return one.evidence >= self.enough and one.estimate > self._least

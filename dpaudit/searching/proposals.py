@@ -28,8 +28,9 @@ _MOST_INSIDE = 200
 # A random pair consists of a random dataset and a changed copy of it. The change is drawn from at
 # most this number of possible changes.
 _CHANGES = 200
-# If the drawn change does not lead to a neighbour, the next changes in the list are tried, up to
-# this number in all.
+# A random pair is a dataset and a changed copy, which must be neighbours. If a randomly chosen
+# change gives no neighbour, the changes after it in the list are tried. Largest number of changes
+# that are tried.
 _TRIES = 20
 # No more random pairs are drawn after this number of draws in a row without a new pair: the space
 # (the set of possible inputs) then counts as exhausted.
@@ -107,9 +108,12 @@ class _Unseen:
         self._known: set[Hashable] = set()
 
     def proposal(self, d1: Any, d2: Any, why: str, origin: Origin) -> Proposal | None:
-        """Return a `Proposal` with the inputs d1 and d2; None if this pair was proposed before, if
-        the inputs are not neighbours, or if an input outside the space (the set of possible inputs)
-        must be left out."""
+        """Return a `Proposal` with the inputs d1 and d2. Return None if this pair was proposed
+        before, or if d1 and d2 are not neighbours.
+
+        Also return None for an input outside the space (the set of possible inputs) if the space
+        does not allow its number of records, or if this object was made with `inside_only`.
+        """
         key = frozenset((identity(d1), identity(d2)))
         if key in self._known:
             return None

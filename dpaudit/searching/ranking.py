@@ -23,8 +23,8 @@ GROWTH = 4
 # Number of pairs that are compared at the end. Each round of this comparison keeps the better half,
 # until one pair is left (a few pairs, if inputs are query answers).
 FINALISTS = 8
-# The comparison of the last pairs ends when the search has spent this share of its draws. The rest
-# is for making the best pair simpler.
+# The final comparison of the best pairs ends when the search has spent this share of its draws. The
+# remaining draws are for making the winner simpler.
 _LAST = 0.95
 # Largest number of draws of each input in the comparison of the best pairs (`FINALISTS`), with
 # which the search ends.

@@ -176,11 +176,13 @@ class _Search:
         reserved: share of the search's draws that must be left for pairs outside the space.
         """
         confirming, ranking = self._confirming, self._ranking
-        # After a clear leak, a larger one is looked for only among query answers: for datasets of
-        # records, a small pair is worth more than a large bound. A mechanism that is called once
-        # for each draw may be too slow for it.
+        # After a clear leak, a larger leak is looked for only if the inputs are query answers. For
+        # datasets of records, a small pair is worth more than a large bound. No larger leak is
+        # looked for if the mechanism is called once for each draw, since it may be slow.
         is_wanted = confirming.relation.is_of_answers and not self._drawing.single_draws
-        # The last few pairs of query answers are compared below, together with their variations.
+        # If a larger leak is wanted, the rounds of trials end when a few pairs are left
+        # (`FINALISTS`). They are compared below, together with their variations. Otherwise, the
+        # rounds end when one pair is left.
         best = ranking.halved(inside, share, until=FINALISTS if is_wanted else 1)
         best = self._with_raising(best)
         if not best or (not is_wanted and confirming.is_sure(best[0])):

@@ -125,11 +125,11 @@ class SensitivityResult:
     exceeded : bool
         Whether a distance exceeds the claim. False does not prove the claim.
     witnesses : tuple of Witness
-        Small pairs whose distance exceeds the claim, at most one of each kind; outside the space
-        only if such inputs count.
+        Small pairs whose distance exceeds the claim, at most one of each `Witness.kind`. A pair
+        outside the space is listed only with `outside=True`, if no pair inside exceeds the claim.
     beyond : tuple of Witness
-        Small pairs outside the space whose distance exceeds the claim, if such inputs do not count
-        and no pair inside exceeds it.
+        Small pairs outside the space whose distance exceeds the claim, if no pair inside exceeds it
+        and `outside` is False.
     largest : Witness or None
         A small pair with the largest finite distance seen, inside the space if there is one.
     tried : mapping of str to int
@@ -378,10 +378,13 @@ def _check_calling(how: Calling, target: Target) -> None:
 
 
 class _Search:
-    """A search for a larger sensitivity, with its results so far.
+    """A search for pairs of inputs whose answers differ by more than the claimed sensitivity, with
+    its results so far.
 
     exceeding: maps (whether both inputs lie in the set of possible inputs, kind of difference) to
-    (pair, distance), for a pair whose distance exceeds the claim. The kinds are those of `Witness`.
+    (pair, distance), for one pair whose distance exceeds the claim. A kind is "distance" (of
+    numbers), "infinite" (other shape, NaN or infinity) or "raises" (an exception for only one
+    input).
     tried: maps the origin of pairs, such as "random", to the number of pairs that were compared.
     raised: number of pairs for which the function raises an exception on both inputs.
     """

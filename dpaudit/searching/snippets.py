@@ -90,11 +90,12 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
 
 
 def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
-    """Return a Python expression that makes a dataset of a data type, such as
-    `pandas.DataFrame({"age": [36]})`. Its value equals the dataset that the search passed to the
-    function (`settings.formed`).
+    """Return a Python expression, such as `pd.DataFrame({"age": [36]})`, that makes a dataset of a
+    data type. Its value equals the argument with which the search called the function.
 
-    form: the data type, such as `pandas`. None for plain Python.
+    form: `array` or `numpy` for a NumPy array, `pandas` or `polars` for a data frame. None for
+        plain Python.
+    columns: names of the columns of a table, in order.
     """
     if form in ARRAYS and columns and dataset == []:
         return f"np.empty((0, {len(columns)}))"

@@ -303,11 +303,11 @@ class Line(ABC):
         return token
 
     def items(self, opening: str, closing: str, expected: str) -> Iterator[None]:
-        """Read a list in brackets, with commas between its items. Yield None where an item begins:
-        the caller must read the item before it continues the iteration.
+        """Read a list in brackets, such as `[a, b]`, from the next token on. Yield None before each
+        item: the caller must then read the item before it continues the iteration.
 
-        opening, closing: the brackets.
-        expected: description of the list, for the error message.
+        opening, closing: the brackets, such as `[` and `]`.
+        expected: description of the list, for the error message if the opening bracket is missing.
         """
         self.take(opening, expected)
         while not self.skip(closing):
@@ -336,7 +336,7 @@ class Line(ABC):
         return NotUnderstood(f"{shown!r}{after} is not understood; expected {expected}.{near}")
 
     def back(self) -> Self:
-        """Move back by one token, so that it is read again, and return this line."""
+        """Move back by one token, so that it is read again. Return this `Line`."""
         self._place -= 1
         return self
 

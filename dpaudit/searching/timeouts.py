@@ -32,7 +32,7 @@ class Limit:
         return time.monotonic() - self._began
 
     def is_over(self) -> bool:
-        """Return whether the time is up."""
+        """Return whether the seconds of the limit have passed."""
         return time.monotonic() > self._end
 
     def spend(self) -> None:

@@ -41,8 +41,8 @@ ALONE = 101
 SHARE = 1 / 4
 # Share of the search's draws for trials of proposed pairs.
 PROPOSED = 0.6
-# Share of the search's draws for variations of the best pairs. The rest is for making a pair
-# simpler.
+# Share of the search's draws for variations of the best pairs. The draws that are left after all
+# trials make a leaking pair simpler.
 GUIDED = 0.15
 # Unless an option includes or excludes all inputs outside the space (the set of possible inputs),
 # the search also tries some pairs outside it. They are not certified; the report only mentions a
@@ -97,10 +97,12 @@ class Budget:
         return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / BARELY)), 1)
 
     def draws_for(self, share: float) -> float:
-        """Return the draws of the first round of trials, if all rounds together may spend a share
-        of the search's draws. The result is a sum over all pairs of the number of draws per input.
+        """Return the size of the first round of trials, as the sum over its pairs of the number of
+        draws per input. All rounds together then spend the given share of the search's draws.
 
-        Each round costs half of the round before it, and the draws of an input serve several pairs.
+        The first round spends half of this share, since each later round costs half of the round
+        before it. Pairs share inputs: on average, a pair needs draws of 1.3 (`_INPUTS`) inputs of
+        its own.
         """
         return share * self.draws / (2 * _INPUTS)
 
@@ -119,7 +121,8 @@ class Budget:
             taken = max(time.monotonic() - began, 1e-6)
         self.draws = max(2 * BARELY, int(2 * size * self._seconds / taken))
         self._is_planned = True
-        # The time limit starts here, so that imports take nothing from a short search.
+        # Start the time limit only now, after the first calls of the mechanism. They may import
+        # modules, which would take most of the time of a short search.
         self._limit = Limit(self._seconds)
 
     def is_out_of_time(self) -> bool:

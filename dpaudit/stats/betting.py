@@ -253,11 +253,13 @@ def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -
 
 
 def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
-    """Return the log factors (4.2) on the wealth of bettors on a rule: (..., rules · excesses,
-    levels, 2).
+    """Return the log factors (docs/method.md (4.2)) on the wealth of bettors on a rule: (..., rules
+    · excesses, levels, 2). The last axis is the input of the draw. Each rule has one bettor for
+    each number in `EXCESSES`, the excess of this bettor.
 
     A correct guess multiplies the wealth by θ/θ₀ and a wrong guess by (1-θ)/(1-θ₀), where logit θ₀
-    = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability at most θ₀.
+    = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability at most θ₀; the
+    bettor believes that this probability is θ.
     """
     excess = np.array(EXCESSES)
     claimed, believed = _log_shares(epsilon[..., None]), _log_shares(epsilon[..., None] + excess)

@@ -158,8 +158,8 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     sizes = np.bincount(group)
     # For each repeated key in sorted order: the number of equal keys at later positions.
     later = np.repeat(np.cumsum(sizes), sizes) - np.arange(1, len(places) + 1)
-    # With the keys sorted, a repeated key at position i forms a pair with each of the positions i +
-    # 1, …, i + `later`.
+    # In `places`, equal keys are neighbours. The key at position i is the first key of `later[i]`
+    # pairs; the second keys are at the positions i + 1, …, i + `later[i]`.
     first = np.repeat(np.arange(len(places)), later)
     second = np.arange(1, len(first) + 1) + np.repeat(
         np.arange(len(places)) - np.cumsum(later) + later, later
@@ -206,8 +206,8 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
         x, n = inside[:-1].astype(np.float64), sizes[:-1].astype(np.float64)
         alike = betaln(x + a, n - x + b) - betaln(a, b)
     else:
-        # With many groups, few pairs (count, size) are distinct. The slow function `betaln` is
-        # called once for each of these pairs.
+        # With many groups, the pairs (draws of the group in the event, all draws of the group) take
+        # few distinct values. The slow function `betaln` is called once for each distinct pair.
         codes, place = np.unique(inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True)
         x, n = (part.astype(np.float64) for part in np.divmod(codes, sizes.max() + 1))
         alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(place, axis=1)

@@ -143,7 +143,8 @@ def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
     behind = accumulate(atom[2] for atom in ordered)
     values = [_log_excess(*sums, delta) for sums in zip(ahead, behind, strict=True)]
     best = max(values, default=0.0)
-    # Of equally good sets the largest one is taken: it contains all outcomes of equal ratio.
+    # Of several sets with the best value, the largest one is taken, so that outcomes of equal
+    # P(s)/Q(s) are all in the set.
     last = max((i for i, value in enumerate(values) if value >= best - TOLERANCE), default=0)
     return Extreme(max(0.0, best), _event(guess, ordered[: last + 1]))
 

@@ -88,7 +88,8 @@ class Game:
 
     @property
     def h(self) -> float:
-        """The factor h of δ in c ≤ e^ε w + h δ: 1 if the rule can guess both inputs, else ½."""
+        """The factor h of δ in c ≤ e^ε w + h δ, which an (ε, δ)-claim implies for the probabilities
+        c of a right and w of a wrong guess: 1 if the rule can guess both inputs, else ½."""
         return 1.0 if self.two_guesses else 0.5
 
 
@@ -214,7 +215,8 @@ def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
         return float(upper_tail(correct, correct + game.wrong, right_share(epsilon))) > alpha / 2
 
     spared = bisect_left(range(game.correct), True, key=stands)
-    # The largest δ with Pr[Bin(draws, hδ) ≥ spared] ≤ alpha / 2.
+    # δ excuses a share hδ of the draws, where h is 1 if the rule can guess both inputs, else ½.
+    # Return the largest δ with Pr[Bin(draws, hδ) ≥ spared] ≤ alpha / 2.
     return min(1.0, clopper_pearson_lower(spared, game.draws, alpha / 2) / game.h)
 
 
@@ -260,7 +262,8 @@ def _climb(
     alpha. Return the last x with p(x) ≤ alpha.
 
     test: computes p-values.
-    point: a function from x to the claim (ε, hδ) whose p-value is p(x).
+    point: a function from x to the claim (ε, hδ) whose p-value is p(x). Either ε or δ
+        is x; h is 1 if the rule can guess both inputs, else ½.
     begin: (x, p(x)) at the start; if this p is above alpha, its x is returned.
     spread: standard deviation of the bound, which is the unit of the steps.
     end: upper end of the scan; p counts as 1 for every x ≥ end.
@@ -272,8 +275,9 @@ def _climb(
     if p > alpha:
         return start
     while step >= finest:
-        # `gap` is the distance from p to alpha in standard deviations; a p below 10⁻⁹ counts as
-        # 10⁻⁹. If a long step reached p > alpha, `reach` limits later steps to half of its length.
+        # `gap` estimates the step, in standard deviations of the bound, that would raise p to
+        # alpha; a p below 10⁻⁹ counts as 10⁻⁹. If a step longer than `step` went too far, to p >
+        # alpha, `reach` limits later steps to half of its length.
         gap = float(ndtri(alpha - test.gamma) - ndtri(max(p - test.gamma, 1e-9)))
         stride = max(step, min(gap - caution, reach))
         candidate = start + stride * spread

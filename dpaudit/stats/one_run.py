@@ -215,8 +215,9 @@ def _slope(seen: Guesses, epsilon: float) -> float:
     below = float(upper_tail(guesses - right + 1, guesses, right_share(-epsilon)))
     if right == 0 or below == 0:
         return 0.0
-    # β / Pr[W = v] = 1 + Σ_{j > v} Pr[W = j] / Pr[W = v]. The logs of these terms are running sums
-    # of log Pr[W = j] / Pr[W = j - 1] = log((r - j + 1) / j) + ε.
+    # Let W be the number of right guesses out of r, v = `right` and β = Pr[W ≥ v]. Then β / Pr[W =
+    # v] = 1 + Σ_{j > v} Pr[W = j] / Pr[W = v]. The logs of these terms are running sums of log Pr[W
+    # = j] / Pr[W = j - 1] = log((r - j + 1) / j) + ε, so that no term underflows.
     further = np.arange(right + 1, guesses + 1)
     steps = np.log((guesses - further + 1) / further) + epsilon
     ratio = float(logsumexp(np.concatenate([[0.0], np.cumsum(steps)])))

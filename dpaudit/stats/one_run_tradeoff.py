@@ -150,8 +150,8 @@ def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
     Parameters
     ----------
     seen : Guesses
-        Number of canaries; `guesses` is the number of canaries whose score is above the threshold,
-        and `correct` the number of included canaries among them.
+        Three counts: `canaries` is the number of canaries, `guesses` the number of canaries whose
+        score is above the threshold, and `correct` the number of included canaries among `guesses`.
     smallest : callable
         The function g of the claim, rounded down: the least probability of an event for one input,
         given its probability for the other input.
@@ -163,10 +163,12 @@ def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
 
     Notes
     -----
-    Under the claim Pr[p ≤ u] ≤ u for every u, if the canaries are independent and the threshold was
-    fixed without their scores. An included canary is above it with probability P, one that is left
-    out with probability Q, on average over the canaries, and the claim says Q ≥ g(P). The counts
-    are binomial with n trials and probabilities P/2 and Q/2.
+    If the claim holds, the canaries are independent and the threshold was fixed without their
+    scores, then Pr[p ≤ u] ≤ u for every u. Let P be the probability that the score of an included
+    canary is above the threshold, and Q this probability for a canary that is left out, both
+    averaged over the canaries. The claim says Q ≥ g(P). A fair coin includes each of the n
+    canaries, so the numbers of included and of left-out canaries above the threshold are binomial
+    with n trials and the probabilities P/2 and Q/2.
     """
 
     def contradicts(alpha: float) -> bool:

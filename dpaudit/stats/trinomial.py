@@ -31,9 +31,9 @@ from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interva
 # Number of evenly spaced values of w = Pr[wrong guess] at which a test first computes Pr[z ≥
 # observed z], where z is the score of the guesses. Values near local maxima follow (`_REFINED`).
 _POINTS = 65
-# Around a local maximum of Pr[z ≥ observed z] (z is the score), the interval between the two
-# neighbouring w = Pr[wrong guess] is divided by this number of evenly spaced values, both ends
-# included.
+# Around a local maximum of Pr[z ≥ observed z] (z is the score), further values of w = Pr[wrong
+# guess] are tried. Number of evenly spaced w from the last w that was tried before the maximum to
+# the first w that was tried after it, both included.
 _REFINED = 17
 # Pr[z ≥ observed z], where z is the score of the guesses, may have several local maxima as a
 # function of w = Pr[wrong guess]. Largest number of local maxima near which further values of w are
@@ -62,15 +62,16 @@ _TRUNCATED = 1e-13
 # Largest number of terms of a sum over W, the number of wrong guesses. If W has more values, they
 # are grouped, and each term is an upper bound for a group.
 TERMS = 512
-# A term of a sum over W, the number of wrong guesses, is left out if its weight is smaller than
-# this. All terms left out weigh less than `_TRUNCATED` together.
+# A term of a sum over W, the number of wrong guesses, is left out if its weight (the probability of
+# its values of W) is at most this number. A sum has at most 512 terms (`TERMS`), so all terms left
+# out weigh less than `_TRUNCATED` (1e-13) together.
 _NEGLIGIBLE = 1e-17
 # Number of binomial probabilities that take as long to compute as one incomplete beta function
 # (measured: 10 for few draws, 40 for many). `_Path` computes tails from binomial probabilities
 # instead of incomplete beta functions if each tail needs fewer than this number on average.
 _COST_OF_BETA = 30
-# If a group has at most this many values of W, the number of wrong guesses, adding up the
-# probabilities of the values is faster than subtracting two binomial tails.
+# A sum over W, the number of wrong guesses, groups consecutive values of W. If a group has at most
+# this many values, adding up their probabilities is faster than subtracting two binomial tails.
 _SMALL_GROUP = 40
 # Largest number of draws for which binomial probabilities are computed from log-factorials. For
 # more draws, differences of log-factorials lose too many digits.
@@ -267,11 +268,15 @@ class _Path:
 
     @classmethod
     def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _Path | None:
-        """Return the differences for all groups in which C* ≤ N - W is possible. Return None if
-        there is no such group, if there are more than `_DRAWS_BY_LOGS` draws, or if it is faster to
-        compute the tail of every group by itself.
+        """Return the `_Path`, the differences between the tails of neighbouring groups of W, for
+        all groups whose tail is not 0 (C* ≤ N - W). W and N are the numbers of wrong guesses and of
+        draws; a group is a range of consecutive W; C* is the smallest number of right guesses with
+        z ≥ observed z.
 
-        critical: C* of the first W of each group, (groups,).
+        Return None if no group has such a tail, if there are more than `_DRAWS_BY_LOGS` draws, or
+        if it is faster to compute the tail of every group by itself.
+
+        critical: C* at the first W of each group, (groups,).
         edges: smallest W of each group, then the end of the last group, (groups + 1,).
         draws: number N of draws.
         """
@@ -295,7 +300,10 @@ class _Path:
         return cls(starts, sizes, hits, falls, (int(k[-1]), int(n[-1])))
 
     def sums(self, share: FloatArray, rest: FloatArray, mass: FloatArray) -> FloatArray:
-        """Return Σ over groups of mass · Pr[Bin(n, q) ≥ k], for each value of w, (points,).
+        """Return Pr[z ≥ observed z] for each value of w, (points,). It is Σ over groups of mass ·
+        Pr[Bin(n, q) ≥ k]. A group is a range of consecutive W, the number of wrong guesses; n is
+        the number of other draws, q = Pr[right guess | no wrong guess], and k is the smallest
+        number of right guesses with z ≥ observed z.
 
         share, rest: q and 1 - q for each value of w, each (points,).
         mass: probability of each group of W for each value of w, (points, groups).
@@ -314,10 +322,13 @@ class _Path:
 class _Tail:
     """Pr[z ≥ observed z] as a function of w = Pr[wrong], at c = Pr[correct] = ratio · w + spared.
 
-    critical: for the first W of every group, C*: the smallest number of right guesses with z ≥
-    observed z, (groups,).
-    path: differences of tails, or None to compute every tail by itself.
-    ratio, spared: e^ε and s = hδ.
+    grid: values of w, and the groups of W; a group is a range of consecutive numbers W of wrong
+        guesses.
+    critical: for each group, (groups,), the smallest number C* of right guesses with z ≥ observed
+        z, at the first W of the group.
+    path: the differences between the binomial tails of neighbouring groups, from which sums of
+        tails are computed; None to compute every tail by itself.
+    ratio, spared: e^ε, and the share of draws that δ excuses.
     """
 
     grid: _Grid
@@ -565,7 +576,7 @@ def _critical_correct(
     draws + 1 if no number is enough.
 
     wrong: numbers of wrong guesses.
-    ratio, spared: e^ε and s.
+    ratio, spared: e^ε, and the share s = hδ of draws that δ excuses.
     observed: the score z of the observed counts.
     """
     low, high = np.full(len(wrong), -1, dtype=np.int64), draws - wrong + 1

@@ -12,9 +12,9 @@ before the draws are counted. So X and Y are bounded, and both means are tested 
 P multiplies the wealth by 1 + λ₁(X - m₁), which has expectation at most 1 if E_P[X] ≤ m₁. A second
 bettor stakes λ₂ on "E_Q[Y] < m₂", with factors 1 + λ₂(m₂ - Y) at the draws of Q.
 
-By (6.7), D_a ≤ d allows only pairs of means with m₂ ≥ m₁^{a/(a-1)} e^{-d}. Against the true pair
-the product of both wealths has expectation at most 1. So 1 / (smallest product of wealths over all
-allowed pairs) is a p-value of D_a ≤ d (6.8).
+By (6.7), D_a ≤ d allows only pairs of means with m₂ ≥ m₁^{a/(a-1)} e^{-d}. If m₁ and m₂ are the
+true means, the product of both wealths has expectation at most 1. So 1 / (smallest product of
+wealths over all allowed pairs) is a p-value of D_a ≤ d (6.8).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
 # With the stakes of `best_stakes`, a bettor loses at most about this share of its wealth in one
 # draw.
 _MOST_STAKED = 0.5
-# Number of fixed-point steps by which `best_stakes` computes two quantities that depend on each
-# other.
+# `best_stakes` computes two quantities that depend on each other: the ratio of the two stakes, and
+# the distance from the true mean at which a wrong mean can be refuted. Number of fixed-point steps.
 _TURNS = 4
 # Two bettors bet against each pair of means that the claim allows, and their wealths are
 # multiplied. Logs of the two parts of each bettor's initial wealth: 0.9 is staked, 0.1 is kept
@@ -355,9 +355,12 @@ def _promising(
     laws: FloatArray, limits: Mapping[float, float], each: float, alpha: float
 ) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
     """Yield (ratio, order, direction, values, stakes) for each witness that is predicted to certify
-    a positive divergence. The ratio is the certified divergence divided by the allowed divergence;
-    the direction is 1 for D(P ‖ Q) with P the law on d1, and -1 with P the law on d2; there is one
-    value for each level (bin of the output).
+    a positive divergence. A witness is a function of the level (bin of the output), from which two
+    bets certify a lower bound on a Rényi divergence.
+
+    The ratio is the certified divergence divided by the allowed divergence. The order is that of
+    the divergence. The direction is 1 for D(P ‖ Q) with P the law on d1, and -1 with P the law on
+    d2. The values of the function are given by level. The stakes are those of the two bets.
 
     laws: (levels, 2), probability of each level on d1 and on d2.
     limits: maps each order to the largest divergence that the claim allows, in nats.

@@ -16,18 +16,22 @@ from typing import Any
 
 # Top-level packages of libraries that compile a function for each shape of its arrays.
 COMPILERS = frozenset({"jax", "jaxlib", "flax", "tensorflow"})
-# Largest number of steps from the mechanism to an object that is searched. A step leads to an
-# attribute, a closure variable or a global variable.
+# Number of levels of objects that are searched for the use of a library of `COMPILERS`. The first
+# level is the mechanism. Each further level holds the attributes, closure variables and global
+# variables that the objects of the level before refer to.
 _DEPTH = 3
-# Largest number of objects that the search looks at.
+# Largest number of objects, reached from the mechanism, that are searched for the use of a library
+# of `COMPILERS`.
 _LIMIT = 2_000
 
 
 def is_compiled_by_size(mechanism: Any) -> bool:
-    """Return whether the code of a mechanism uses a library of `COMPILERS`.
+    """Return whether a mechanism uses JAX or TensorFlow (`COMPILERS`), which compile a function
+    again for each number of draws in a call.
 
-    The search covers names in the code of the mechanism, and of the functions in its module that
-    this code uses. It also covers closures, and attributes of the mechanism's object.
+    The search looks for the names of these libraries in the code of the mechanism, and of the
+    functions in its module that this code uses. It also covers closures, and attributes of the
+    mechanism's object.
     """
     level, seen = [mechanism], set[int]()
     for _ in range(_DEPTH):

@@ -1,9 +1,9 @@
 """Find the parameters of a mechanism that take the dataset, the random generator and the number of
 outputs.
 
-Each of these three uses is called the role of a parameter. `calling` finds the roles in the
-signature before the first draw, so that a misspelt parameter is an error. In a draw, it would raise
-an exception that counts as an outcome.
+The use of a parameter for one of these three is called its role. The function `calling` reads the
+roles from the signature before the first draw, so that a misspelt name of a parameter is reported
+as an error. In a draw, a misspelt name would raise an exception that counts as an outcome.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ class Session:
     _processes: NewProcesses | None = field(default=None, repr=False)
 
     def processes(self) -> NewProcesses:
-        """Return the executor that makes draws in new processes, with which a refutation is
-        compared. All tests share this executor."""
+        """Return the executor that draws in new processes. An audit compares the draws that refute
+        its claim with draws of this executor. All tests share it."""
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 

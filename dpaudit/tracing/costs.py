@@ -33,12 +33,13 @@ _CELLS = 4_000
 # Distributions of noise that cost ε = shift / scale, the largest log-ratio of the densities. The
 # shift is the distance of the values on both inputs.
 _BY_SCALE = ("laplace", "discrete", "logistic")
-# Distributions of noise that cost ε = shift / scale only if the noisy values are compared, as in
-# report noisy max, and ε = ∞ if they are released. (The proofs change the noise of the winner
-# alone.)
+# Distributions of noise that cost ε = shift / scale if the noisy values are only compared, as in
+# report noisy max, and ε = ∞ if they are released. (In the proofs for report noisy max, only the
+# noise of the winning value is changed.)
 _COMPARED = ("exponential", "geometric", "gumbel")
-# A privacy profile is summed over this number of scales on either side of a center. The probability
-# further out is negligible for distributions with exponential tails.
+# A privacy profile is summed up to this distance on either side of the center of a distribution, in
+# units of its scale. The probability further out is negligible for distributions with exponential
+# tails.
 _FAR = 60.0
 # The largest ε for which e^ε is a finite float.
 _LARGEST = 700.0

@@ -1,6 +1,9 @@
-"""Trace a mechanism: run it on two inputs with the same noise, in this process or in the
-mechanism's own, and report the lines that leak. The same comparison also scores pairs of inputs for
-a search."""
+"""Trace a mechanism: run it on two inputs with the same noise, and report the lines that leak.
+
+The runs are made in this process, or in the separate process in which the mechanism draws
+(`IsolatedTarget`). A search also compares two such runs, to score a pair of inputs by how much the
+runs differ.
+"""
 
 from __future__ import annotations
 
@@ -175,11 +178,12 @@ def _of_one_run(target: AnyTarget) -> AnyTarget:
 
 
 def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
-    """Return a function that takes the recorder of a run, and yields the replacements of a user's
-    function that adds noise. Raises TargetError if `given` is no function, or has an unknown
-    attribute `law`.
+    """Return a function by which a trace observes a user's noise function: it takes the recorder of
+    a run, and yields the replacements that record the calls of the noise function. Raises
+    TargetError if `given` is not callable, or if its attribute `law` is not the name of a supported
+    distribution.
 
-    given: The function, or its import path such as `my.lib:add_noise`.
+    given: The noise function, or its import path such as `my.lib:add_noise`.
     """
     from dpaudit.tracing.runs.primitives.own import named
 

@@ -1,9 +1,9 @@
 """Trace a mechanism in another process, whose Python may be older (3.8 or later) and needs only
 NumPy. The parent process runs this file as a script and sends it requests.
 
-The requests are those of worker.py without the request for draws, and the requests prepare, begin
-and couple. The package `runs` is imported from its files under a private name, since dpaudit need
-not be installed for this Python.
+The requests are prepare, begin and couple, and all requests of worker.py except the request for
+draws. The package `runs` is imported from its files under a private name, since dpaudit need not be
+installed for this Python.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ class Tracing(worker.Service):
         """Count a run that begins, in memory shared with the parent process. Return an empty
         iterator.
 
-        When a run begins, all functions are called that yield replacements of random functions.
-        This function is one of them only in order to be called then; it yields no replacement.
+        When a run begins, the functions in a list are called, each of which yields replacements of
+        random functions. This function is in the list only to be called at that time; it yields no
+        replacement.
         """
         done = self._layout.counters[0]
         self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1

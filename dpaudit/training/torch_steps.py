@@ -109,7 +109,7 @@ def step_mechanism(
             expected_batch_size=3,
         )
     """
-    # Imported here and not in each call, since an import changes variables of the process.
+    # An import in each call would look like state that the mechanism keeps between calls.
     import torch
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader, TensorDataset
@@ -163,8 +163,9 @@ def run_mechanism(
     Returns
     -------
     callable
-        Function that takes records and returns all trained weights, a tensor with one dimension. It
-        has the attribute `claim_source`, as in `step_mechanism`.
+        Function that takes records and returns all trained weights, a tensor with one dimension.
+        Its attribute `claim_source` is a function that trains on given records and returns the
+        privacy engine from `setup`, which states the claim for `--claim-from library`.
 
     Raises
     ------
@@ -200,8 +201,8 @@ def run_mechanism(
         warnings.filterwarnings("ignore", text)
 
     def trained(records: Any) -> tuple[Any, Any]:
-        """Return (trained model, Opacus privacy engine). The engine is None if `setup` returns
-        none."""
+        """Return (trained model, Opacus privacy engine). The engine is None if the user's function
+        `setup` returns no engine."""
         before = guard.states()
         try:
             model, optimizer, loader, engine = _parts(setup(records))

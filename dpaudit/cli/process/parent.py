@@ -118,7 +118,8 @@ def leave(code: int) -> None:
 
 
 def say(place: slice, text: str) -> None:
-    """Send a text to the parent.
+    """Write a text into the memory that this process shares with its parent. The parent uses the
+    text if this process dies. Without a parent, do nothing.
 
     place: `AUDIT` for the name of the running audit, or `FILE` for the path of the temporary file
         of results.

@@ -146,8 +146,9 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a Python warning together with the output of the mechanism, where repeated lines appear
-    once. Replaces `warnings.showwarning` in this process and in its workers."""
+    """Write a Python warning to the stream that collects the output of the mechanism: dpaudit shows
+    equal lines of this stream only once. This function replaces `warnings.showwarning` in this
+    process and in its workers."""
     text = warnings.formatwarning(message, category, filename, lineno, line)
     with suppress(OSError):
         if file is None:

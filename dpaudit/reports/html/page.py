@@ -84,9 +84,9 @@ class Overview:
     """A row of the table of all audits.
 
     kind: CSS class of the verdict.
-    sign: symbol next to the verdict. `missed` marks a claim that was not refuted although a
-        violation was expected; `expected` marks an expected violation; any other value equals
-        `kind`.
+    sign: name of the symbol next to the verdict. It equals `kind`, except for an expected violation
+        (`expected`), and for a claim that was not refuted although a violation was expected
+        (`missed`).
     rank: number by which rows are sorted, smallest first. Unexpected results come first.
     shown: the lower bound as text.
     symbol, lower: parameter that the bound is for, such as ε, and the bound as a number.

@@ -192,8 +192,8 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
     """
     last = len(shown) - 1
     ends = [place for place in range(1, last + 1) if shown[place].guess != shown[place - 1].guess]
-    # The first and last bar come first in the list, since the axis may have room for only a few
-    # labels.
+    # Indices of the bars to label. They are labelled in this order, and a label without room is
+    # left out. So the first and the last bar come before the ends of events.
     wanted = ends if by_score else [0, last, *ends, *(place - 1 for place in ends)]
     taken: list[float] = []
     for place in dict.fromkeys(wanted):
@@ -208,8 +208,9 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
 def _is_sorted(bars: Sequence[_Bar]) -> bool:
     """Return whether the bars of the event for d2 are all to the left of the bars of the event for
     d1. The event for d1 is the event that d1 is expected to give more often, and vice versa."""
-    # Bars of no event may lie between the two events. A last bar of no event is ignored: it may
-    # stand for new outputs, or for outputs without a score, which have no place in the order.
+    # Bars that belong to neither event may lie between the bars of the two events. If the last bar
+    # belongs to neither, it is ignored: it may stand for new outputs, or for outputs without a
+    # score, which have no place in the order.
     places = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]
     ordered = places if places[-1] != 1 else places[:-1]
     return set(places) != {1} and ordered == sorted(ordered)
@@ -382,10 +383,10 @@ def profile(result: AuditResult) -> Picture:
 
 
 def _falls_short(result: AuditResult) -> bool:
-    """Return whether the claim is refuted although no bound exceeds its value.
+    """Return whether the claim is refuted although no bound exceeds the value that it claims.
 
-    Holm's procedure may refute the claim at an error probability that is larger than the audit's
-    own. The bounds hold at the audit's own.
+    This happens with Holm's procedure, which may refute the claim at an error probability that is
+    larger than that of the single audit. The bounds hold at the smaller one.
     """
     point = result.point
     exceeds = result.epsilon_lower > point.epsilon or result.delta_lower > point.delta

@@ -185,7 +185,7 @@ def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:
     needed = 2.5 * max(furthest, 1 - tradeoff(claim, 0.0))
     if not 0 < needed < _RARE:
         return 1.0
-    # Round the visible part up to one significant digit.
+    # Round the visible part of each axis up to one significant digit, such as 0.034 to 0.04.
     size = 10.0 ** math.floor(math.log10(needed))
     return size * math.ceil(needed / size - 1e-9)
 

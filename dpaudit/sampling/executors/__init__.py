@@ -63,9 +63,9 @@ _DASK_ADDRESS = "dask://host:8786"
 # since a worker takes about 1 s to start.
 WORTHWHILE = 5.0
 # Libraries whose import takes seconds, but draws no random number and starts no thread. If this
-# process uses one of them, a single new interpreter imports it and makes all forks that repeat the
-# draws of a refutation (`NewProcesses`), so that it is imported only once. This is not possible if
-# each process has a hash seed of its own.
+# process uses one of them, one new interpreter imports it and makes all forks that repeat the draws
+# of a refutation (`NewProcesses`), so that it is imported only once. If these processes need
+# different hash seeds, several new interpreters import it instead: a fork keeps its hash seed.
 LARGE = ("torch", "opacus")
 # No worker is started in this number of seconds after the first draw, since an audit may find a
 # violation in this time.
@@ -86,10 +86,11 @@ _COMPILED_CHUNKS = 4
 # longest time that they may take in this process, in seconds (`_SHOWING`). If the largest number
 # would take longer, fewer draws are made, but at least 4.
 _SHOWN, _SHOWING = 64, 0.25
-# Key of the chunk of test draws. No chunk of an audit has this key.
+# Key of the chunk (request for draws) of test draws, which each worker has to repeat before workers
+# join. No chunk of an audit has this key, so test draws use no random numbers of the audit.
 _KEY = (0, 99, 0)
-# Workers do not join if calls change variables of the mechanism. A note names at most this number
-# of these variables.
+# If calls change variables of the mechanism, no worker processes are started. A note names at most
+# this number of these variables.
 _NAMED = 3
 
 
@@ -132,8 +133,9 @@ class Setup:
     sampler: makes the draws in this process.
     make: returns an equal sampler in another process; it is sent there as a pickle.
     workers: largest number of processes that draw at the same time.
-    left: is called with a rate in draws per second and returns the seconds of drawing that the
-        audit still needs at this rate. None: no worker processes may join a serial audit.
+    left: function from a rate, in draws per second, to the seconds of drawing that the audit still
+        needs at this rate. `InProcess`, which draws in this process, starts worker processes if
+        this is long. None: it starts none.
     """
 
     sampler: Sampler
@@ -315,7 +317,8 @@ class InProcess(WorkerPool):
     def close(self, *, in_order: bool) -> None:
         """End the workers, if any have joined.
 
-        in_order: give workers some seconds to end by themselves before they are killed.
+        in_order: whether workers get some seconds to end by themselves before they are killed. If
+            not, they are killed immediately.
         """
         if self._joining is not None:
             self._joining.close(in_order=in_order)

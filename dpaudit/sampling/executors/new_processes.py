@@ -88,9 +88,10 @@ class _CannotDrawError(Exception):
 class NewProcesses:
     """Starts new processes when they are first needed, and keeps them until `close`.
 
-    On Linux, a few new Python interpreters import NumPy and dpaudit, which takes most of the time
-    until a small mechanism can draw. Each then forks several processes, and every fork imports the
-    mechanism for itself. On other systems, every process is a Python interpreter of its own.
+    On Linux, a few new Python interpreters import NumPy and dpaudit, and then fork; every fork
+    imports the mechanism for itself. So not every process has to import NumPy and dpaudit, which
+    takes longer than the import of a small mechanism. On other systems, every process is a Python
+    interpreter of its own.
     """
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
@@ -229,9 +230,9 @@ class NewProcesses:
             is_own, number = key
             seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
             starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
-            # With replaced=0, an interpreter that ends is not replaced. A thread of the pool would
-            # start the replacement in the context `_starting`, which changes variables that all
-            # threads share.
+            # With replaced=0, the pool does not replace an interpreter that ends. It would do so in
+            # a thread of its own, and in the context `_starting`, which changes variables of the
+            # whole process while other threads run.
             self._pools[key] = ProcessPool(None, 1, starting=starting, replaced=0)
         return self._pools[key]
 
@@ -370,7 +371,8 @@ _current: list[NewProcesses] = []
 
 @contextmanager
 def compared_with(processes: NewProcesses) -> Iterator[None]:
-    """Return a context in which audits compare refutations with draws of `processes`."""
+    """Return a context. If the draws of an audit in this context refute the claim, the audit
+    compares them with draws that `processes` makes in new processes."""
     _current.append(processes)
     try:
         yield

@@ -66,14 +66,15 @@ _TO_CONNECT, _COUNTED = "10 s", 2.0
 # worker of a local Dask cluster, since the workers share the cores.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # Settings of a local Dask cluster. Profiling is off, since it takes a tenth of the time of a
-# mechanism in Python. `_ENVIRONMENT` is the name of another setting: the environment variables of
-# workers. dpaudit sets it, since Dask's value makes workers return freed memory to the operating
-# system, although the next draws need the memory again.
+# mechanism in Python.
 _LOCAL_CLUSTER = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "2s",
     "distributed.admin.system-monitor.interval": "10s",
 }
+# Name of the setting for the environment variables of Dask workers. dpaudit replaces Dask's value,
+# which makes workers return freed memory to the operating system, although the next draws need the
+# memory again.
 _ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
 
 _log = logging.getLogger(__name__)
@@ -98,10 +99,12 @@ class Recipe:
     def of(
         cls, make: Callable[[], Sampler], dumps: Callable[[object], bytes] = pickle.dumps
     ) -> Recipe:
-        """Return the recipe for an audit. Raise UsageError if `make` cannot be pickled.
+        """Return the `Recipe` of an audit: the pickled function `make`, which worker processes call
+        to make their sampler, with the origin and the versions. Raise UsageError if `make` cannot
+        be pickled.
 
         make: a function that makes a sampler.
-        dumps: pickles `make`.
+        dumps: function that pickles `make`.
         """
         try:
             made = dumps(make)

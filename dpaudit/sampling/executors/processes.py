@@ -267,10 +267,11 @@ class _Worker(threading.Thread):
         return ask(self._connection, data, is_alive)
 
     def _code(self) -> int:
-        """Return the exit code of the process after it has ended or closed its connection.
+        """Return the exit code of the process if a signal from outside, such as the kill of a
+        process that uses too much memory, has ended it. Raise MechanismError if it ended otherwise.
 
-        The process gets `_GRACE` seconds to end. Raises MechanismError unless a signal from outside
-        ended the process.
+        The process has closed its connection, and gets `_GRACE` seconds to end. If it does not, it
+        is killed, and MechanismError is raised.
         """
         self._process.join(_GRACE)
         has_ended = not self._process.is_alive()

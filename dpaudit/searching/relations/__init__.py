@@ -1,4 +1,8 @@
-"""The kinds of neighbouring relations, each with the pairs of inputs that are worth a trial."""
+"""Neighbouring relations, one class for each kind of adjacency, such as `add-remove`.
+
+A relation tests whether two inputs are neighbours, and proposes pairs of neighbours that a search
+should try. `relation_on` returns the relation of an adjacency.
+"""
 
 from __future__ import annotations
 

@@ -30,8 +30,9 @@ _LENGTHS = 12
 # If each dataset is a single value: largest number of pairs (d1, d2) that are proposed with an edge
 # in both places. An edge is a value at which bugs are likely, such as a bound.
 _EXCHANGES = 100
-# If a user's own function defines the relation: `changes` also yields this number of datasets at
-# which bugs are likely, such as the empty list, as possible neighbours of any dataset.
+# If a user's own function decides which datasets are neighbours, any two may be. So this number of
+# datasets at which bugs are likely, such as the empty list, are also tried as neighbours of every
+# dataset.
 _OWN_EDGES = 40
 _NO_LIST = "it is no list of records; state replace, or write list of …"
 _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"

@@ -244,8 +244,8 @@ def _subsets(records: list[Any]) -> list[list[Any]]:
 
 
 Bases = list[tuple[str, list[Any]]]
-# A table with many columns may have more edges (records at which bugs are likely) than this. Then
-# each edge is added to fewer datasets (`_FEW_BASES`), to save time.
+# If there are more edges (values at which bugs are likely, such as NaN) than this, each edge is
+# added to only `_FEW_BASES` datasets, to save time. Tables with many columns may have more edges.
 _MANY_EDGES = 150
 # If there are more than `_MANY_EDGES` edges (values at which bugs are likely), each edge is added
 # only to this number of the smallest datasets.

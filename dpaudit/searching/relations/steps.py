@@ -32,9 +32,11 @@ _ROUNDING = 1e-12
 _PLACES = 50
 # Number of neighbours that are tried for a vector inside the space (the set of possible inputs).
 _MANY = 10
-# Number of neighbours that are tried for a vector outside the space (the set of possible inputs).
+# Number of neighbours that are tried for a vector outside the space (the set of possible inputs). A
+# vector inside gets 10 (`_MANY`).
 _FEW_OUTSIDE = 4
-# `Steps._grid` makes vectors in which at most this number of entries vary: the corners of a cube.
+# Some vectors are made as the corners of a cube: this number of entries (or all, if there are
+# fewer) have one of two values each, and the other entries are fixed.
 _CORNERS = 3
 
 

@@ -138,9 +138,9 @@ class OneUser(Relation):
         """Yield (d1, d2, description) for pairs in which d1 has no records of a user, and d2 has
         one record of this user in every group, such as every city.
 
-        In the first pair, the user's records differ in all columns; in each further pair, in one
-        column. The space (the set of possible tables) and the relation limit the number of these
-        records.
+        In the first pair, the records of the user differ from each other in all columns; in each
+        further pair, they differ in a single column. The space (the set of possible tables) and the
+        relation limit the number of these records.
         """
         space, users = self.inner, self.users
         if not isinstance(space, Lists):

@@ -34,8 +34,8 @@ _DRAWN = 50
 # Number of records of a usual dataset (one at which bugs are unlikely), if the space (the set of
 # possible values) allows this number.
 FEW = 3
-# Number of edges (values at which bugs are likely, such as NaN) that are also tried as a list in
-# which all records are this edge.
+# For at most this number of edges (values at which bugs are likely, such as NaN), a list is tried
+# in which every record is this edge, such as `[nan, nan]`.
 _EDGES_OF_ITEMS = 12
 # Values that users may add to a space (a set of possible values), as in `number or missing`. Maps
 # the word to the value.
@@ -245,8 +245,9 @@ class Lists(Space):
 
     @classmethod
     def read_table(cls, line: Line) -> Self:
-        """Read the description of a list of records with columns after its first word, `table`.
-        Return the space (the set of possible values)."""
+        """Read the description of a list of records with columns, such as `table {age: integer in
+        [0, 120]}`, after the word `table` has been read. Return the space (the set of possible
+        values)."""
         sizes = _sizes(line) if line.skip("of") else (0, MOST)
         return cls(Records.read(line), *sizes)
 

@@ -215,9 +215,9 @@ class Numbers(_Bounded):
         return strategies().floats(low, high, allow_nan=not self.is_bounded).map(self._short)
 
     def _short(self, value: float) -> float:
-        """Return a random number rounded to three digits, or unrounded if rounding moves it out of
-        the space (the set of possible values). Numbers with many digits are tried as edges (values
-        at which bugs are likely)."""
+        """Return a random number rounded to three digits, so that it is easy to read. Return it
+        unrounded if rounding moves it out of the space (the set of possible values). Numbers with
+        many digits are tried elsewhere, as edges (special values at which bugs are likely)."""
         if not math.isfinite(value):
             return value
         width = min(self.high - self.low, 1.0)

@@ -85,8 +85,9 @@ class Own(Space):
             yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
 
     def generated(self, seed: int) -> Any:
-        """Return the input that the user's function generates from a seed. For a strategy, return
-        the input that it draws as number `seed`. Raises DatasetError if the code fails."""
+        """Return the input that the user's function generates from a seed. A strategy of Hypothesis
+        takes no seed: return the input with index `seed` in the list of inputs that it draws.
+        Raises DatasetError if the code fails."""
         if _is_strategy(self.made_by):
             return self._given(seed + 1)[seed]
         words = f"{self.words()} (seed {seed})"

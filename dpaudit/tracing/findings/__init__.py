@@ -53,8 +53,8 @@ KINDS: dict[FindingKind, tuple[Detector, ...]] = {
     "unused-noise": (unused_noise,),
     "sum": (sum_of_lines,),
 }
-# Of these kinds, a line of code keeps one finding for each of its calls. Of any other kind, it
-# keeps one finding in all.
+# Kinds of findings that are kept once for each call, even if several calls are on the same line of
+# code. Findings of other kinds are kept once for each line.
 _OF_CALLS = ("too-little-noise", "data-dependent-scale")
 
 
@@ -64,8 +64,8 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
 
     claim: The privacy claim for one run. Without a claim (None), a finding counts as the cause of a
         leak only if its cost is infinite.
-    changed: The differences between the inputs in the sums of the columns; None if they are
-        unknown.
+    changed: For inputs that differ by one record: how much the sum of each column differs between
+        the inputs. Otherwise None.
     """
     case = case_of(runs, claim, changed)
     if runs.keeps_state:

@@ -1,5 +1,6 @@
-"""Detect wrong noise: noise that is too small, whose scale depends on the data, whose seed is
-constant, that hides two values, that is never used, or that is drawn for only one input."""
+"""Detect wrong noise: noise that is too small, noise whose scale depends on the data, a generator
+with the same seed in every run, noise that is added to two values and cancels out in their
+difference, noise that is added to no value, and lines that draw more often for one input."""
 
 from __future__ import annotations
 

@@ -41,9 +41,10 @@ def of_choices(case: Case) -> Iterator[Finding]:
                     f"`{one.place.code}` chooses with probabilities that depend on the data: "
                     f"ε = {number(cost)}"
                 )
-                # An outcome of a choice may mean different things on the two inputs. For example,
-                # outcome 3 may be the interval after the third record. Then it may have different
-                # probabilities without a leak.
+                # Different probabilities of an outcome are a leak only if the outcome means the
+                # same on both inputs. It may not: outcome 3 of a choice may be the interval after
+                # the third record. The meanings are taken to be the same if, with the same noise,
+                # the outputs of the two runs and the ranges of uniform numbers never differ.
                 means_the_same = not any(
                     each.comparison.differing or each.comparison.ranges for each in runs.coupled
                 )
@@ -135,8 +136,9 @@ def of_outputs(case: Case) -> Iterator[Finding]:
     runs, claim = case.runs, case.claim
     if runs.laws is not None:
         yield from of_laws(runs.laws, claim)
-    # Maps each line with a coin (a comparison of a uniform number with a threshold) to its lowest
-    # cost in all pairs of runs. The lowest cost counts, since several combinations of coins may
+    # Maps each line with a coin (a comparison of a uniform number with a threshold) to its cost:
+    # the largest log-ratio of the probabilities of an output on the two inputs, in nats; 0 if it is
+    # unknown. The lowest cost in all pairs of runs counts, since several combinations of coins may
     # lead to the same output, as in rejection sampling.
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
@@ -283,9 +285,9 @@ _OFTEN = 100
 
 
 def of_selected(case: Case) -> Iterator[Finding]:
-    """Yield a finding for each value of the output that only one input gave in all runs. If the
-    counts of the runs refute the claim, the finding is a cause. Otherwise the other input may give
-    the value, but too rarely to be seen."""
+    """Yield a finding for each value of the output that occurred in runs on one input, and in no
+    run on the other input. If the counts of the runs refute the claim, the finding is a cause of a
+    leak. If they do not, the other input may give the value, but too rarely to be seen."""
     # Report the most frequent value first.
     for one in sorted(case.runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, case.claim)

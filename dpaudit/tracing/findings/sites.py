@@ -85,13 +85,12 @@ class Case:
 
 
 def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> Case:
-    """Return the `Case` to which detectors add findings. It contains the arguments, the calls that
-    draw noise, and their costs.
+    """Return a `Case`: the information that detectors of findings get. It contains the arguments,
+    the calls that draw noise, and the costs of these calls.
 
     runs: The pairs of runs on d1 and d2 with the same noise.
     claim: The privacy claim for one run; None if nothing is claimed.
-    changed: The differences between the inputs in the sums of the columns; None if they are
-        unknown.
+    changed: By how much the sums of the columns of d1 and d2 differ; None if that is unknown.
     """
     calls = list(calls_of(runs))
     total, exceeds = _total(calls, runs, claim)
@@ -142,9 +141,13 @@ def coins_as_noise(runs: Runs) -> list[Piece]:
 
 
 def unexplained(runs: Runs) -> list[str]:
-    """Return the names of the entries of the output, such as `output[1]`, that differ in a pair of
-    runs although noise was added to equal values. If random choices explain the difference in some
-    pair of runs, pairs without noise are left out: choices may explain these, too."""
+    """Return the names of the entries of the output, such as `output[1]`, whose difference in a
+    pair of runs is unexplained: the entries contain noise, but each value to which noise was added
+    is equal in both runs.
+
+    A pair in which no such value was seen also counts, unless random choices explain the difference
+    in some pair of runs: they may then explain the pairs without such values, too.
+    """
     has_coins = runs.laws is not None or any(pair.absorbed is not None for pair in runs.coupled)
     found: list[str] = []
     for pair in runs.coupled:
@@ -309,8 +312,9 @@ def rank(site: Site) -> tuple[bool, float, str, int]:
 def coin_sites(runs: Runs) -> Iterator[Site]:
     """Yield a row of the table in a report for each line with a discrete random choice that
     explains a difference of the outputs, or whose probabilities differ between the inputs."""
-    # Maps (file, line) to (line of code, function that chooses, callers, list of the ε in each pair
-    # of runs). An ε is None if it is unknown.
+    # Maps (file, line) of a random choice to (line of code, function that makes the choice,
+    # callers, costs). The costs are the ε of the choice in each pair of runs (on d1 and d2 with the
+    # same noise) with this choice; a cost is None if it is unknown.
     found: dict[tuple[str, int], tuple[Place, str, tuple[Place, ...], list[float | None]]] = {}
     for pair in runs.coupled:
         costs: dict[tuple[str, int], float | None] = {}

@@ -105,7 +105,9 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
             yield name, float(value)
 
 
-# Last words of a remedy that suggests more noise, if its line is the only leak.
+# Last words of a remedy that suggests more noise on one line, such as "a scale of 2 would do for
+# this pair": with it, the whole mechanism satisfies the claim on this pair of inputs. If other
+# lines leak, too, `FOR_LINE` is used.
 FOR_PAIR = "would do for this pair"
 # Last words of a suggestion such as "a scale of 2 would do for this line": with it, this line alone
 # satisfies the claim, but its noise and the noise of other lines together exceed the claim at any

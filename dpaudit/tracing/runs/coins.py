@@ -128,8 +128,9 @@ def _coins(
 # Largest number of branches that are run on each input. (A branch is one combination of outcomes of
 # all random choices of a run.) The most likely branches are run first.
 _MOST = 128
-# Largest total number of random choices in all runs on one input, each of which tries one
-# combination of outcomes. With more, the exact probabilities are not computed, to save time.
+# Largest total number of random choices in all runs on one input. (Each run tries one combination
+# of outcomes of its random choices.) If there are more choices, the exact probabilities of outputs
+# are not computed, to save time.
 _CHOICES = 3_000
 # If the 32 (`_EARLY`) most likely combinations of outcomes of the random choices have a total
 # probability below 0.2 (`_LITTLE`), there are too many combinations to run each of them. No further
@@ -138,8 +139,9 @@ _EARLY, _LITTLE = 32, 0.2
 # If the random choices of a run have more combinations of outcomes than this, the combinations are
 # not run.
 _BEYOND = 1e6
-# To see whether other noise changes the output, combinations of outcomes of the random choices are
-# run again with other seeds: each one, and at least this number of runs in total.
+# To see whether other noise changes the output, each combination of outcomes of the random choices
+# is run again with another seed. With fewer combinations than this number, they are run several
+# times, until the number of these runs is reached.
 _CHECKING = 32
 # The exact probabilities of outputs are used only if the combinations of outcomes of the random
 # choices that were run have a total probability above 1 minus this number. Then the combinations
@@ -464,10 +466,14 @@ def _other(one: Decision) -> Any:
 
 
 def _alternatives(second: Run) -> Iterator[Flip]:
-    """Yield (choice, outcome, function) for each possible outcome of a random choice that did not
-    occur in a run. The choice is given as (moment, index in an array of choices), where a moment is
-    (kind, instruction, number of earlier executions). The function is the name of the function that
-    makes the choice, or `coin` for a comparison of a uniform number with a threshold."""
+    """Yield (choice, outcome, function) for each random choice in a run, and for each possible
+    outcome that the choice did not have in this run.
+
+    The choice is given as (moment, index). At a moment, an instruction makes an array of choices,
+    and the index is a place in this array. A moment is (kind, instruction, number of earlier
+    executions of the instruction). The function is the name of the function that makes the choice,
+    or `coin` for a comparison of a uniform number with a threshold.
+    """
     for choice in second.recorder.choices:
         for place, value in enumerate(np.ravel(choice.values).tolist()):
             yield (choice.moment, place), not value, "coin"

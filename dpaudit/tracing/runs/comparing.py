@@ -62,8 +62,9 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
                 len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
                 for each, every in ((first, one), (second, other))
             )
-            # The program adds the records one by one to a sum that started as noise. Only the
-            # complete sum, after the last addition of each run, has a counterpart in the other run.
+            # In each run, all of these additions are to the same sum, which started as noise: the
+            # program adds the records to it one by one. Only the complete sums, after the last
+            # addition of each run, are counterparts.
             if is_one:
                 places: list[int | None] = [None] * len(other[spot])
                 places[-1] = len(one[spot]) - 1
@@ -98,7 +99,8 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
     """Return the differences between two runs. The second run repeats the noisy values of the first
     run.
 
-    alignment: As `alignment_of` returns it.
+    alignment: The matching operations of the two runs, for each instruction that adds or compares
+        noise more often in one run than in the other (see `alignment_of`).
     """
     pairs = matched(first.recorder, second.recorder, alignment)
     shown = significant(first)
@@ -262,11 +264,13 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:
-    """Return the addition of noise whose sum a use compares with a threshold. The threshold is part
-    of the operand of the comparison, and not of the addition's operand (the number to which the
-    noise is added). Return `use` itself if it is an addition, or if no addition precedes it.
+    """Return the record of the addition of noise that precedes a comparison of the noisy value with
+    a threshold. The addition's operand is the number to which the noise is added; in the record of
+    the comparison, the threshold is subtracted from this number. Return `use` itself if it is an
+    addition, or if no addition precedes it.
 
     recorder: The records of the run.
+    use: The record of an addition or of a comparison.
     """
     is_sum = use.kind != "compare" or use.previous is None
     return use if is_sum else recorder.uses[use.previous or 0]
@@ -500,8 +504,9 @@ def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
 
 
 def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> ControlFlow | None:
-    """Find the last lines that only one run executes. Return the point before them, at which the
-    paths of the two runs separate; None if both runs execute no line before that.
+    """Find the last consecutive lines that only one of two runs executes. Return the point before
+    these lines, at which the paths of the runs separate. If both runs have such lines, those nearer
+    to the end of their run count. Return None if no line is executed before such lines.
 
     one, other: The executed lines of both runs.
     only: The lines that only one run executes.

@@ -1,7 +1,8 @@
 """Run a mechanism on d1 and on d2 with the same noisy values, and explain how the outputs differ.
-This is done for several seeds, with d1 first and with d2 first. A difference is explained by noise,
-by a random choice, or by further runs. `written` and `read` send the results from one process to
-another."""
+This is done for several seeds, with d1 first and with d2 first. A difference may come from noise
+that is added to different numbers, or from a random choice. If the records of the two runs show
+neither, further runs with other noise examine the difference. `written` and `read` send the results
+from one process to another."""
 
 from __future__ import annotations
 
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
     from .places import Spot
 
 
-# Largest number of times that a pair of runs is repeated with plain numbers in place of noisy
-# values. After each repetition, further instructions may be found that combine a noisy value with
-# the data. The next repetition replaces the noisy values there, too.
+# Instructions that combine a noisy value with the data a second time are found in a pair of runs.
+# The pair is then repeated, with plain numbers in place of the noisy values at these instructions.
+# A repetition may find further such instructions, so it is followed by another one. Largest number
+# of repetitions.
 _SEVERED = 3
 # If the outputs of a pair of runs are equal after some noisy values were replaced by plain numbers,
 # this number of further pairs with other noise must confirm it.

@@ -41,11 +41,12 @@ _ELSEWHERE = 0.382
 # If more entries of the output than this differ between two runs, no search is made for the uniform
 # numbers that hide the differences.
 _PARTS = 8
-# To find the uniform number that gives the wanted output, points of a grid are tried. Bisection
-# follows between the two neighbouring points that enclose it. These are the distances of the points
-# to either end of the range, as shares of its width: Laplace noise of 30 scales needs a distance of
-# 1e-13. Methods with derivatives may fail: inverse distribution functions are steep at the ends of
-# the range, and may have a kink.
+# To find the uniform number that gives the wanted output, numbers on a grid are tried. Bisection
+# follows between the two neighbouring grid points whose outputs lie on both sides of the wanted
+# one. These are the distances of the grid points to either end of the number's range, as shares of
+# the width of the range: Laplace noise of 30 scales needs a distance of 1e-13. Methods with
+# derivatives may fail: inverse distribution functions are steep at the ends of the range, and may
+# have a kink.
 _DISTANCES = (1e-300, 1e-30, 2e-16, 1e-10, 1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5)
 # Number of bisection steps for a uniform number. Each step halves the interval on a logarithmic
 # scale of the distance to an end of the range. After 60 steps, even the largest interval, from
@@ -204,8 +205,9 @@ class _Wanted(NamedTuple):
     ends: tuple[float, float]
 
     def found(self) -> float | None:
-        """Search for the value of the uniform number, and return it. Return None if it is not
-        between two neighbouring points of the grid `_DISTANCES`."""
+        """Return the value of the uniform number that gives the wanted entry of the output: the
+        entry of the first run. Return None if the search does not find it: no two neighbouring
+        points of the grid `_DISTANCES` enclose it, or a jump of the output is there instead."""
         for end in (0, 1):
             before: tuple[float, bool] | None = None
             for distance in _DISTANCES:
@@ -235,10 +237,12 @@ class _Wanted(NamedTuple):
         return _spacings(number, self.ends) < _FEW_SPACINGS and missed <= _MISSED * hidden
 
     def slope(self, number: float, which: int) -> _Slope | None:
-        """Return the derivative of the entry of the output with respect to the uniform number, at
-        the value `number`. Return None if it is 0 or cannot be computed precisely.
+        """Return the derivative of the entry `name` of the output with respect to a uniform random
+        number, at its value `number`. Return None if the derivative is 0 or cannot be computed
+        precisely.
 
-        which: The index of the input: 0 for the first, 1 for the second.
+        which: The index of the input on which the mechanism runs: 0 for the first, 1 for the
+            second.
         """
         spacings = _spacings(number, self.ends)
         share = max(_NEAR, _STEP_SPACINGS / max(spacings, 1.0))
@@ -265,10 +269,13 @@ class _Wanted(NamedTuple):
         return None if value is None else value < self.values[0]
 
     def _bisected(self, end: int, near: float, far: float, is_below: bool) -> float | None:
-        """Return the uniform number between two distances to an end of the range.
+        """Find by bisection the uniform number that gives the wanted entry of the output. Return
+        None if a run does not have this entry.
 
-        is_below: Whether the entry of the output at the distance `near` is less than the wanted
-            entry.
+        end: The end of the range from which distances are measured: 0 for the lower, 1 for the
+            upper end.
+        near, far: Two distances of uniform numbers to this end, between which the result lies.
+        is_below: Whether the entry at the distance `near` is less than the wanted entry.
         """
         # Make all bisection steps, even after the output equals the wanted entry up to rounding:
         # the privacy cost is computed from the slope of the output at the uniform number. Where the
@@ -307,11 +314,15 @@ _NEAR_END = 1e-6
 
 
 def by_range(coupler: Coupler, comparison: Comparison, first: Run) -> Comparison:
-    """Return the comparison of two runs with `released` corrected for uniform noise: whether the
-    output contains the sum of noise and a number. In one run, the output may contain the sum by
-    chance, although the program computes, say, the sum modulo another number. So each uniform
-    number is set to a value near the lower end of its range, then near the upper end, in runs on
-    both inputs. `released` remains true only if the output of all four runs contains the sum."""
+    """Return the comparison of two runs with corrected values of `released` for uniform noise.
+    `released` says whether the output contains the sum of noise and a number. In one run, it may
+    contain the sum by chance, although the program computes, say, the sum modulo another number. So
+    each uniform number is set to a value near the lower end of its range, then near the upper end,
+    in runs on both inputs. `released` remains true only if the output of all four runs contains the
+    sum.
+
+    first: The first of the two runs.
+    """
     hidden = [
         one._replace(released=[False] * len(one.released))
         if _may_be_released(one) and not _is_at_its_ends(coupler, one, first)
@@ -379,12 +390,14 @@ _RARE = {
 def is_decided(
     coupler: Coupler, both: tuple[Sequence[Run], Sequence[Run]], valued: Callable[[Run], Any]
 ) -> bool:
-    """Return whether noise decides a value: whether each input gives, for some rare values of the
-    noise, a value that the other input gave in its runs. A value that is constant in a few runs may
-    still depend on noise in a comparison. So each input is run again with the noise of its
-    comparisons set to the quantiles for 10⁻⁴ and 1 - 10⁻⁴.
+    """Return whether a value that is constant in the runs of an input may depend on noise.
 
-    both: The runs on d1 and the runs on d2. The first run of each has the coupler's seed.
+    Such a value may still depend on the noise of a comparison. So each input is run again with the
+    noise of its comparisons set to the quantiles for 10⁻⁴ and 1 - 10⁻⁴. The result is True if, in
+    these new runs, each input gives a value that the other input gave in its earlier runs.
+
+    both: The earlier runs on d1 and on d2. The first run on each input has the coupler's seed,
+        which the new runs have, too.
     valued: A function from a run to its value.
     """
     for which in (0, 1):

@@ -52,9 +52,9 @@ _TELLING = 500
 # A value that occurs less than twice (`_AGAIN`) in the first 100 runs (`_FEW`) is probably a number
 # that contains noise. Its occurrences are not counted any further.
 _AGAIN, _FEW = 2, 100
-# Counting how often a value occurs also stops when confidence bounds on the counts refute the
-# claim. Error probability of each bound. It is a tenth of the level at which the finding is judged,
-# since the counts are checked up to 30 times.
+# Error probability of each confidence bound on how often a value occurs. Counting also stops if the
+# bounds refute the claim. The probability is a tenth of the level (1e-5) at which
+# `findings/outputs.py` judges the final counts, since the counts are checked up to 30 times.
 _LEVEL = 1e-6
 # Distributions of noise that hide the number to which the noise is added.
 _HIDING = (
@@ -162,10 +162,10 @@ def selected(
     """Return the output values that occur with one input, but in no run with independent noise on
     the other input.
 
-    pairs: Pairs of runs on d1 and d2 with the same noise. Output entries that contain noise and
-        differ in a pair are examined.
-    runs: Runs with independent noise. Runs are added until each value has been counted often
-        enough.
+    pairs: Pairs of runs on d1 and d2 with the same noise. Only the values of output entries that
+        contain noise, and that differ in a pair, are examined.
+    runs: Runs on each input with independent noise, in which the occurrences of a value are
+        counted. Runs are added until the counts are large enough.
     claim: The points (ε, δ) of the privacy claim. Counting stops when the counts refute one of
         them.
     """
@@ -383,9 +383,9 @@ def on_rare_branches(
                     continue
                 pair = couple(turned, forward)
                 if pair.absorbed is not None:
-                    # With other outcomes of the random choices, the other input gives the same
-                    # output, so this pair shows no leak. Later, the loop forces the outcomes that
-                    # did not occur in the run on the other input.
+                    # The pair shows no leak: if one random choice has another outcome in the second
+                    # run, both runs give the same output. The branch is not added to `seen`, so the
+                    # loop may still try it on the other input.
                     continue
                 seen.add((branch.moment[1], branch.value))
                 laws = [one.probabilities for one in pair.comparison.chosen]
@@ -593,8 +593,9 @@ def _far_out(
     sign: int,
 ) -> dict[str, None]:
     """Force the same result of all comparisons of noisy values in a run on the first input. If this
-    leads to further comparisons, force these, too. Return the entries of the output, as the keys of
-    a mapping.
+    leads to further comparisons, force these, too, in another run. Return the names of the entries
+    in the output of the last run, such as `output['a']`, as the keys of a mapping whose values are
+    None.
 
     pushed: A function that takes the index of an input and (comparison, sign) pairs. It returns a
         run in which the noise of these comparisons is far above (sign 1) or far below (sign -1) the

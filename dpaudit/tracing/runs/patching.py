@@ -71,9 +71,9 @@ class Primitives:
 
     def replacements(self, recorder: Recorder) -> list[Replacements]:
         """Return the functions that replace random functions during a run and report each draw to
-        the recorder, grouped by the module or class whose attributes they replace. They cover all
-        loaded libraries that are known here, and the functions that the user declared as functions
-        that add noise."""
+        the recorder, grouped by the module or class whose attributes they replace. They replace the
+        random functions of the libraries in `_LIBRARIES`, such as NumPy, that are loaded, and the
+        functions that the user declared as functions that add noise."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             made = (one for library in _LIBRARIES for one in library.replacements(self._now))
@@ -341,7 +341,9 @@ class _References:
     ) -> None:
         self._recorder, self._followed, self._known = recorder, followed, known
         self._undo = undo
-        # The namespace of `builtins` is never searched, since every module refers to it.
+        # Maps the `id` of each object that was searched for functions that draw noise to the
+        # object, so that no object is searched twice. It contains the namespace of `builtins` from
+        # the start: every module refers to this namespace, and it is never searched.
         self._seen: dict[int, Any] = {id(vars(builtins)): builtins}
         # Objects that were searched are kept alive: the `id` of a deleted object could be given to
         # a new one, which would then not be searched.

@@ -189,8 +189,9 @@ def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
 
 
 def are_uniform(pieces: Pieces, noise: Noise) -> bool:
-    """Return whether noise is uniform: uniform floats, which may have been multiplied by a factor,
-    or uniform integers that were not multiplied. The bounds of the integers must be single numbers.
+    """Return whether noise is uniform: uniform floats times any factor, or uniform integers whose
+    factor is 1 and whose bounds are two single numbers. Return False if a bound of the integers is
+    an array.
 
     pieces: The noise of the run.
     """

@@ -139,7 +139,8 @@ class Recorder:
     def place(self, moment: Moment) -> Place:
         return place_of(moment[1])
 
-    # The functions that replace random functions during a run call the following methods.
+    # During a run, other functions replace random functions such as `numpy.random.laplace`. They
+    # call the following methods.
 
     def drawn(
         self,
@@ -279,9 +280,9 @@ class Recorder:
     # Numbers that remember their noise call the following methods, such as for a sum.
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:
-        """Return the sum, difference, product or quotient of two numbers, at least one of which
-        remembers its noise. The result remembers its noise if the distribution of this noise is
-        known; else it is an ordinary number.
+        """Return the sum, difference, product or quotient of two numbers. At least one of them
+        remembers its noise: it knows the drawn numbers that it contains. So does the result if the
+        distribution of its noise is known; otherwise the result is an ordinary number.
 
         name: The operation: `add`, `sub`, `mul` or `truediv`.
         """

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     # earlier events of this kind at this instruction). The kind is "draw", "add", "compare" or
     # "choice".
     Moment = tuple[str, Spot, int]
-    # Identifies one number of an event, since an event may draw or compare an array: (moment, index
-    # in the flattened array).
+    # Identifies one number that a run draws, adds or compares: (moment, index in the flattened
+    # array). The moment identifies the operation, which may be on a whole array of numbers.
     Entry = tuple[Moment, int]
 
 # Name that stands for an unknown distribution of noise.
@@ -233,9 +233,9 @@ class Repetition:
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
         """Return the output, for this run, of a library function whose draws of noise cannot be
-        recorded: the output of the earlier run, if both outputs are plain values, such as numbers
-        or lists of texts. With `is_whole`, the type of the outputs does not matter. Otherwise
-        return `value`, the output in this run."""
+        recorded. This is the output that the function had in the earlier run, if both outputs are
+        plain values, such as numbers or lists of texts, or if `is_whole` is set. In all other
+        cases, it is `value`, the output in this run."""
         before = self._before.get(moment)
         if isinstance(before, Draw) and before.law == OPAQUE:
             if is_whole:

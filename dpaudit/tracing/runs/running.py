@@ -39,7 +39,8 @@ OVER = "the time was over"
 _OBJECTS = 50_000
 # Exceptions of the user's code that count as the output of a run.
 _FAILURES = (Exception, SystemExit)
-# The address in `<object object at 0x7f111a5f4070>`.
+# Matches the address in the `repr` of an object, as in `<object object at 0x7f111a5f4070>`. It is
+# removed before outputs are compared, since it differs in each run.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 

@@ -14,7 +14,8 @@ from .places import unwatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    # (recorder of the run, noise of the number)
+    # The memory of a number that was computed from noise: (recorder of the run, noise in the
+    # number).
     Carried = tuple[Any, "Noise"]
 
 
@@ -45,8 +46,8 @@ class Noise(NamedTuple):
 
 
 def carried(value: Any) -> Carried | None:
-    """Return (recorder of the run, noise) for a number or array that remembers its noise; None for
-    any other value."""
+    """Return (recorder of the run, noise) for a number or array that remembers from which noise it
+    was computed; None for any other value."""
     return value._carried if isinstance(value, _TRACED) else None
 
 

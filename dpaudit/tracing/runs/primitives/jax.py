@@ -97,10 +97,11 @@ class _Table:
         return self._known.get(id(array), (None, None))[1]
 
     def array(self, numbers: Any, like: Any) -> Any:
-        """Return numbers as a JAX array. If the numbers remember their noise, add the array to the
-        table.
+        """Return numbers as a JAX array. If the numbers remember their noise, add the JAX array to
+        this table, so that `numbers` finds them again.
 
-        like: A JAX array with the type of the result.
+        numbers: A NumPy array or number.
+        like: A JAX array; the result gets its data type.
         """
         made = sys.modules["jax"].numpy.asarray(np.asarray(plain(numbers)), dtype=like.dtype)
         if carried(numbers) is not None:
