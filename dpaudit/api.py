@@ -53,7 +53,7 @@ class _Default(int):
     number."""
 
 
-# Largest number of noise sequences that a trace may try (`noises`).
+# Largest value of the argument `noises` of `trace`, the number of noise sequences to try.
 _MOST_NOISES = 1_000
 _DEFAULT_SAMPLES = _Default(DEFAULTS["samples"])
 

@@ -200,8 +200,8 @@ def _is_module(name: str) -> bool:
 
 
 def _inside(module: ModuleType) -> str:
-    """Return the end of an error message, which shows how to name an object of the given module or
-    package."""
+    """Return the end of the error message for an import path that names only a module or package.
+    The text shows how to name an object in it: `module; name what is in it: my.module:NAME`."""
     name, callables = module.__name__, public_callables(module)
     modules = _siblings(name)
     if modules and not callables:

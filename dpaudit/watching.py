@@ -204,10 +204,11 @@ def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]
 
 
 class _Runs(_Clock):
-    """Measures the time since the last output of a mechanism whose outputs take several calls each.
+    """Measures the time since the last output of a mechanism, if each output takes several calls. A
+    warning is logged if an output takes more than `PATIENCE` + `extra` seconds.
 
     times: number of calls for each output.
-    extra: seconds for each output that are allowed, in addition to `PATIENCE`.
+    extra: seconds that an output may take in addition to `PATIENCE`.
     """
 
     def __init__(self, watch: Watch, name: str, times: int, extra: float) -> None:
@@ -215,10 +216,10 @@ class _Runs(_Clock):
         self._times, self._before, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Add the calls counted since the last `begin` to the total, and count from 0 again. A new
-        `Waiting`, which watches the next call to another process, calls this method. One more call
-        is added to the total: the previous call has returned, but it was not counted, since calls
-        are counted only while `Waiting` waits."""
+        """Start a new count of calls at 0. Each new `Waiting` (an object that watches one call to
+        another process) calls this method first. The previous count is added to the total, plus 1
+        for the last call of the previous `Waiting`: it has returned, but it was not counted, since
+        calls are counted only while a `Waiting` waits."""
         self._before, self._calls = self._before + self._calls + 1, 0
 
     def see(self, calls: int) -> None:

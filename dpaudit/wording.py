@@ -99,7 +99,8 @@ def shown(value: object, width: int = 60) -> str:
 _SIMILAR = 0.66
 # Smallest number of letters of a wrong name for which a message suggests a similar name.
 _LETTERS = 3
-# Largest number of known names that a message lists in addition to a suggestion.
+# A message about a wrong name lists all known names. If the message suggests a similar name, the
+# list is left out when more than this number of names are known.
 _FEW_NAMES = 12
 
 

@@ -96,8 +96,8 @@ class Additive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """One term of the score: the log-ratios of a column, or of several columns with one
-    distribution, which share a table of log-ratios.
+    """One term of the score, which is a sum of log-ratios. The term covers one column, or several
+    columns that have the same distribution and so share a table of log-ratios.
 
     cells: division of the entries into cells; a cell is an interval of numbers, or a label.
     places: for each column, an array (draws,) with the index of the cell of every draw.
@@ -112,8 +112,9 @@ class Term:
 
     def counts(self, is_d1: NDArray[np.bool_]) -> IntArray:
         """Return the number of draws by fold (of cross-validation), cell (interval or label) and
-        input: (folds, cells, 2). Draws whose entry is absent are not counted, except in a column of
-        kinds, such as `kind of output`.
+        input: (folds, cells, 2). Draws without an entry in the column, such as lists that are too
+        short, are counted only if the column holds the kinds of entries (a number, a string), as
+        the column `kind of output` does.
 
         is_d1: (draws,), whether each draw was made on d1.
         """

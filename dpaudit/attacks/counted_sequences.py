@@ -322,13 +322,14 @@ class CountedEntries:
 
     @cached_property
     def _latest(self) -> tuple[Prefixes, ...]:
-        """The scores of sequences, fitted again to all draws so far."""
+        """The terms that score sequences, each fitted again to all draws so far. The other terms of
+        the score stay fixed."""
         return _fitted(self.total, self.by_entry)
 
     @cached_property
     def _latest_scores(self) -> FloatArray:
-        """The score of every distinct outcome in memory, (outcomes,), by the fit to all draws so
-        far."""
+        """The score of every distinct outcome among the draws in memory: (outcomes,). The score is
+        fitted to all draws so far, which include draws that were only counted."""
         return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: OrderedBins) -> OrderedBins:

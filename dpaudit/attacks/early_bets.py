@@ -39,9 +39,10 @@ _INTERVALS = 48
 # the bettors that use `_LARGE_PRECISION`, which shrinks the weights more; the others use the first
 # value.
 _PRECISION, _LARGE_PRECISION = 2.0, 10.0
-# One entry for each bettor with a regression: (functions, precision). The functions turn the
-# position z of a level (group of outcomes) into features such as |z| or z²; features are scaled to
-# mean 0 and standard deviation 1. `precision` is the precision of the prior of their weights.
+# Some bettors estimate the probability of d1 at a level (group of outcomes) by logistic regression
+# on the position z of the level. One entry for each of these bettors: (functions, precision). The
+# features of the regression are the functions of z, such as |z| or z², scaled to mean 0 and
+# standard deviation 1. `precision` is 1 / variance of the normal prior of their weights.
 _REGRESSIONS = (
     ((abs,), _PRECISION),
     ((np.square,), _PRECISION),

@@ -291,8 +291,8 @@ def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> 
     clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
     now = _chosen(cells, objective)
     gain = 0.0
-    # With more than 50 cells, fewer simulations are run: each takes longer, and its result varies
-    # less.
+    # Number of simulations: 20 for at most 50 cells (groups of outcomes), and fewer, but at least
+    # 5, for more cells: a simulation of more cells takes longer, and its result varies less.
     for _ in range(max(5, 20 * 50 // max(50, len(counts)))):
         share = sample_shares(clusters, rng)
         truth = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)

@@ -113,9 +113,9 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(states, symbols): the number of states (summaries of the earlier entries) and the number
-        of symbols (numbers of values). The last symbol is for unknown values.
-        """
+        """(number of states, number of symbols). A state is a summary of the earlier entries. A
+        symbol is the index of a value of this entry in the list of known values; one more symbol,
+        the last one, stands for all unknown values."""
         symbols = len(self.symbols.values) + 1
         return self.cells // symbols, symbols
 

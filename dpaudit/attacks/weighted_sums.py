@@ -364,9 +364,13 @@ def _information(design: FloatArray, rates: FloatArray) -> FloatArray:
 
 
 def _slope(design: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the gradient of the penalised log-likelihood.
+    """Return the gradient of the penalised log-likelihood of a logistic regression, with respect to
+    its weights, (1 + features,).
 
-    left: (draws,), the target minus its predicted probability.
+    design: (draws, 1 + features), the design matrix.
+    left: (draws,), the residuals: 1 for a draw of d1 or 0 for d2, minus the predicted probability
+        of d1. 0 for a draw that is left out.
+    weights: (1 + features,), the point at which the gradient is taken.
     """
     return summed(design, left) - _ridge(len(weights)) * weights
 

@@ -49,8 +49,9 @@ _FURTHER_BLOCKS = 32
 # Largest number of further draws that check a refutation if the mechanism makes many draws per
 # call. With one draw per call, the largest number is `FEW_DRAWS`.
 _MOST_FURTHER = 20_000
-# Usual largest number of rules that an audit learns from counted draws. Each of them is checked
-# (`DrawChecks.learned_again`), so each check gets 1/64 of the probability of a false warning.
+# Each rule that an audit learns from counted draws is checked (`DrawChecks.learned_again`). An
+# audit usually learns at most this number of rules, so each check gets 1/64 of the probability of
+# a false warning.
 _MOST_RULES = 64
 
 

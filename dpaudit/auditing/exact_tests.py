@@ -103,8 +103,11 @@ def single_outputs(
 
 
 def not_counted(claim: PrivacyClaim, singles: SingleOutputs | None) -> list[str]:
-    """Return a warning if the claim is about single outputs but no single output can be counted;
-    else an empty list.
+    """Return a warning if the claim uses the probabilistic definition of DP, whose test counts
+    single outputs, but no single output can be counted because outputs do not repeat. Otherwise
+    return an empty list.
+
+    singles: the single outputs to test; None if there are none.
     """
     return [_CONTINUOUS] if claim.counts_single_outputs and singles is None else []
 

@@ -95,8 +95,9 @@ class KeptState:
         spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)
         names = self.changed(number) if has_failures or is_dependent else []
         is_here = spec.sampling.executor in LOCAL and not runs_in_another_process(spec.target)
-        # Workers draw with copies of the mechanism, so calls may have changed only the copies. A
-        # few calls in this process show which variables calls change.
+        # Draws depend on each other, but no variable of the mechanism has changed in this process.
+        # Perhaps workers drew with copies of the mechanism, and only the copies have changed. So
+        # make a few calls in this process, to see which variables they change.
         if is_dependent and not names and is_here:
             self._make_few_calls(number)
             names = self.changed(number)

@@ -556,7 +556,7 @@ _TABLE = (
         unless="bets if each call makes one draw and takes more than 5 ms, else confirmed",
         more="guides/slow.md",
     ),
-    # Options of the section "Processes".
+    # Options of the section "Processes" of the help.
     _own_process(
         "python",
         PROGRAM,

@@ -373,8 +373,9 @@ def certifying(samples: int, limits: Limits) -> int:
     """
     schedule = Plan(samples, None, limits)
     counts = schedule.freeze_at > schedule.buffer_until
-    # If learning continues after the buffer is full (`counts`), it takes at most half of the
-    # budget. Otherwise it ends after `freeze_at` draws.
+    # The exact test gets the draws that learning leaves. If learning continues from counts when the
+    # buffer is full (`counts`), it takes at most half of the budget. Otherwise it ends after
+    # `freeze_at` draws.
     return samples // 2 if counts else samples - schedule.freeze_at
 
 

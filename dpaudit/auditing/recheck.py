@@ -300,9 +300,10 @@ def _draws(record: Certificate) -> Iterator[Finding]:
     yield "stages in their order", stages, sorted(stages)
     rounds = [block.round for block in record.blocks if block.round is not None]
     yield "rounds in their order", rounds, sorted(rounds)
-    # The round of a block is the index of the beliefs that bet on it, or None without bets.
-    # All certifying blocks have the last round. Three kinds of blocks have no bets: the first
-    # block, before which nothing was learned, the blocks of a confirmation, and recorded draws.
+    # A round is the set of beliefs with which bettors bet on some consecutive blocks of draws.
+    # `block.round` is the index of the round, or None if nothing was bet on the block. All
+    # certifying blocks must have the last round. Three kinds of blocks have no bets: the first
+    # block, before which nothing was learned; the blocks of a confirmation; and recorded draws.
     certified = {block.round for block in record.blocks if block.stage == "certification"}
     yield "round of the certification", certified, {len(record.rounds) - 1} if certified else set()
     others = {block.round for block in record.blocks if block.stage in _NOT_BET_ON}

@@ -258,8 +258,8 @@ class _RecordedRun:
         self._warnings: list[str] = []
         self._ignored: list[str] = []
         self._counts: Counts | None = None
-        # One tally for each block of learning rows, with a single level: (1, 2), the numbers of
-        # rows of d1 and of d2.
+        # One tally for each block of rows that rules are learned from: an array, (1, 2), with the
+        # numbers of rows of d1 and of d2. Its only row counts all outputs.
         self._learning: list[Tally] = []
         self._is_tossed = audit.coin_flipped and self._looks_tossed()
         self._attacks = (thresholds,) if audit.scores_only else None

@@ -101,12 +101,14 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Redrawing:
-    """Checks the refutations of one audit: compares the draws that refuted a claim with draws of
-    new processes, which must have the same distribution.
+    """Checks the refutations of one audit: compares the draws that refuted a claim with draws that
+    new processes make. If the distributions differ, the audit ends with an error: noise that each
+    process draws only once may look like a leak.
 
     spec: the audit.
     processes: the new processes; other audits may share them.
-    make: function without arguments that returns a sampler. Other processes get a pickled copy.
+    make: function without arguments that returns a sampler. Each new process gets a pickled copy of
+    this function.
     seconds: duration of one draw.
     wait: called repeatedly, without arguments, while new processes draw, to show progress.
     """

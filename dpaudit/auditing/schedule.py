@@ -211,8 +211,9 @@ class Plan:
 
     @property
     def buffer_until(self) -> int:
-        """Number of draws after which the buffer takes no more draws. If the run has a time limit,
-        the elapsed time decides when the buffer closes; until then, this is an upper limit.
+        """Number of draws after which the sample buffer (draws kept in memory for learning) is
+        closed: it takes no more draws. If the run has a time limit, the elapsed time may close the
+        buffer earlier. Then this number is an upper limit until the buffer is closed.
         """
         if self._is_by_clock:
             return self.limits.learned if self._closed_at is None else self._closed_at

@@ -438,9 +438,10 @@ class AuditResult:
 
     @property
     def is_refuted_alone(self) -> bool:
-        """Whether the audit refutes the claim at its own `confidence`. In a family of audits,
-        this confidence is 1 minus Bonferroni's level. Holm's procedure may refute the claim at a
-        larger p-value, too, which is ignored here."""
+        """Whether the audit refutes the claim at its own `confidence`. In a family (audits that
+        share one error probability), this confidence is 1 minus the audit's share of the error
+        probability, by Bonferroni. Holm's procedure, which may refute the claim at a larger p-value
+        when all audits have ended, does not count here."""
         return any(one.refuted for one in self.ending.certificates)
 
     @property

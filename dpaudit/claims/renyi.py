@@ -36,15 +36,17 @@ from dpaudit.errors import ClaimError
 _LARGEST_ORDER = 1e4
 # Largest divergence of a Rényi claim, in nats; also the largest ρ of a zCDP claim.
 _LARGEST = 100.0
-# Each of these δ gives a point to test: the point at the ε that the usual conversion of the claim
-# to approximate DP gives for this δ.
+# An audit of a Rényi or zCDP claim tests several points (ε, δ) of its privacy profile. Each number
+# in this list leads to one of them: the point at the ε for which the usual conversion of the claim
+# to (ε, δ)-DP gives this number as δ.
 _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
 # Orders a of the divergences D_a that an audit of a zCDP claim may test directly.
 _ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 # Largest error of log q in the search for the q that maximises p - e^ε q.
 _LOG_Q_ERROR = 1e-7
 # Largest ε, in nats, at which the privacy profile δ(ε) of a Rényi claim is computed. For a larger
-# ε, e^-ε would nearly underflow, so δ(650) is returned. It is larger than δ(ε), which is safe.
+# ε, e^-ε would nearly underflow, so δ(650) is returned. It is at least δ(ε), so no mechanism that
+# satisfies the claim is refuted.
 _LARGEST_EPSILON = 650.0
 
 Order = Annotated[
@@ -335,12 +337,12 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
 
 
 def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
-    """Return a function of p: the larger of D_a(p ‖ q) and D_a(q ‖ p) of two coins with
-    probabilities p and q, for a fixed q. Logarithms of q are computed in advance, since a privacy
-    profile calls the function thousands of times.
+    """Return a function of p, for a fixed q: the larger of the Rényi divergences D_a(p ‖ q) and
+    D_a(q ‖ p) of two coins whose probabilities of heads are p and q, in nats. Logarithms of q are
+    computed in advance, since a privacy profile calls the function thousands of times.
 
-    q: probability of the second coin.
-    order: the order a.
+    q: probability of heads of the second coin.
+    order: the order a of the divergences.
     """
     if not 0 < q < 1:
         return lambda p: max(_binary_divergence(p, q, order), _binary_divergence(q, p, order))
@@ -413,9 +415,9 @@ class ApproximateZCDP(PrivacyClaim):
         return min(1.0, (self.delta + (1 - self.delta) * inside) * (1 + 1e-15))
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the points of the privacy profile to test: at every ε at which a claim of ρ-zCDP
-        is tested and, if δ > 0, at an ε where the profile is close to the δ of the claim.
-        """
+        """Return the points (ε, δ) of the privacy profile to test. Their ε are those of the points
+        that are tested for ρ-zCDP without δ and, if δ > 0, one further ε, at which the profile is
+        close to the δ of the claim."""
         epsilons = [point.epsilon for point in ZeroConcentratedDP(self.rho).points()]
         if self.delta:
             tail = math.log(10 / self.delta)
@@ -426,9 +428,10 @@ class ApproximateZCDP(PrivacyClaim):
         return f"{self.delta:.12g}-approximate {self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return ("ρ", value): a lower bound for ρ if the δ of the claim holds. The value is the
-        largest ρ for which δ-approximate ρ-zCDP has a privacy profile at ε of at most
-        `delta_lower`."""
+        """Return ("ρ", value): the largest ρ for which δ-approximate ρ-zCDP, with the δ of this
+        claim, has a privacy profile at ε of at most `delta_lower`. If `delta_lower` is a lower
+        bound for the δ(ε) of a mechanism, and the δ of this claim is right, then the value is a
+        lower bound for the ρ of the mechanism."""
         inside = max(0.0, delta_lower - self.delta) / (1 - self.delta) * (1 - 1e-15)
         return ZeroConcentratedDP(self.rho).own_lower(epsilon, inside)
 

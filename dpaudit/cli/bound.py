@@ -260,8 +260,8 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         )
     d1, d2 = Path(files[0]), Path(files[1])
     if d1.exists() and d2.exists() and d1.samefile(d2):
-        # Both paths lead to the same file. The outputs of d1 and d2 would be identical, so the
-        # audit could find nothing. `other` names the first path if the paths differ.
+        # Both arguments name the same file, so the outputs of d1 and d2 would be identical. If the
+        # arguments are written differently (`a.csv`, `./a.csv`), `other` names the first one.
         other = "" if files[0] == files[1] else f", once as {files[0]!r}"
         raise UsageError(
             f"{files[1]!r} is given twice{other}; give one file with the outputs of d1 and another "

@@ -164,9 +164,10 @@ def _to_do(key: str, value: Any, start: Start) -> str:
 
 
 def workflow(start: Start, requirement: str) -> str:
-    """Return the text of a workflow for GitHub Actions.
+    """Return the text of a GitHub Actions workflow. At every push and pull request, it runs the
+    audits of the configuration file and the pytest test that `dpaudit init` wrote.
 
-    requirement: line with which pip installs dpaudit, such as `dpaudit==1.0`.
+    requirement: requirement by which pip installs dpaudit, such as `dpaudit==1.0`.
     """
     module = _plain(split(start.target)[0])
     remark = f"dpaudit as it was installed here, and the packages that {module} imports."

@@ -219,11 +219,13 @@ def _unfilled(parameters: Mapping[str, Parameter], given: Iterable[str]) -> list
 
 
 def _method(found: type, target: ImportedTarget) -> tuple[ImportedTarget, tuple[str, ...]]:
-    """Return (target, ()), after setting `call`, the method that draws, to the only public method
-    of the class `found`. If objects of the class can be called directly, return (target, ()) with
-    the target unchanged.
+    """Find the method that draws. Return (target, names of methods between which the user must
+    choose).
 
-    If there are several public methods, return the unchanged target and the names of the methods.
+    If objects of the class `found` can be called directly, the target is unchanged, and there are
+    no names. Otherwise, if the class has only one public method, `call` of the target is set to
+    this method, and there are no names. If the class has several public methods, the target is
+    unchanged, and their names are returned.
     """
     if any("__call__" in vars(base) for base in found.__mro__):
         return target, ()

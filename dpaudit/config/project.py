@@ -159,7 +159,8 @@ def project_of(folder: Path) -> Project:
     """Return the table `[tool.dpaudit]` of the nearest pyproject.toml that has one, in `folder` or
     in the folders above it. If there is none, return `NO_PROJECT`.
 
-    Raises ConfigurationError, which names the wrong key.
+    Raises ConfigurationError if the file is not valid TOML, or if the table has an unknown key or a
+    wrong value.
     """
     for one in (folder, *folder.parents):
         file = one / "pyproject.toml"

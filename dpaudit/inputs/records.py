@@ -28,7 +28,9 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 _MOST_VALUES = 100_000
 # A message about two different records names at most this number of parts, such as columns.
 _PARTS = 2
-# A message about two different records shows at most this number of characters of each value.
+# A message that describes the difference of two datasets, such as `age is 36 in d1, 41 in d2`,
+# shows at most this number of characters of a value or a column name, and twice this number of
+# a whole record.
 _WIDTH = 20
 # If two long values begin alike, a message shows them from this number of characters before their
 # first difference.

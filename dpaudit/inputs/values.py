@@ -102,10 +102,12 @@ class Inline:
         return f"{{{self.form}: {self.data!r}}}"
 
     def value(self, *, elsewhere: bool) -> Any:
-        """Return the array or the data frame. Raises DatasetError.
+        """Return the array or the data frame.
 
-        elsewhere: whether to return `Rows` instead of a data frame. Another process makes the data
-        frame from them.
+        elsewhere: whether to return `Rows` instead of a data frame, from which another process
+        makes the data frame.
+
+        Raises DatasetError for unsuitable data, and if the library of the data frame is missing.
         """
         if self.form in ARRAYS:
             return array(self.data, repr(self))
@@ -121,7 +123,8 @@ def written(value: Any, base: Path | None = None) -> Any:
     base: folder in which relative files of import paths are looked for, after the working
     directory. None for the working directory alone.
 
-    Raises DatasetError, and TargetError for an invalid import path.
+    Raises DatasetError if a notation has unsuitable data, and TargetError for an invalid import
+    path.
     """
     return _read(value, partial(_text, base=base)) if _has_forms(value) else value
 
@@ -129,7 +132,7 @@ def written(value: Any, base: Path | None = None) -> Any:
 def with_tuples(value: Any) -> Any:
     """Replace the notations in a value from YAML or JSON, and return the result: `{tuple: …}`
     becomes a tuple, `{array: …}` an array, and so on. Texts that begin with `import:` stay texts.
-    Raises DatasetError."""
+    Raises DatasetError if the data in a notation do not suit it, as in `{tuple: 1}`."""
     return resolved(_read(value, str))
 
 

@@ -302,9 +302,12 @@ def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
 
 
 def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return (starts, ends), both (fits, cells). For each cell and fit, `starts` holds the share of
-    draws in cells with a smaller score, `ends` the share of draws in cells with a smaller or equal
-    score.
+    """Return (starts, ends), both (fits, cells). For each fit and each cell (group of outcomes),
+    `starts` holds the share of draws in cells with a smaller score under this fit, `ends` the share
+    of draws in cells with a smaller or equal score.
+
+    scores: (fits, cells), the score of each cell under each fit.
+    masses: (cells,), number of draws in each cell.
     """
     order = np.argsort(scores, axis=1)
     ordered, upto = np.take_along_axis(scores, order, 1), np.cumsum(masses[order], axis=1)

@@ -87,10 +87,10 @@ class RareColumn:
         return result if self.only is None else np.where(self.only[result], result, USUAL)
 
     def words(self, chosen: Mask, rare_filter: RareFilter) -> list[str]:
-        """Return in words the event that an entry is in a chosen cell: a list of alternatives, such
-        as `output is 7` and `output > 12`.
+        """Return in words the event that an entry of the column is in one of the chosen cells: a
+        list of alternatives, such as `output is 7` and `output > 12`.
 
-        chosen: (size,), True for a chosen cell number.
+        chosen: (size,), for each cell number, whether the cell is chosen.
         rare_filter: the filter that defines which entries are rare.
         """
         own = chosen.copy()

@@ -114,9 +114,9 @@ class RuleTable:
         ordered: (levels, 2), expected draws by level (group of outcomes) and input; the share of d1
             rises from level to level.
         draws: number of all draws, unseen outcomes included.
-        variance: (levels,), variance of the expected draws of d1 by level. If given, right guesses
-            are lowered, and wrong guesses raised, by `tuning.DEVIATIONS` standard deviations. None:
-            not lowered or raised.
+        variance: (levels,), variance of the expected draws of d1 by level. If given, the table is
+            cautious: right guesses are lowered, and wrong guesses raised, by `tuning.DEVIATIONS`
+            standard deviations. None: the guesses stay as expected.
         """
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below

@@ -46,7 +46,8 @@ def _grid() -> FloatArray:
 GRID = _grid()
 # The log-ratios of `GRID` that are not negative: the possible absolute values of a log-ratio.
 SIZES = GRID[_POINTS:]
-# For each log-ratio of `GRID`, the mean distance to its two neighbours.
+# For each log-ratio of `GRID`, the mean distance to its neighbours on the grid (at either end: the
+# distance to the only neighbour).
 GAP = np.gradient(GRID)
 
 
@@ -256,7 +257,8 @@ class _Model:
     a cluster have log-ratios of one absolute size, of either sign.
 
     sizes, weights: (clusters,), absolute log-ratio of each cluster, and its share of the cells.
-    worth: log-likelihood minus the cost of the clusters, in nats.
+    worth: log-likelihood of the model, minus a cost of one nat (`COST_OF_PARAMETER`) for each
+        cluster. In the first model of `_models`, the cost is for each local maximum of `weights`.
     """
 
     sizes: FloatArray
@@ -287,8 +289,9 @@ class _Likelihood:
         return cls(np.exp(logs - most), most, 1 / (1 + against))
 
     def blame(self, weights: FloatArray) -> FloatArray:
-        """Return the posterior probability of every log-ratio in every cell (group of outcomes):
-        (2, cells, sizes). The first axis is the sign of the log-ratio: positive, then negative.
+        """Return the posterior probability of every possible log-ratio, given the counts of a cell
+        (group of outcomes), for all cells: (2, cells, sizes). A log-ratio has a sign (first axis:
+        positive, then negative) and a size, its absolute value (last axis).
 
         weights: (sizes,), prior probability of each size; both signs are equally likely.
         """
@@ -323,8 +326,9 @@ class Clusters:
 
     @classmethod
     def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Clusters:
-        """Fit models to the counts of cells. Return the posterior distribution of the log-ratios of
-        the cells.
+        """Return the posterior distribution of the log-ratios of cells (groups of outcomes), given
+        their counts. Several models are fitted, with different numbers of clusters (cells with
+        log-ratios of one absolute size).
 
         counts: (cells, 2), draws by cell and input.
         arms: (2,), number of all draws of d1 and of d2.

@@ -26,9 +26,10 @@ PENALTY_ANY_ORDER = 4.5
 # can have a large bound, too, so that more rules can look good by luck. Halving it changes the
 # efficiency of audits by -1.3 hundredths, doubling it by +0.3.
 PENALTY_WITHOUT_DELTA = 1.0
-# Penalty, in standard errors, for counts smoothed over levels (groups of outcomes). It is less than
-# PENALTY, since luck affects smoothed counts little. Halving it changes the efficiency of audits by
-# +0.6 hundredths, doubling it by +1.8.
+# Standard errors by which a predicted bound for δ = 0 is lowered if it is computed from counts that
+# are smoothed over levels (groups of outcomes). It is less than PENALTY, the number for counts that
+# are not smoothed, since smoothing averages out random differences. Halving it changes the
+# efficiency of audits (a share, from 0 to 1) by +0.6 hundredths, doubling it by +1.8.
 PENALTY_SMOOTHED = 1.5
 # Penalty, in standard errors, for candidates (orders of outcomes) in which one fit gives the
 # estimates of all levels, so that frequent outputs determine the estimates of rare outputs. Halving

@@ -236,7 +236,11 @@ def edits(first: Sequence[Any], second: Sequence[Any]) -> int:
 
 def within(question: Question, sensitivity: Any, asked: str) -> None:
     """Raise NoClaim if the two inputs are numbers whose distance exceeds `sensitivity`, since the
-    mechanism's claim does not apply to them."""
+    mechanism's claim does not apply to them.
+
+    sensitivity: largest distance between inputs for which the mechanism makes its claim.
+    asked: name of the class of the mechanism, for the message.
+    """
     distance = None if question.pair is None else norm(*question.pair, order=1)
     if distance is not None and not isinstance(sensitivity, bool) and distance > float(sensitivity):
         raise NoClaim(

@@ -14,12 +14,12 @@ NAME, PACKAGE = "jax-privacy", "jax-privacy"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the curve ε(δ) that dp-accounting computes for a plan's event and neighbouring
-    relation.
+    """Return the curve ε(δ) that dp-accounting computes for a plan's `dp_event` (a description of
+    its noisy steps) and neighbouring relation.
 
-    The relation is the one that the accountant of a jax-privacy configuration states. A
-    `DPExecutionPlan` of jax-privacy 2.0.0 states none; then it is REPLACE_SPECIAL (a record is
-    replaced by an empty one), the default of all configurations.
+    If `thing` is a jax-privacy configuration, its accountant states the relation. A
+    `DPExecutionPlan` of jax-privacy 2.0.0 states no relation; then REPLACE_SPECIAL is used (a
+    record is replaced by an empty one), the default of all configurations.
     """
     plan = getattr(thing, "plan", thing)
     event = getattr(plan, "dp_event", None)

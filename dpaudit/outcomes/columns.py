@@ -25,8 +25,8 @@ KeyArray = NDArray[np.uint64]
 # Entry of a column for an outcome without the place of this column, such as a list that is too
 # short.
 ABSENT = "absent"
-# Start of the entry for an exception, such as `raised ValueError`. No entry for a string starts
-# with it, since that starts with a quotation mark.
+# Start of the entry for an exception, such as `raised ValueError`. The entry for a string starts
+# with a quotation mark, so no string is mistaken for an exception.
 RAISED = "raised "
 # Start of the name of a column that contains only the kinds of another column's entries, such as `a
 # number` or `a string`.

@@ -175,8 +175,9 @@ class Alphabet:
         `values`, or `len(values)` for an entry that is not there."""
         many = len(self.values)
         known, lowest, steps = _reading(self)
-        # Masks are added up as bytes. That takes a fifth of the time of np.where. Sums on the way
-        # may be taken modulo 256; the result is right, since it is at most 255.
+        # Each comparison below gives a mask of entries (true or false). The mask, times a number,
+        # is added to `found` as bytes, in a fifth of the time of np.where. Sums in between may
+        # overflow (they are modulo 256), but the final sum is right, since it is at most 255.
         found = np.full(len(column.numbers), lowest, dtype=np.uint8)
         is_true = np.empty(len(found), dtype=bool)
         as_bytes = is_true.view(np.uint8)
@@ -240,9 +241,9 @@ class Known:
         return cls(keys, Entries.of(outcomes))
 
     def through(self, bands: Bands) -> Known:
-        """Return a copy that looks for outcomes after `bands` has replaced their numbers by texts
-        that name intervals. The known outcomes must already contain such texts in place of
-        numbers."""
+        """Return a copy that first applies `bands` to the outcomes that it looks for: their numbers
+        are replaced by texts that name intervals. The numbers of the known outcomes must already be
+        replaced by such texts."""
         entries = None if self.entries is None else self.entries.through(bands)
         return Known(self.keys, entries, bands)
 

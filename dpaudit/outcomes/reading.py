@@ -260,8 +260,9 @@ def _read_array_entries(
 
 
 def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Add the column entries for dicts (or other mappings) at one place in the outcomes: the order
-    of their keys, the number of their keys, and the value at each key."""
+    """Read the dicts (or other mappings) at one place in the outcomes, such as `output["age"]`. Add
+    columns for the order of the keys of each dict, the number of its keys, and the value at each
+    key."""
     _check_depth(path, values)
     reader.constant(path, rows, DICT)
     keys = list(values[0])
@@ -358,8 +359,9 @@ def _places(values: Values) -> list[tuple[Any, Places]]:
     every = dict.fromkeys(key for keys in index for key in keys)
     are_few = len(index) <= _FEW_SETS and len(every) <= _FEW_KEYS
     if are_few and all(isinstance(key, str) for key in every):
-        # In the common case of few keys, all of them strings, in few combinations, NumPy masks are
-        # faster than the loop below.
+        # This is the common case: all keys are strings, and the dicts have few distinct keys, in
+        # few distinct combinations. NumPy masks are then faster than the loop below. `number` holds
+        # the index of the combination of keys of each dict.
         number = np.array(which)
         sets = {key: np.array([key in keys for keys in index]) for key in every}
         return [(key, np.flatnonzero(having[number])) for key, having in sets.items()]

@@ -229,8 +229,9 @@ def signs_of(column: Column) -> Column:
 def types_of(form: Column, column: Column) -> Column:
     """Return a column with the name of the type of each entry of `column`, such as `float`.
 
-    form: column of the same outcomes with the types that are not the usual ones, such as `int` for
-    a number, whose usual type is `float`. `absent` where an entry has its usual type.
+    form: column of the same outcomes that names only unusual types, such as `int` for a number,
+    since the usual type of numbers is `float`. It contains `absent` where an entry of `column` has
+    its usual type.
     """
     usual = _usual_types(column)
     if form.codes is None:
@@ -356,8 +357,9 @@ def typed_word(word: str, kind: str) -> str:
 def written(entries: Iterable[Entry]) -> str:
     """Return the text of an outcome, such as `{"a": (1, 2)}`.
 
-    entries: (path, entry) for each entry of the outcome. Entries for types, orders of keys and the
-    like are included only if the text should show them.
+    entries: (path, entry) for each value inside the outcome. Entries for properties that == does
+    not compare, such as the type of a value, are optional: without such an entry, the text does not
+    show the property.
     """
     parts: dict[str, list[Path]] = {}
     words: dict[str, str] = {}

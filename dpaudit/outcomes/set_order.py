@@ -119,13 +119,14 @@ def _slots(elements: int) -> int:
 
 
 def _rises(hashes: list[int], slots: int) -> bool:
-    """Return whether a set may have the order of the given keys if its hash table has `slots`
-    slots.
+    """Return whether a set whose hash table has `slots` slots may list the given keys in the given
+    order.
 
-    A set lists its elements in the order of their slots. The function checks only keys that must be
-    in the slot of their own hash, because no other key can have taken this slot.
+    A set lists its elements in the order of their slots. The function compares only keys that must
+    be in the slot of their own hash, because no other key can have taken this slot. It ignores all
+    other keys.
 
-    hashes: hash of each key, in the order of the keys.
+    hashes: hash of each key, in the given order of the keys.
     """
     mask = slots - 1
     owners: dict[int, list[int]] = {}

@@ -59,8 +59,11 @@ def pickled(value: Any, what: str) -> bytes:
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
         """Return plain values to pickle in place of an object, or None to pickle the object itself.
-        NumPy arrays, data frames, and objects that the other process imports or makes itself are
-        replaced. `worker._Unpickler` reads the replacements.
+
+        Three kinds of objects are replaced: NumPy arrays and scalars without fields or Python
+        objects; import paths (`Reference`), whose objects the other process imports; and arrays and
+        data frames that the user stated as values (`Inline`, `Rows`). `worker._Unpickler` reads the
+        replacements.
         """
         if type(value) is Reference:
             return "import", value.path, value.called

@@ -440,8 +440,8 @@ def _rounded(line: str) -> str:
     short = {one: f"{float(one):.{_DIGITS}g}" for one in found}
     if len(set(short.values())) < len(short):
         return line
-    # A threshold such as 0.30000000000000004 is the float next to 0.3. It keeps all digits, since
-    # an output of 0.3 may lie on either side of it.
+    # A threshold such as 0.30000000000000004, the float next to 0.3, keeps all digits. Rounded to
+    # 0.3, it would not show on which side of the threshold an output of 0.3 lies.
     plain = [one for one in short if float(short[one]) != float(f"{float(one):.{_MANY}g}")]
     return _LONG.sub(lambda one: short[one[0]] if one[0] in plain else one[0], line)
 

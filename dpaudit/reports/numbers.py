@@ -122,8 +122,8 @@ def level(confidence: float) -> str:
 
 
 def error_level(alpha: float) -> str:
-    """Return an error probability as a percentage. A floating-point error, such as the error of 1 -
-    0.99, is removed."""
+    """Return an error probability as a percentage, such as `1 %` for 1 - 0.99, whose floating-point
+    error is removed."""
     return f"{100 * alpha:.4g}{GLUE}%"
 
 

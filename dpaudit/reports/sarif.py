@@ -189,8 +189,12 @@ def _columns(file: Path, line: int) -> tuple[int, int]:
 
 
 def _fingerprint(rule: str, result: AuditResult) -> str:
-    """Return a fingerprint by which code scanning recognises the alert even if its line has
-    moved."""
+    """Return a fingerprint of the alert for an audit, which does not contain the line of the alert.
+    By this fingerprint, the code scanning of GitHub recognises the alert even if the line has
+    moved.
+
+    rule: id of the rule to which the alert belongs.
+    """
     file = (result.source or "").rpartition(":")[0]
     file = located(file).path if file else file
     said = "\0".join((rule, file, result.name, result.claim.describe()))

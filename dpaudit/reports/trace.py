@@ -69,7 +69,9 @@ def traced(result: AuditResult) -> Trace | None:
 
 
 def rows(result: AuditResult) -> list[Item]:
-    """Return the rows of an audit's report that name the likely cause."""
+    """Return the rows of an audit's report about the likely cause of a violation of the claim: the
+    cause that the trace found, or the reason why it found none. Return [] without a violation, or
+    if the trace says nothing about the cause."""
     trace = traced(result)
     if trace is not None:
         return [*_likely(trace), *([Row("", trace.cut)] if trace.cut else [])]

@@ -65,10 +65,11 @@ _HEAVIER = 100.0
 # A series is not tested if one value has more than this share of its draws: the test is asymptotic,
 # and needs variation.
 _NEARLY_ALL = 0.9
-# Limits for a note that the value of a column never repeats, as the seed of a hash function does.
-# _MANY: the note needs at least this number of draws.
-# _REPEATING: the note needs another column that repeats its values often: the number of its
-#     distinct values is at most this fraction of the number of draws.
+# Limits for a note that the values of a column never repeat. Such a column usually holds the seed
+# of a hash function (local hashing).
+# _MANY: least number of draws for the note.
+# _REPEATING: the note also needs another column that repeats its values often. The number of its
+#     distinct values must be at most this fraction of the number of draws.
 _MANY, _REPEATING = 500, 0.1
 # Values, as texts, that a mechanism returns if it has computed nothing.
 _EMPTY = {"None", "NaN"}

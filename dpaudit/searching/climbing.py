@@ -39,7 +39,8 @@ _MOST_SIZE = 40
 # Largest number of neighbours for each list. A few suffice, since most functions treat all records
 # alike.
 _NEIGHBOURS = 20
-# Significant digits to which `moved_alike` rounds a sum. Later digits are rounding errors.
+# `moved_alike` adds the difference of two numbers to a third number. It rounds the sum to this
+# number of significant digits, since later digits are often rounding errors.
 _DIGITS = 12
 # Known numbers with this absolute value or a larger one are ignored when the range of the known
 # numbers is computed: a range up to 1e300 would make all steps too large.

@@ -57,9 +57,9 @@ _CATALOGUE = 0.6
 # Number of pairs inside the space (the set of possible inputs) that are proposed before all other
 # pairs, because their two runs with the same noise differ most.
 _INSIDE = 4
-# Before all other pairs, the search proposes pairs whose two runs with the same noise differ most:
-# first `_INSIDE` pairs inside the space (the set of possible inputs), then this number of pairs
-# outside the space.
+# Number of pairs outside the space (the set of possible inputs) that the search proposes early,
+# right after the `_INSIDE` pairs inside it: the pairs whose two runs with the same noise differ
+# most.
 _OUTSIDE = 2
 # Hill climbing starts from a simple pair. The pair that it reaches is proposed only if its score is
 # at least this factor times the score of the start.
@@ -186,8 +186,9 @@ class Gathering:
     ) -> list[Contender]:
         """Return pairs to try such that the mechanism raises an exception for only one input.
 
-        Bisection starts from an input that gave outputs, and from an input that raised. The input
-        that raised belongs to a pair whose other input raised, too.
+        Such pairs lie between an input that gave outputs and an input that always raised. Bisection
+        finds them, on a path of neighbouring inputs from the first input to the second. The second
+        input is taken from a pair both of whose inputs always raised.
 
         ranked: tried pairs.
         raises: function that returns whether the mechanism always raises for a dataset; None if

@@ -172,8 +172,9 @@ def halved(
     until: int = 1,
 ) -> list[Contender]:
     """Return all contenders (proposed pairs), best first, after rounds of trials. After each round,
-    the best eighth stays and gets four times the draws. The rounds end when one contender is left.
-    Contenders that drop out are returned, too, after those that stayed longer.
+    the best eighth stays and gets four times the draws. The last round has only one contender,
+    unless the rounds end earlier because of `until`. Contenders that drop out are returned, too,
+    after those that stayed longer.
 
     tried: function that takes a contender, the number of draws of each input and the index of the
     round. It returns the contender with the estimates of a trial.
@@ -185,7 +186,7 @@ def halved(
     stay are chosen by rank; the other half are those with the largest `hope` (a lower bound on ε).
     with_patterns: whether patterns of query answers, such as `one entry above`, stay in addition to
     the best eighth.
-    until: number of contenders at which the rounds end earlier.
+    until: the rounds end as soon as at most this number of contenders, but more than one, stay.
     """
     standing, out = list(contenders), list[Contender]()
     for number in range(rounds_for(len(standing))):

@@ -14,7 +14,8 @@ from dpaudit.searching.snippets import as_given, columns_of
 from dpaudit.searching.space import Space
 from dpaudit.wording import shortened, shown
 
-# Length to which the text of an input in the label of a pair is shortened, in characters.
+# Largest length, in characters, of the text of an input in the label of a pair of inputs, such as
+# `d1 = [0], d2 = [1]`. A longer text is cut.
 _LONGEST = 300
 
 

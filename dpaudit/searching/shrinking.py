@@ -33,8 +33,9 @@ MOST_TRIES = 2_000
 # If the lists d1 and d2 have at most this number of records in common, they are short enough to
 # read. If they have more, `_fewer_at_an_end` tries lists in which all records are equal.
 _READABLE = 2
-# If two lists share at most this number of records, every combination of two shared records is left
-# out once, to get a simpler pair. With more records, there would be too many combinations.
+# A pair of lists becomes simpler if records that both lists share are left out. If the lists share
+# at most this number of records, every combination of two shared records is tried. If they share
+# more, only blocks of successive records are tried, since there are too many combinations.
 _FEW = 12
 
 _Step = Callable[[Pair, "Space"], Iterator[Pair]]

@@ -45,8 +45,9 @@ class Edge:
 class Space(ABC):
     """A set of possible values: scalars, records or whole datasets, all in plain Python.
 
-    A subclass is frozen, and its instances compare by value. It must define the abstract methods.
-    If users describe the space by more than one word, it also defines `read`.
+    A subclass is frozen, and its instances compare by value. A subclass must define the abstract
+    methods. It must also define `read` if users can describe the space by more than one word, as in
+    `number in [0, 1]`.
     """
 
     __slots__ = ()

@@ -211,10 +211,11 @@ def _rounded(value: float) -> float:
 
 
 class Inputs:
-    """All inputs of a search, each once.
+    """The inputs of a search. `of` returns the same `Input` (a dataset with its draws) for all
+    equal datasets, so that pairs share draws.
 
-    unformed: reason why an input could not be converted to the data type in which the mechanism
-    takes datasets. It is the reason for the first such input; "" if all could be converted.
+    unformed: why the first input that failed could not be converted to the data type in which the
+    mechanism takes datasets; "" if all inputs could be converted.
     """
 
     def __init__(self, formed: Callable[[Any], Any]) -> None:

@@ -32,8 +32,9 @@ FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 # at rare outputs that only one input seems to give. They get half of the initial wealth. With fewer
 # rules, as in results of older versions, all rules get equal shares.
 _RULES_WITH_RARE, _RARE_RULES = 5, 2
-# Shares of the wealth of a rule for rare outputs that go to its seven bettors, one for each stake
-# of FRACTIONS. Its guesses are rarely wrong, so the largest stake gains most and gets two thirds.
+# A rule that guesses only at rare outputs divides its initial wealth by these shares among seven
+# bettors, one for each stake of FRACTIONS. The rule is rarely wrong, so the bettor with the largest
+# stake gains most; it gets two thirds.
 _BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
 # In a run that bets from its first draws, bettors with a posterior (an estimate of Pr[d1] at each
 # level) have this share of the total initial wealth; bettors on rules have the rest. A posterior

@@ -234,8 +234,9 @@ def _log_sum(logs: FloatArray) -> float:
         return float(logsumexp(logs))
     is_largest = logs == largest
     many = float(np.count_nonzero(is_largest))
-    # Like `logsumexp`, this adds the largest terms by `log1p`, so that no digits of the other terms
-    # are lost.
+    # `rest` is the sum of the smaller terms, divided by the sum of the `many` largest terms, which
+    # are equal. Like `logsumexp`, the return value uses `log1p(rest)`, since `log(1 + rest)` would
+    # lose the digits of a small `rest`.
     rest = np.exp(np.where(is_largest, -np.inf, logs) - largest).sum() / many
     return float(np.log1p(rest) + np.log(many) + largest)
 

@@ -230,11 +230,11 @@ def _score_test(game: Game, alpha: float, terms: int | None = None) -> ScoreTest
 
 def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
     """Return the lower bound inf{x ≥ 0 : p(x) > alpha}, at most `end`, rounded down to a step of
-    the scan.
+    the scan. Here x is ε or δ, and p(x) is the p-value of the claim with this x.
 
     game: the counts.
-    point: a function from x to the claim (ε, hδ) whose p-value is p(x). h is 1 if the rule can
-        guess both inputs, else ½.
+    point: a function that maps x to this claim, (ε, hδ), where the other of ε and δ is fixed. h is
+        1 if the rule can guess both inputs, else ½.
     end: largest possible bound.
     alpha: the error probability.
     """

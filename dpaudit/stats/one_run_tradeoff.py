@@ -96,7 +96,8 @@ def tradeoff_p_value(seen: Guesses, smallest: Smallest) -> float:
     Returns
     -------
     float
-        The smallest alpha at which `refutes` is true, rounded up; 1 if there is none.
+        The smallest error probability alpha at which the guesses refute the claim (see `refutes` in
+        this module), rounded up; 1 if they refute it at no alpha.
 
     Notes
     -----

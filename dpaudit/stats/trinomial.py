@@ -46,10 +46,12 @@ _AT_ONCE = 128
 # has at least this standard deviation.
 _SMOOTH = 5.0
 # z is the score of the guesses. As a function of w = Pr[wrong guess], Pr[z ≥ observed z] may jump.
-# Where the jumps are not smooth (`_SMOOTH`), values of w are added until two neighbours differ by
-# at most 0.4 (`_NEAR`) standard deviations of the numbers of right and wrong guesses. A difference
-# of up to 1 (`_FAR`) standard deviation is allowed where the difference in w is at most a quarter
-# (`_PART`) of the distance between two jumps.
+# Where the jumps are not smooth (`_SMOOTH`), `_points_between` adds values of w until every two
+# neighbouring values satisfy one of two conditions. Both compare the numbers of right and wrong
+# guesses at the two values of w:
+# 1. The numbers differ by at most 0.4 (`_NEAR`) standard deviations.
+# 2. They differ by at most 1 (`_FAR`) standard deviation, and the distance between the two values
+#    of w is at most a quarter (`_PART`) of the distance between two jumps.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
 # The supremum of Pr[z ≥ observed z] over w = Pr[wrong guess] is computed from finitely many w. It
 # is multiplied by 1 plus this number, since the probability may be larger between them. (Measured
@@ -422,11 +424,12 @@ def _log_masses(
     rest: FloatArray,
     extra: NDArray[np.bool_] | int = 0,
 ) -> FloatArray:
-    """Return log(share^extra · Pr[Bin(trials, share) = hits]), (shares, counts).
+    """Return log(p^extra · Pr[Bin(trials, p) = hits]) for each success probability p and each
+    count, (shares, counts). The result is -inf where hits = -1.
 
-    hits, trials, extra: arrays of length `counts`, or one number for all counts; extra is 0 or 1.
-    share, rest: success probabilities and 1 minus each, (shares,).
-    The result is -inf where hits = -1.
+    hits, trials, extra: arrays, (counts,); `trials` and `extra` may be one number for all counts.
+    `extra` is 0 or 1, the power of p.
+    share, rest: p and 1 - p, each (shares,).
     """
     misses = trials - hits
     logs = np.multiply.outer(np.log(np.maximum(share, _LEAST)), hits + extra)

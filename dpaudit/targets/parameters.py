@@ -19,12 +19,12 @@ from dpaudit.errors import Given, Name, TargetError
 from dpaudit.targets.target import PythonTarget
 from dpaudit.wording import did_you_mean
 
-# Usual name of the parameter for the number of outputs.
+# Usual name of the parameter that takes the number of outputs which one call returns.
 BATCH = "size"
 # Usual name of the parameter for the random generator.
 RNG = "rng"
-# Value of the options `batch_arg` and `rng_arg` by which the user says that the mechanism has no
-# such parameter.
+# Value of the options `batch_arg` and `rng_arg`, which name the parameters for the number of
+# outputs and for the random generator. It says that the mechanism has no such parameter.
 NONE = "none"
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -154,14 +154,14 @@ class _Reader:
         )
 
     def _role(self, usual: str, key: str) -> str | None:
-        """Return the name of the parameter that has a role: the name that the user gave, or else
-        the usual name.
+        """Return the name of the parameter that has a role, such as taking the random generator:
+        the name that the user gave, or else the usual name.
 
         usual: usual name of the parameter.
-        key: option in which the user can name it.
+        key: option in which the user can name the parameter.
 
-        Return None if the user gave "none", or gave no name and the function has no parameter with
-        the usual name.
+        Return None if the user gave "none". Also return None if the user gave no name, and either
+        the function has no parameter with the usual name, or `params` already gives its value.
         """
         asked = getattr(self._target, key)
         if asked is None:
@@ -181,8 +181,9 @@ class _Reader:
         )
 
     def _alone(self) -> str | None:
-        """Return "size" if the user wants one draw for each call (batch_arg: none) and the function
-        requires a parameter called size. Otherwise return None."""
+        """Return "size" if the user wants one draw for each call (batch_arg: none) but the function
+        requires a parameter of this name, which `params` does not give. It will always receive 1.
+        Otherwise return None."""
         size = self._left.get(BATCH)
         if self._target.batch_arg != NONE or size is None or BATCH in self._target.params:
             return None

@@ -179,8 +179,9 @@ def _spot(event: Tested, name: str, shown: float) -> _Spot:
 
 
 def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:
-    """Return the part of each axis to show. It is 1 (the whole axis), or less if all events are
-    rare and the claim's curve begins near them."""
+    """Return the share w of each axis that is visible: first error rates (α) from 0 to w, and
+    second error rates (β) from 1 - w to 1. The share is 1 (the whole axis) unless all events are
+    rare and the curve of the claim begins near them."""
     furthest = max(max(event.alpha[2], 1 - event.beta[1]) for event in events)
     needed = 2.5 * max(furthest, 1 - tradeoff(claim, 0.0))
     if not 0 < needed < _RARE:
@@ -205,7 +206,8 @@ def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
     upper = [(alpha, 1 - tradeoff(claim, 1 - alpha)) for alpha in alphas]
     if shown == 1:
         return lower, upper
-    # Interpolate the point at which the curve leaves the visible corner. The curve ends there.
+    # The visible corner contains the second error rates (β) from `floor` to 1. The curve ends where
+    # β falls below `floor`; this point is found by interpolation.
     floor = 1 - shown
     inside = [one for one in lower if one[1] >= floor]
     if len(inside) == len(lower):

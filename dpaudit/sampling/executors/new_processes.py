@@ -95,9 +95,10 @@ class NewProcesses:
     """
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
-        """Prepare without starting a process.
+        """Start no process yet; `draw` starts processes when they are needed.
 
-        preload: names of modules to import before a fork; their import must draw no random number.
+        preload: names of modules that an interpreter imports before it forks. Their import must
+        draw no random number, since all forks would share it.
         """
         self._preload = tuple(preload)
         # The new Python interpreters. The key is (whether the interpreter has a hash seed of its

@@ -42,8 +42,10 @@ _PERMUTATIONS = 100
 # If datasets are lists, `Relation.lattice` chooses this number of records and returns all subsets
 # of them: at most 2³ = 8 small datasets, which are all compared with each other.
 _CORNERS = 3
-# If datasets are single values, `Relation.lattice` returns a few values that are all compared with
-# each other. At most this number of them are edges (values at which bugs are likely).
+# `Relation.lattice` returns a few datasets that are all compared with each other. Two uses:
+# 1. If datasets are single values: largest number of edges (values at which bugs are likely), in
+#    addition to a usual value and the two extremes.
+# 2. If a user's code generates the inputs: number of generated inputs that `lattice` uses.
 _VALUES = 4
 
 

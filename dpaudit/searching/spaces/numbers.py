@@ -87,8 +87,8 @@ class _Bounded(Space):
 
     @staticmethod
     def parsed(word: str) -> Any:
-        """Return the bound that a user wrote as one word, such as `1e3`; None if the word is not a
-        number."""
+        """Return the lower or upper bound that a user wrote as one word, such as `1e3` in
+        `number in [0, 1e3]`; None if the word is not a number."""
         return as_number(word)
 
     @property

@@ -50,8 +50,8 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
 
     one: The call.
     case: The pairs of runs, and the claim.
-    others: The noise of all other calls. If possible, the finding suggests a scale at which this
-        noise and the noise of the call satisfy the claim together.
+    others: The noise of all other calls. If the call draws too little noise, the finding suggests
+        a scale for it at which all calls together satisfy the claim, if such a scale exists.
     """
     runs, claim, changed = case.runs, case.claim, case.changed
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):

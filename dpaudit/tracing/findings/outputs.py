@@ -255,8 +255,10 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
 
 
 def _of_one_alone(name: str, runs: Runs) -> str:
-    """Return a phrase such as " is always 0 for d1, and never for d2" if an entry of the output is
-    constant on one input and takes several values on the other one; else "".
+    """Return a phrase about an entry of the output, such as " is always 0 for d1, and never for
+    d2". The phrase is based on the pairs of runs in which the entry differs. It says that one input
+    always gave the same value in them, while the other input gave several values. Return "" if this
+    is not so.
 
     name: The name of the entry, such as `output[1]`.
     runs: All pairs of runs on d1 and d2.

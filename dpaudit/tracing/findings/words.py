@@ -109,9 +109,9 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
 # this pair": with it, the whole mechanism satisfies the claim on this pair of inputs. If other
 # lines leak, too, `FOR_LINE` is used.
 FOR_PAIR = "would do for this pair"
-# Last words of a suggestion such as "a scale of 2 would do for this line": with it, this line alone
-# satisfies the claim, but its noise and the noise of other lines together exceed the claim at any
-# scale.
+# Last words of a suggestion such as "a scale of 2 would do for this line". With this scale, the
+# noise of this line alone satisfies the claim, but the mechanism may still violate it, because the
+# noise of other lines costs privacy, too, or because other lines leak.
 FOR_LINE = "would do for this line"
 # Words for a sum that changes by a whole record: for a record that is added or removed, and for a
 # record that is replaced.

@@ -91,7 +91,9 @@ class Runs(NamedTuple):
 def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = None) -> Runs:
     """Run a mechanism on two inputs with the same noise, and return all pairs of runs.
 
-    seeds: The number of seeds. Each seed gives two pairs of runs: d1 first, then d2 first.
+    seeds: The number of seeds. Each seed gives two pairs of runs. In the first pair, the mechanism
+    runs on d1, then on d2 with the noise of the run on d1. In the second pair, the mechanism runs
+    on d2, then on d1 with the noise of the run on d2.
     begun: The first run on d1, with seed 0, if it was made already; None to make it here.
     """
     coupled: list[Coupled] = []

@@ -1,10 +1,13 @@
 """Find noise that the output shows only indirectly: a uniform number that the program turns into
 noise with an inverse distribution function.
 
-`by_effect` runs the mechanism on the second input with other values of the uniform number, until a
-value gives the output of the first input. Two further functions set noise to chosen values.
-`by_range` finds out whether the output contains the sum of a uniform number and another number;
-`is_decided`, whether rare noise makes each input give a value that the other input gave.
+`by_effect` repeats the run on the second input with other values of the uniform number, until the
+output equals the output of the first input.
+
+Two further functions also repeat runs with chosen values of the noise. `by_range` finds out whether
+the output contains the sum of a uniform number and another number. `is_decided` finds out whether
+noise decides a value: whether each input, with rare values of the noise, gives a value that the
+other input gave.
 """
 
 from __future__ import annotations

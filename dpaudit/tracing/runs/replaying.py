@@ -72,13 +72,13 @@ class Use(NamedTuple):
     comparison of such a sum with 0.
 
     moment: (kind, the instruction of the operation, the number of earlier operations of this kind
-        at this instruction).
+        at this instruction), by which the same operation is found in another run.
     kind: "add" or "compare".
     value: The sum factor × noise + operand.
     callers: The instructions of the user's code from which the operation was reached, innermost
         first.
-    ids: The id of the noise, which is a drawn number or a sum of drawn numbers, in the records of
-        the run. If the noise is an array, an array with the id of each entry.
+    ids: The id of the noise: each drawn number of a run, and each sum of drawn numbers, has an
+        integer as id. If the noise is an array, an array with the id of each entry.
     factor: The factor of the noise.
     operand: The number, or array, to which the noise is added.
     previous: The index of the previous addition or comparison of this noise among the recorded
@@ -219,11 +219,13 @@ class Repetition:
         return natural
 
     def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether a sum or random choice depends on a drawn number to which `overrides`
-        gives a forced value. Then it is free: it must not repeat its value in the earlier run.
+        """Return whether a sum or random choice depends, in this run or in the earlier run, on a
+        drawn number that `overrides` replaces by a forced value. Then the sum or choice is free:
+        its value in this run is not replaced by its value in the earlier run.
 
-        before: The record of the sum or choice in the earlier run; None if there is none.
-        ids: The ids of the drawn numbers in the records of this run.
+        before: The record of the sum or choice in the earlier run; None if there is none, or to
+            check only this run.
+        ids: The ids, in the records of this run, of the drawn numbers of the sum or choice.
         """
         if not self._freed:
             return False

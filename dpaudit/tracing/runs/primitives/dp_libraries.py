@@ -255,10 +255,11 @@ def _response(
 
 
 def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
-    """Return whether an OpenDP measurement adds noise to its argument. Its constructor must be in
-    `_NOISE`. Argument and result must be two numbers, or two lists of numbers of equal length.
+    """Return whether an OpenDP measurement adds noise to a number, or to each number of a list.
+    This is so if its constructor is in `_NOISE`, as `make_laplace` is, and if its argument and
+    result are two numbers, or two lists of numbers of equal length.
 
-    name: The name of the constructor; None if it is unknown.
+    name: The name of the constructor of the measurement; None if it is unknown.
     arg: The argument of the measurement.
     result: The output of the measurement.
     """

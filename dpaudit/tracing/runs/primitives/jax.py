@@ -38,8 +38,8 @@ _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], float | None]] = {
     "randint": ("integers", ("shape", "minval", "maxval", "dtype"), None),
     "bernoulli": ("binomial", ("p", "shape"), None),
 }
-# Functions of `jax.random` whose noise is not followed through the program, so that its cost is
-# unknown.
+# Functions of `jax.random` whose noise is not followed through the program. So the privacy cost (ε)
+# of this noise is unknown.
 _OPAQUE = (
     *("beta", "binomial", "categorical", "choice", "dirichlet", "gamma", "geometric", "logistic"),
     *("lognormal", "multivariate_normal", "pareto", "permutation", "poisson", "rademacher"),
