@@ -1,7 +1,8 @@
 """What traces name: `python -m benchmarks.traces`.
 
 Of mechanisms of which one line leaks: whether a finding names it, how long it takes, and whether
-their correct counterparts have a cause. `-v`: every line.
+their correct counterparts have a cause. Mechanisms of torch, JAX and diffprivlib are traced if
+these are installed. `-v`: every line.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import chain
 
 import numpy as np
 
@@ -23,7 +26,7 @@ from dpaudit.import_path import resolve
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 from dpaudit.tracing.runs.running import run
 from dpaudit.tracing.trace import subject_of, trace_pair
-from mechanisms.causes.planted import CAUSES, Cause
+from mechanisms.causes.planted import CAUSES, OF_LIBRARIES, Cause
 
 
 def claim_of(one: Cause) -> PrivacyClaim:
@@ -123,7 +126,9 @@ def main() -> int:
     parser.add_argument("-v", "--verbose", action="store_true")
     parser.add_argument("names", nargs="*")
     asked = parser.parse_args()
-    chosen = [one for one in CAUSES if not asked.names or one.name in asked.names]
+    installed = [OF_LIBRARIES[name] for name in OF_LIBRARIES if find_spec(name)]
+    every = [*CAUSES, *chain.from_iterable(installed)]
+    chosen = [one for one in every if not asked.names or one.name in asked.names]
     causes, likely, false, seconds = 0, 0, 0, []
     for one in chosen:
         found, took = traced(one, one.broken)

@@ -208,3 +208,15 @@ def bit_of_binomial(answer: int, rng: np.random.Generator) -> int:
 def bit_of_booleans(answer: int, rng: np.random.Generator) -> int:
     """Broken: the same with a choice between False and True."""
     return answer ^ int(rng.choice([False, True], p=[0.9, 0.1]))
+
+
+def child_too_honest(answer: int, rng: np.random.Generator) -> int:
+    """Broken: tells the truth with probability 0.9, by a generator with a random seed."""
+    child = np.random.default_rng(int(rng.integers(2**32)))
+    return answer if child.random() < 0.9 else 1 - answer
+
+
+def child(answer: int, rng: np.random.Generator) -> int:
+    """Correct: with probability e/(1 + e)."""
+    child = np.random.default_rng(int(rng.integers(2**32)))
+    return answer if child.random() < _HONEST else 1 - answer

@@ -162,6 +162,7 @@ _CHOICES = (
         *([0, 0, 1], [0, 0, 0], "< share"),
     ),
     _cause(_C, "weights_for_concentrated", None, *_MOVED, "rng.choice(", rho=0.125),
+    _cause(_C, "child_too_honest", "child", 0, 1, "child.random() < 0.9"),
     _cause(_C, "bit_of_binomial", "honest", 0, 1, "rng.binomial("),
     _cause(_C, "bit_of_booleans", "honest", 0, 1, "rng.choice("),
     _cause(
@@ -200,6 +201,45 @@ _MODULES = (
         primitives=(f"mechanisms.{_M}:Noise.add",),
     ),
 )
+_T, _J, _D = "causes.torch_noise", "causes.jax_noise", "causes.diffprivlib_noise"
+# Mechanisms of libraries that are not installed for tests, by the library.
+OF_LIBRARIES = {
+    "torch": (
+        _cause(_T, "number_half", "number_whole", *_BITS, "torch.randn(", delta=1e-5),
+        _cause(_T, "tensor_half", "number_whole", *_BITS, "torch.randn(", delta=1e-5),
+        _cause(_T, "array_half", "number_whole", *_BITS, "torch.normal(", delta=1e-5),
+        _cause(_T, "with_a_gradient_half", "number_whole", *_BITS, "randn_like(", delta=1e-5),
+        _cause(_T, "of_a_generator_half", "number_whole", *_BITS, "torch.randn(", delta=1e-5),
+        _cause(_T, "filled_half", "number_whole", *_BITS, "normal_(", delta=1e-5),
+        _cause(_T, "columns_half", "number_whole", [1, 1], [1], "torch.randn(", delta=1e-5),
+        _cause(_T, "evenly_filled", "number_whole", *_BITS, "uniform_(", delta=0.01),
+        _cause(_T, "laplace_half", "laplace_whole", *_BITS, "Laplace(0.0, 0.5)"),
+        _cause(_T, "coin_too_honest", "coin", 0, 1, "torch.rand("),
+        _cause(_T, "bit_of_bernoulli", "coin", 0, 1, "torch.bernoulli("),
+        _cause(_T, "die_too_honest", "coin", 0, 1, "torch.randint("),
+        _cause(_T, "weights_without_half", "weights", *_MOVED, "torch.multinomial("),
+        _cause(_T, "seeded", "number_whole", *_BITS, "manual_seed(3)", delta=1e-5),
+    ),
+    "jax": (
+        _cause(_J, "normal_half", "normal_whole", *_BITS, "jax.random.normal(", delta=1e-5),
+        _cause(_J, "compiled_half", "compiled_whole", *_BITS, "_noised("),
+        _cause(_J, "constant_key", "compiled_whole", *_BITS, "jax.random.laplace("),
+        _cause(_J, "coin_too_honest", "coin", 0, 1, "jax.random.bernoulli("),
+        _cause(_J, "threshold_too_honest", "coin", 0, 1, "jax.random.uniform("),
+        _cause(_J, "die_too_honest", "coin", 0, 1, "jax.random.randint("),
+    ),
+    "diffprivlib": (
+        _cause(_D, "half_the_sensitivity", "whole_sensitivity", [1, 1], [1], "randomise("),
+        _cause(_D, "truncated_at_the_size", "truncated", [1, 1], [1], "randomise("),
+        _cause(_D, "folded_at_the_size", "truncated", [1, 1], [1], "randomise("),
+        _cause(_D, "integers_from_the_size", "truncated", [1, 1], [1], "randomise("),
+        _cause(_D, "scale_of_the_size", "truncated", [1, 1], [1], "randomise("),
+        _cause(_D, "normal_half", "normal_whole", [1, 1], [1], "randomise(", delta=1e-5),
+        _cause(_D, "weights_without_half", "weights", *_MOVED, "randomise("),
+        _cause(_D, "too_honest", "honest", 0, 1, "randomise("),
+        _cause(_D, "category_too_honest", "category", "tea", "coffee", "randomise("),
+    ),
+}
 # Reference mechanisms of the documents, and of what libraries have released.
 _FAR = ([0, 0, 0], [0, 0, 1])
 _REFERENCE = (
@@ -301,7 +341,7 @@ _NEIGHBOURS = tuple(
 CAUSES = (*_ADDITIVE, *_RELEASED, *_CHOICES, *_MODULES, *_REFERENCE, *_NEIGHBOURS)
 
 # A mechanism for each kind of finding (docs/guides/trace.md), but for `data-dependent-parameter`,
-# which only mechanisms of libraries have.
+# which mechanisms of diffprivlib in `OF_LIBRARIES` have.
 SHOWN = {
     "constant-seed": "seeded",
     "no-noise": "with-the-count",

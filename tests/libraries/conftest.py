@@ -24,6 +24,28 @@ print(json.dumps(found))
 """
 
 
+# A line is named if a cause has a line of code with one of the pieces that the list gives.
+_CAUSES = """
+import json, sys
+import dpaudit
+from mechanisms.causes.planted import OF_LIBRARIES
+
+found = {}
+for one in OF_LIBRARIES[sys.argv[1]]:
+    claim = (
+        dpaudit.ApproximateDP(one.epsilon, one.delta) if one.delta else dpaudit.PureDP(one.epsilon)
+    )
+    broken, correct = (
+        dpaudit.trace(path, one.d1, one.d2, claim) for path in (one.broken, one.correct)
+    )
+    code = [each.code for cause in broken.causes for each in (cause.line, *cause.others)]
+    is_named = any(piece in each for piece in one.lines for each in code)
+    kinds = [each.kind for each in broken.causes]
+    found[one.name] = is_named, kinds, [each.kind for each in correct.causes]
+print(json.dumps(found))
+"""
+
+
 def environment(name: str) -> Path:
     """Return the folder of the programs of an environment."""
     found = ROOT / ".libraries" / name / "bin"
@@ -45,3 +67,15 @@ def traces(programs: Path, folder: Path, file: str, *asked: tuple[str, float]) -
     said = run(folder, programs / "python", "-c", _TRACES, file, given)
     assert said.returncode == 0, said.stderr
     return dict(json.loads(said.stdout))
+
+
+def assert_lines_are_named(programs: Path, library: str) -> dict[str, list[str]]:
+    """Trace the mechanisms of a library in `mechanisms.causes`: a cause must name the line at
+    fault, and the correct counterparts must have no cause. Return the kinds of causes by
+    mechanism."""
+    said = run(ROOT, programs / "python", "-c", _CAUSES, library)
+    assert said.returncode == 0, said.stderr
+    found = json.loads(said.stdout)
+    assert found
+    assert not [name for name, (is_named, _, correct) in found.items() if correct or not is_named]
+    return {name: kinds for name, (_, kinds, _) in found.items()}

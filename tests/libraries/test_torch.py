@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.libraries.conftest import environment, run, traces
+from tests.libraries.conftest import assert_lines_are_named, environment, run
 
 TORCH = environment("torch-2.13.0")
 MECHANISMS = """
@@ -16,12 +16,6 @@ import torch
 
 def number(rows):
     return float(len(rows) + torch.randn(1).item())
-
-def tensor(rows):
-    return torch.tensor([float(len(rows))]) + torch.randn(1)
-
-def array(rows):
-    return (torch.tensor([float(len(rows))]) + torch.randn(1)).numpy()
 
 def with_a_gradient(rows):
     count = torch.tensor([float(len(rows))], requires_grad=True)
@@ -31,25 +25,6 @@ OWN = torch.Generator()
 
 def of_a_generator(rows):
     return len(rows) + torch.randn(1, generator=OWN).item()
-
-def filled(rows):
-    noise = torch.empty(1).normal_(0, 1)
-    noise += float(len(rows))
-    return noise
-
-def of_a_distribution(rows):
-    return len(rows) + torch.distributions.Laplace(0.0, 0.25).sample().item()
-
-def a_coin(rows):
-    return (len(rows) > 1) ^ bool(torch.rand(()) < 0.2)
-
-def a_seed(rows):
-    torch.manual_seed(3)
-    return len(rows) + torch.randn(1).item()
-
-def enough(rows):
-    x = torch.tensor([float(one) for one in rows]).clamp(0, 1)
-    return (x.sum() + torch.distributions.Laplace(0.0, 1.0).sample()).clamp(min=0)
 """
 LAZY = """
 def count(rows):
@@ -57,7 +32,6 @@ def count(rows):
     return len(rows) + torch.randn(1).item()
 """
 PAIR = ("--d1", "[1, 1]", "--d2", "[1]")
-NORMAL = ["number", "tensor", "array", "with_a_gradient", "of_a_generator", "filled"]
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +40,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found / "m.py").write_text(MECHANISMS)
     (found / "lazy.py").write_text(LAZY)
     return found
-
-
-@pytest.fixture(scope="module")
-def traced(folder: Path) -> dict[str, Any]:
-    names = ["filled", "of_a_distribution", "of_a_generator", "a_coin", "a_seed", "enough"]
-    return traces(TORCH, folder, "m.py", *((one, 0.0) for one in [*NORMAL, *names]))
 
 
 def audited(folder: Path, target: str, *more: str) -> dict[str, Any]:
@@ -115,32 +83,5 @@ def test_a_process_of_its_own_is_seeded_and_read_too(folder: Path) -> None:
     assert one["certificates"][0]["reproducible"]
 
 
-@pytest.mark.parametrize("name", NORMAL)
-def test_normal_noise_is_seen_whatever_becomes_of_it(traced: dict[str, Any], name: str) -> None:
-    (cause,) = [one for one in traced[f"{name} 0"]["findings"] if one["is_cause"]]
-    assert (cause["kind"], cause["cost"]) == ("too-little-noise", 1.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "kinds", "code"),
-    [
-        ("filled", ["too-little-noise"], "torch.empty(1).normal_(0, 1)"),
-        ("of_a_distribution", ["too-little-noise"], "torch.distributions.Laplace(0.0, 0.25)"),
-        ("of_a_generator", ["too-little-noise"], "torch.randn(1, generator=OWN)"),
-        ("a_coin", ["too-little-noise"], "torch.rand(()) < 0.2"),
-        ("a_seed", ["constant-seed", "too-little-noise"], "torch.manual_seed(3)"),
-    ],
-)
-def test_what_draws_is_named(
-    traced: dict[str, Any], name: str, kinds: list[str], code: str
-) -> None:
-    causes = [one for one in traced[f"{name} 0"]["findings"] if one["is_cause"]]
-    assert [one["kind"] for one in causes] == kinds
-    assert causes[0]["line"]["code"].startswith(code)
-
-
-def test_enough_noise_is_no_cause(traced: dict[str, Any]) -> None:
-    found = traced["enough 0"]
-    assert found["findings"] == []
-    (site,) = found["sites"]
-    assert site["cost"] == 1.0
+def test_lines_with_noise_of_torch_are_named() -> None:
+    assert_lines_are_named(TORCH, "torch")

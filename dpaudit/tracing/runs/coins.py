@@ -83,9 +83,9 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
                 listed.update(pieces)
                 for place, value in enumerate(np.ravel(one.values).tolist()):
                     found.append(Decision((moment, place), one.outcomes, value, one.primitive))
-            elif one.law in ("uniform", "integers"):
+            elif one.law == "uniform":
                 drawn.update(pieces)
-            else:
+            elif one.law != "integers":  # they may be keys or seeds of what is drawn next
                 return None
         elif isinstance(one, Choice):
             coins = list(_coins(one, ranges, listed))

@@ -108,8 +108,6 @@ def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
         return ("unknown", None) if scale is None else ("normal", float(scale))
     if name in ("Geometric", "GeometricTruncated", "GeometricFolded") and epsilon > 0:
         return "discrete", sensitivity / epsilon
-    if name == "Uniform" and delta > 0:
-        return "uniform", sensitivity / delta
     return "unknown", None
 
 
