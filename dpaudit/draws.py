@@ -1,10 +1,11 @@
 """Define two types of draws of both inputs: fresh draws, which may certify, and draws to learn
 from.
 
-A draw that enters a bound or a bet must not have been seen when the rule was chosen. Blocks to
-learn from are `FreshDraws` first: they can be counted, by a function that was fixed before the
-draws, and then be released as `SelectionDraws`, which cannot certify. Draws of the exact test are
-never seen: a frozen `Measure` is sent to where they are made, and only counts come back
+A rule guesses the input of a draw from its output. A draw that enters a bound or a bet must not
+have been seen when the rule was chosen. Blocks to learn from are `FreshDraws` first: they can be
+counted, by a function that was fixed before the draws, and then be released as `SelectionDraws`,
+which cannot certify. Draws of the exact test (with frozen rules) are never seen: a `Measure`, which
+says what to count, is sent to the process that makes the draws, and only counts come back
 (sampling/chunks.py).
 
 Terms: a draw is an output of the mechanism. The arm of a draw is its input, d1 or d2. A level is a
@@ -142,7 +143,8 @@ class Tally:
         """Return the numbers of right and wrong guesses that a rule makes about the inputs of these
         draws.
 
-        guesses: the rule's guess at each level: 1 for d1, -1 for d2, 0 for no guess, (levels,).
+        guesses: the rule's guess at each level (bin of outputs), (levels,): 1 for d1, -1 for d2, 0
+            for no guess.
         """
         # Imported inside the method: `game` imports SciPy, which takes as long as all other imports
         # together and which worker processes do not need.

@@ -53,7 +53,8 @@ class Watch:
 
     @classmethod
     def of_process(cls, timeout: float | None) -> Watch:
-        """Return the watch of a mechanism that runs in another process.
+        """Return a `Watch` for a mechanism that runs in another process. Its warnings end with
+        advice on a draw that does not return.
 
         timeout: time limit of a draw in seconds; None for no limit.
         """
@@ -106,8 +107,8 @@ class Watch:
         return Waiting(self, name, lambda: counter[0], self._extra(size))
 
     def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
-        """If a call takes too long, log a warning, unless it was logged before. Return whether the
-        warning was due now or earlier.
+        """Log a warning if a call has given no output for `PATIENCE` + `extra` seconds. Only the
+        first such warning is logged. Return whether this limit has been reached, now or earlier.
 
         name: name of the mechanism.
         seconds: time since the last output.

@@ -258,8 +258,9 @@ class Worker:
         return outcome
 
     def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
-        """Return the outputs of a single call that makes `size` draws. Raises Ended, TimedOut, or
-        MechanismError if the call fails or returns another number of outputs.
+        """Return the outputs of a single call that makes `size` draws. Raises Ended if the process
+        ends, TimedOut if it was killed at the time limit, and MechanismError if the call raises an
+        exception or returns another number of outputs.
 
         number: index of the dataset, which must have been sent by `take`.
         size: number of draws.

@@ -183,8 +183,9 @@ class Repetition(Wrapping):
 
 
 def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
-    """Combine the outcomes of components or runs. Return one entry for each draw: the tuple of its
-    outcomes or, if some of them are exceptions, the first exception.
+    """Combine the outcomes of the components of a composition, or of the repeated runs of a
+    mechanism. Return one entry for each draw: the tuple of its outcomes or, if some of them are
+    exceptions, the first exception.
 
     columns: for each component or run, its outcomes, one per draw.
     """

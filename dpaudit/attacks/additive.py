@@ -1,10 +1,11 @@
-"""The additive scorer: the sum over columns of log-ratios by cell.
+"""The additive scorer: a score that adds up one log-ratio for each column.
 
-Each column of the outcomes is cut into cells (`levels/cells.py`); the log-ratio of a cell compares
-its frequency on d1 and on d2. Their sum is the best score if columns are independent given the
-input, as in histograms and repeated releases. For lists of independent runs (`exchangeable`), one
-table of log-ratios is learned from all runs together. `learning.py` calls the scorers; other
-scorers use `summed` and `fitted_sum` for some columns.
+Each column of the outcomes is cut into cells (`levels/cells.py`): intervals of numbers, and labels.
+The log-ratio of a cell compares its frequency on d1 and on d2. The sum of the log-ratios is the
+best score if columns are independent given the input, as in histograms and repeated releases. For
+outputs that are lists of independent runs (`exchangeable`), all runs share one table of log-ratios.
+`scorers.py` lists the scorers of this module; `blocks.py` and `whitened.py` use `summed` and
+`fitted_sum` to score some of the columns.
 """
 
 from __future__ import annotations
@@ -199,9 +200,8 @@ class _Column:
 
     @property
     def step(self) -> int:
-        """The direction of the numbers: 1 if numbers drawn on d1 are mostly larger than numbers
-        drawn on d2, else -1.
-        """
+        """The direction of the column's numbers: 1 if numbers drawn on d1 are mostly larger than
+        numbers drawn on d2, else -1."""
         return 1 if larger_for_d1(self.train[FOLDS, : self.intervals]) else -1
 
     def with_numbers(self, log_ratios: FloatArray) -> FloatArray:

@@ -11,9 +11,10 @@ the blocks are added up. Blocks that are sequences are refitted when further dra
 (`counted_sequences.py`).
 
 `kinds` is for outputs of several types: vectors and None, lists of different lengths, dicts,
-exceptions. The type of an output has a log-ratio of d1 and d2. In addition, the outputs of one type
-can be scored by scorers that need complete vectors, since in a vector with a gap the evidence of an
-entry given the entries before it is unknown.
+exceptions. Outputs of a frequent type get a score of their own, to which the log-ratio of d1 and d2
+for the type is added. If the type is a vector, scorers that need complete vectors can be used: they
+cannot score a vector with a missing entry, since the evidence of an entry depends on the entries
+before it.
 """
 
 from __future__ import annotations

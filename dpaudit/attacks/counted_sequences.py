@@ -2,9 +2,10 @@
 
 The score of an entry, given the entries before it, follows from counts by state and symbol
 (`sequences.py`), so no draw has to be kept to refit it. How well a score orders outcomes is
-measured on draws that came after its fit. No draws come after the fit of the frozen score, so it
-takes over the counts of the last score that was measured: both scores are cut into intervals that
-hold the same shares of the kept draws, and interval k of the frozen score gets the counts of
+measured on draws that came after its fit: they are counted by interval of the score and by input.
+The score that is frozen in the end is fitted to all learning draws, so none is left to measure it.
+Instead, it gets the counts of the last measured score: both scores are cut into intervals that hold
+the same shares of the draws in memory, and interval k of the frozen score gets the counts of
 interval k of the measured score. `prefixes.py` and `blocks.py` call `relearned`;
 `auditing/counting.py` then calls `add` of the candidate (docs/method.md §5, *Continued learning*).
 """

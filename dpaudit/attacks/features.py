@@ -61,7 +61,8 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Indicator:
-    """A feature: 1 if an entry equals the number or label `entry`, else 0."""
+    """A feature of a column: 1 in draws where the column has the number or label `entry`, else
+    0."""
 
     column: str
     entry: float | str
@@ -183,8 +184,8 @@ def _scaled(column: Column) -> Iterator[Feature]:
     elif len(values) > 1:
         yield on_scale(column)
     if kinds > 1:
-        # In a column of labels alone, the most frequent label gets no indicator: the other
-        # indicators determine it.
+        # If the column contains labels and no numbers, the most frequent label gets no indicator (0
+        # or 1): the indicators of the other labels determine it.
         left_out = 0 if len(numbers) else 1
         yield from (Indicator(column.name, label) for label in labels[left_out:])
 

@@ -50,8 +50,9 @@ from dpaudit.stats.betting import Beliefs
 # levels. Number of bettors in each half: they shrink log-ratios towards zero by 0, ½, 1 and 1½
 # standard errors.
 _SHRINKAGES = 4
-# Beliefs (the probabilities of d1 by which bettors bet) are rounded to this number of decimals
-# before use. Stored results contain the same numbers, so that bets can be recomputed from them.
+# Bettors bet by beliefs: estimated probabilities that a draw at a level (bin of outputs) is of d1.
+# Beliefs are rounded to this number of decimals before use. Results store the rounded numbers, so
+# that bets can be recomputed from them.
 _DECIMALS = 5
 # Number of candidates (orders of outcomes) that continue to count further draws. It is one more if
 # the candidates chosen for their kind take all of these places, since the candidate with the best
@@ -158,9 +159,9 @@ def _other_rule(
     if refutes(winner, objective):
         return None
     is_of_bins = isinstance(winner, OrderedBins)
-    # While learning, the cells of an `UnorderedCells` were ordered by fits to other draws than the
-    # counted ones. Order them here by the shrunk counts of all draws, as is done when further draws
-    # are counted.
+    # While learning, the cells of an `UnorderedCells` are ordered once for each fold, by the draws
+    # of the other folds. Here they get a single order, by the shrunk counts of all draws, as is
+    # done when further draws are counted.
     others = [
         UnorderedCells.of(one.attack, one.cell_counts) if isinstance(one, UnorderedCells) else one
         for one in candidates

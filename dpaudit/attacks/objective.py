@@ -62,9 +62,9 @@ class Objective:
     points: tuple[ProfilePoint, ...] = ()
     reserve: bool = False
     fixed_before: bool = False
-    # Excluded from comparison: candidates cache predictions by objective, and predictions do not
-    # depend on `to_bet`. So two objectives that differ only in `to_bet` share their cached
-    # predictions.
+    # Whether the rules are for bets. This field is excluded from comparison, since predicted bounds
+    # do not depend on it: candidates cache their predictions by objective, and two objectives that
+    # differ only in `to_bet` share the cached predictions.
     to_bet: bool = field(default=False, compare=False)
 
     @property

@@ -44,8 +44,9 @@ BANDED = "numbers in bands: "
 # A special value of a column, such as 0 for "no answer", makes up at least 0.5 % of its entries and
 # is at least 4 times as frequent as any ordinary value. A column has at most 3 special values.
 _OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
-# Quantiles of the numbers of a column at which bands (intervals) end: 10, 30, 70 and 90 %. The
-# outer bands are narrow, since extreme numbers are the most informative.
+# The numbers of a column are divided into five bands (intervals) at these quantiles and at 1 minus
+# these: at 10, 30, 70 and 90 %. The outer bands hold fewer numbers, since extreme numbers are the
+# most informative.
 _SHARES = (0.1, 0.3)
 
 

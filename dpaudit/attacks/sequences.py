@@ -156,9 +156,10 @@ class MarkovStates:
         usual = cls._by(_BY_TIMES, symbols, few, of_few)
         if usual is None:
             return None
-        # By default, a state counts how often each value occurred before. Other kinds of states are
-        # compared on the first draws. States without memory never replace the default, even if they
-        # fit these draws better: further draws may show that entries depend on the counts.
+        # A state summarises the earlier entries of a sequence. By default, it counts how often each
+        # value occurred among them. Another summary replaces the default if it fits the first draws
+        # best. Exception: a summary that keeps nothing (`_BY_NOTHING`) never does so, since further
+        # draws may show that entries depend on the counts.
         others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
         best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
         chosen = best if best.summary.last else usual
@@ -400,11 +401,14 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
 def _odds_ratios(
     ahead: IntArray, behind: IntArray, entries: IntArray, values: IntArray, rows: IntArray
 ) -> FloatArray:
-    """Return the expected log odds ratio of each table of two by two, (fits, tables). A table has
-    the draws of one value and of all values after it, by input, in one state of one entry.
+    """Return the expected log odds ratio of each two-by-two table: (fits, tables). There is a table
+    for each entry of the sequences, state (summary of the earlier entries) and value. It holds the
+    draws of this value and the draws of all values with larger indices, on d1 and on d2.
 
-    ahead, behind: (fits, tables, 2), draws of the value, and of the values after it, by input.
-    entries: (tables,), a number for the pair (value, entry) of each table.
+    ahead, behind: (fits, tables, 2), draws of the value, and draws of the values with larger
+        indices, by input.
+    entries: (tables,), a number for the pair (value, entry) of each table. Tables with the same
+        number differ only in their states.
     values: (tables,), the index of the value of each table.
     rows: (tables,), a number for the row of each table. A row is a group of tables of related
         states, whose odds ratios are similar.

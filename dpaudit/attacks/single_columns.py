@@ -154,8 +154,9 @@ def _is_fractional(column: Column) -> bool:
 
 
 def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
-    """Return all orders of outcomes by one column: by its numbers, by smoothed log-ratios of its
-    cells, and by the log-ratios of single cells.
+    """Return all orders of outcomes by one column: in the order of its numbers, of the smoothed
+    log-ratios of its cells (intervals of numbers, and labels), and of the log-ratios of single
+    cells.
     """
     cells = make_cells(column)
     count = cells.intervals + len(cells.labels) + 1
@@ -328,11 +329,12 @@ def _smoothed(counts: IntArray, width: int) -> FloatArray:
 
 
 def _spread(values: FloatArray, occupied: IntArray, intervals: int) -> FloatArray:
-    """Return values for all intervals, (fits, intervals). An empty interval gets the mean of the
-    values of its nearest occupied neighbours.
+    """Return values for all intervals, (fits, intervals), from values for the occupied intervals.
+    An empty interval gets the mean of the values of its nearest occupied neighbours. Each row
+    belongs to one fit: the fit without one of the folds, or the fit to all draws.
 
     values: (fits, occupied intervals).
-    occupied: indices of the occupied intervals.
+    occupied: indices of the occupied intervals, rising.
     """
     place = np.arange(intervals)
     right = np.minimum(np.searchsorted(occupied, place), len(occupied) - 1)
@@ -360,9 +362,10 @@ def _candidate(
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     if np.count_nonzero(masses[: cells.intervals]) < 2:
-        # If the learning draws fill fewer than two intervals of numbers, a number in an empty
-        # interval gets the level (group of outcomes) of unseen labels: the log-ratios of its
-        # neighbours cannot predict its own.
+        # The log-ratio of an empty interval of numbers is the mean of its nearest neighbours with
+        # draws. If the learning draws fill fewer than two intervals, this mean says nothing: a
+        # number in an empty interval then gets the level (group of outcomes) of labels that no
+        # learning draw had.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     by_level = held_out_tally(level[:-1], counts, levels)
     by_size = name.startswith(_BY_SIZE)
@@ -391,11 +394,12 @@ def _candidate(
 @dataclass(frozen=True, slots=True, eq=False)
 class _BySize(BinSource):
     """A source of the levels (bins) of a column of numbers in order of size, with labels (entries
-    that are not numbers) placed among the numbers.
+    that are not numbers) placed among the numbers. A cell is an interval of numbers, or a label.
 
-    levels: the level map.
-    cells: the intervals and labels of the column.
-    counts: (cells + 1, 2), learning draws by cell and input.
+    levels: the map from outcomes to levels.
+    cells: the cells of the column.
+    counts: (cells + 1, 2), learning draws by cell and input. The last row is for labels that have
+        no cell of their own.
     scores, level: (cells,), the score and the level of each cell.
     rising: whether larger numbers are evidence for d1.
     numbers: (draws,), the numbers of the learning draws, rescaled, and with the sign reversed if

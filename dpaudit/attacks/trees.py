@@ -192,9 +192,10 @@ def _is_striking(
 
 def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatArray:
     """Return the probability of d1 that a candidate (order of outcomes) predicts for every draw:
-    (draws,). It is the smoothed share of d1 at the level (group of outcomes) of the draw. A score
-    that gives the level was fitted to other draws. If counts of the candidate cannot be smoothed
-    (`is_smooth` is False), it is the share of d1 among all draws.
+    (draws,). This is the smoothed share of d1 among the draws at the same level (group of
+    outcomes). If levels are bins of a score, the level of a draw comes from a fit to other draws.
+    If the counts of the candidate cannot be smoothed (`is_smooth` is False), every draw gets the
+    share of d1 among all draws.
     """
     mean = selection.is_d1.mean()
     if not candidate.is_smooth:

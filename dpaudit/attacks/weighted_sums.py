@@ -120,8 +120,9 @@ class Linear:
 
         features: functions that compute a number from one column each.
         weights: the weight of the constant 1, then of each feature.
-        outcomes: draws from which the standard deviation of each feature is computed. Times its
-            weight, it shows how much the score depends on the feature.
+        outcomes: draws from which the standard deviation of each feature is computed. The standard
+            deviation of a feature times its absolute weight measures how much the score depends on
+            the feature.
         """
         every = with_columns(features, outcomes)
         spread = np.abs(weights[1:]) * [without_gaps(one(column)).std() for one, column in every]

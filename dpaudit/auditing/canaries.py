@@ -100,8 +100,8 @@ def audit_guesses(
         blank = _BLANK.format(blank=seen.canaries - seen.guesses, all=seen.canaries)
         warnings += (blank,)
     certificate = replace(certificate, scores=scores, warnings=warnings)
-    # If the scores chose the number of guesses, any number was possible, so the power check assumes
-    # a guess about every canary.
+    # If the number of guesses was chosen from scores of other canaries, it could have been any
+    # number up to the number of canaries. So the power check assumes a guess about every canary.
     were_chosen = scores is not None and scores.chosen_on > 0
     most = Guesses(seen.canaries, seen.canaries, 0) if were_chosen else seen
     return AuditResult(

@@ -68,7 +68,7 @@ class DrawChecks:
         self._is_timed = ledger.spec.is_timed
         # Probability of a false warning, for one check of this pair of inputs.
         self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
-        # Number of draws that the check `doubted` has made in addition to the draws of the audit.
+        # Number of further draws that the method `doubted` has made to check a refutation.
         self._further = 0
 
     def failed(self) -> None:

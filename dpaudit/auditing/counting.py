@@ -265,8 +265,8 @@ class RareStore:
 
     @property
     def seen(self) -> list[SelectionDraws]:
-        """The draws with rare outputs that are in memory, and one example draw for each rare output
-        whose draws were removed from memory to make room."""
+        """The rare draws (draws with rare outputs) in memory, followed by examples: when draws were
+        removed from memory to make room, one draw of each removed rare output was kept."""
         return [part for part in (self.kept, *self._evicted) if part.size]
 
     @property
@@ -455,8 +455,8 @@ def learn_by_counting(
     ledger: records draws and bets.
     counts: the counts of learning draws so far, to which the new draws are added.
     learned: rules learned from the sample buffer (the draws that are in memory).
-    objective: called without arguments; returns the predicted bound by which rules would be chosen
-        if they were frozen now.
+    objective: called without arguments at each refit; returns the present `Objective`, which
+        predicts the bound that a rule will certify. Rules are chosen by this bound.
     check: called at each refit with the counts of each block of draws since the last refit, and
         with the rules by which these blocks were counted.
     """

@@ -1,11 +1,14 @@
 """Bets against a Rényi or zCDP claim while draws are made (docs/method.md §6).
 
-A witness is a bounded function of the level (bin) of an output, with stakes; it is fixed before the
-draws that it bets on. For a pair of means of the function, under d1 and under d2, one bettor bets
-against the first mean and one against the second. The wealth of the witness is the smallest product
-of their wealths among all pairs of means that the claim allows (`stats.witness.log_wealth`). Each
-witness begins with fresh wealth and a fixed share of the stake, and bets on all later draws. The
-total wealth is the mean of these smallest products, and not the smallest mean.
+A witness is a bounded function of the level (bin) of an output, together with the stakes of its
+bets. It is fixed before the draws that it bets on. For a pair of means of the function, under d1
+and under d2, one bettor bets against the first mean and another bettor against the second; a large
+product of their wealths refutes this pair of means. The wealth of the witness is the smallest of
+these products among all pairs of means that the claim allows (`stats.witness.log_wealth`).
+
+Each of 8 witnesses has 1/8 of the initial wealth, whatever the other witnesses have gained. It bets
+on all draws after its beginning. The total wealth is the mean of the wealths of the witnesses: the
+smallest product is chosen for each witness by itself, before the mean is taken.
 """
 
 from __future__ import annotations

@@ -340,7 +340,8 @@ class AuditRun:
         )
 
     def _exact(self) -> Exact:
-        # Imported here, since most mechanisms do not state the distribution of their output.
+        # Imported here to save time: the module is needed only for mechanisms that state the
+        # distribution of their output, and most do not.
         from dpaudit.auditing.exact_pmf import exact_certificates
 
         return Exact(exact_certificates(self._spec))

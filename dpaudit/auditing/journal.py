@@ -165,8 +165,9 @@ class FileJournal(Journal):
         return value
 
     def note(self, ledger: Ledger) -> None:
-        # When a journal is replayed, states of the bettors are compared as texts. The array `gains`
-        # is written in hexadecimal, so that the texts are equal only if all bits are equal.
+        # When a journal is replayed, the state of the bettors is compared, as a text, with the text
+        # that the journal has recorded. The array `gains` (log wealth of each bettor) is written in
+        # hexadecimal, so that the texts are equal only if all bits are equal.
         numbers = (ledger.spent, ledger.plan.budget, len(ledger.rounds), ledger.largest_wealth)
         gains = ledger.wealth.gains.tobytes().hex()
         self._state = f"{numbers} {_exact(ledger.point)} {gains}"

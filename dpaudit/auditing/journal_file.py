@@ -156,7 +156,8 @@ class JournalFile:
             self._file.close()
 
     def _lock(self) -> None:
-        """Lock the file until it is closed or this process ends, even if the process is killed."""
+        """Lock the file until it is closed or this process ends, even if the process is killed.
+        Raise JournalError if another process has locked it."""
         try:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

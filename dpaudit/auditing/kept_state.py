@@ -158,8 +158,9 @@ def exhausted(
     most: approximate number of calls after which the check ends if no call has raised an exception.
     """
     deadline = time.monotonic() + _EXHAUSTION_SECONDS
-    # The mechanism counts as exhausted only if two trials with different seeds raise the first
-    # exception after the same number of calls. Random exceptions would rarely do so.
+    # The mechanism counts as exhausted (for example, because its privacy budget is used up) only if
+    # two trials with different seeds raise their first exception after the same number of calls.
+    # Exceptions that occur at random would rarely do so.
     first, second = (_exhaustion(make, target, pair, most, deadline, seed) for seed in range(2))
     return None if first is None or second is None or first[0] != second[0] else first[1]
 

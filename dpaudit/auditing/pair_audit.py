@@ -277,8 +277,9 @@ class PairAudit:
         return learn_by_counting(ledger, self._counts, learned, self._objective, check)
 
     def _fill_buffer(self, learned: Learned | None) -> Learned | None:
-        """Draw until the buffer is full or a bet refutes the claim, and bet on every block. Return
-        the rules that were learned last; None if none were learned.
+        """Draw until the sample buffer (the learning draws in memory) is full or the bets refute
+        the claim. Bet on every block by the rules learned before it, if any, and then refit the
+        rules if a refit is due. Return the rules that were learned last; None if none were learned.
 
         learned: rules from earlier draws; None before any fit.
         """
@@ -412,8 +413,8 @@ class PairAudit:
         """
         singles = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
-        # Outputs with a value that no learning draw had are not counted if bets have refuted the
-        # claim: the report then does not mention them.
+        # Outputs with a value that no learning draw had are counted, except if a refutation by bets
+        # may end the run: the report then does not mention such outputs.
         seen = None if self._ledger.may_stop else RareFilter.seen(self._kept)
         return Measure(portfolio, singles, declared, seen=seen)
 

@@ -241,8 +241,9 @@ class _Trials:
         """
         if size > self._left * self.rate:
             return []
-        # The message says "at most": the draws per second of a smaller trial are used, and a larger
-        # trial makes more, since learning takes a smaller share of its time.
+        # The duration is announced as "at most", since it is computed from the draws per second of
+        # a smaller trial. A larger trial makes more draws per second, since learning takes a
+        # smaller share of its time.
         self._announce("a trial", size / self.rate, size, about="at most")
         results = [self._timed(_trial_of(self._spec, size, self.made))]
         self.rate = max(self.rate, speed(results[0]))

@@ -92,12 +92,15 @@ def recheck(result: AuditResult) -> list[str]:
 
 
 def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list[str]:
-    """Return a sentence for each contradiction in families of audits (docs/method.md §9).
+    """Return a sentence for each contradiction in the records of families of audits.
 
-    Empty if the levels of all audits follow from their p-values by Holm's procedure.
+    The audits of a family share one false-alarm probability (docs/method.md §9). For example, the
+    level of an audit, the largest p-value that refutes its claim, must follow from the p-values of
+    the family by Holm's procedure.
 
     results: results with or without a family.
-    has_ended: whether all audits have ended, so that Holm's procedure was applied.
+    has_ended: whether all audits have ended, so that Holm's procedure was applied. If False, the
+        level of each audit must be an equal share of the family's false-alarm probability.
     """
     members = [(one, one.family) for one in results if one.family is not None]
     families: dict[str, list[Family]] = {}
@@ -161,9 +164,9 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
     result, record: the recorded result, which has the claim, and its certificate with the counts.
     """
     seen = Guesses(record.canaries, record.guesses, record.correct)
-    # A result of an older version has no bound for μ. Its only test was the test of one point (ε,
-    # δ), so the recorded method is used. For other results, None lets the claim decide the test,
-    # unless the canaries were assumed to be independent.
+    # Use the recorded method if the canaries were assumed to be independent, or if the record has
+    # no bound for μ: then one point (ε, δ) was tested, as in results of older versions. Otherwise,
+    # None lets `certify_guesses` choose the test again.
     method = record.method if record.method == "independent" or record.mu_lower is None else None
     computed = certify_guesses(seen, result.claim, 1 - result.confidence, method)
     if record.scores is None:
@@ -197,8 +200,9 @@ def _of_claims(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_request(result: AuditResult) -> Iterator[Finding]:
-    """Yield findings for values that a result holds twice: as a field, and in the settings of its
-    request. Yield nothing for older results, which have no settings.
+    """Yield (name, value of the field, value in the settings) for each value that a result holds
+    twice: as a field, and in the settings of its request. The caller compares the two values. Yield
+    nothing for older results, which have no settings.
     """
     settings = (result.request or {}).get("settings")
     if isinstance(settings, Mapping) and "name" in settings:
@@ -417,7 +421,7 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
     after = record.refuted_after
     if _by_divergence(record) and after is not None and (refuted is None or refuted > after):
-        # Take the recorded number: the record lacks the counts to repeat bets against a divergence.
+        # Take the recorded number of draws: the counts to repeat divergence bets are not recorded.
         refuted = after
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     ended = schedule.bets and not schedule.full and refuted is not None
@@ -436,8 +440,8 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming or ended else wanted
     yield "blocks of the certification", certifying, made
-    # Every round must have equal numbers of bettors: they share the initial wealth before the first
-    # round, so the stake of a new bettor might be wealth that another bettor has lost already.
+    # All rounds (periods of fixed beliefs) must have the same bettors, who share the initial wealth
+    # at the start: a bettor who joins later might stake wealth that another one has lost already.
     bettors = {(len(each.posteriors), len(each.rules)) for each in record.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
     early = {each.early for each in rounds}

@@ -496,11 +496,11 @@ class TossedSplit:
 
 
 class FixedSplit:
-    """The split of a recording in which the numbers of rows of d1 and d2 were fixed.
+    """Splits a recording with fixed numbers of rows of d1 and d2 into learning and certifying rows.
 
-    Learning takes equal numbers of rows of d1 and d2, as predicted bounds assume. The game
-    (docs/method.md §2) needs inputs picked by fair coins, so it takes random numbers of rows of d1
-    and d2, distributed as if coins had picked them.
+    The learning rows are equal numbers of rows of d1 and d2, as predicted bounds assume. One test
+    on the certifying rows, the game (docs/method.md §2), needs inputs that fair coins picked. So
+    the numbers of rows of d1 and d2 in the game are random, as if coins had picked the inputs.
     """
 
     def __init__(self, is_d1: NDArray[np.bool_], rng: np.random.Generator) -> None:

@@ -120,8 +120,9 @@ class Redrawing:
     wait: Callable[[], None]
 
     def recorded(self, journal: Journal, refuted: Refutation) -> Redrawn:
-        """Compare a refutation with draws of new processes, or take the comparison from the journal
-        if an earlier run has made it. Return a record of it.
+        """Compare the draws that refuted a claim with draws of new processes, and return a record
+        of the comparison. If an interrupted run of the audit has made the comparison, take it from
+        the journal, the file that this run left.
 
         Raises MechanismError if new processes draw from other distributions.
         """
@@ -206,9 +207,10 @@ class Redrawing:
 
 
 def redrawing_remarks(redrawn: Redrawn) -> tuple[list[str], list[str]]:
-    """Return (warnings, notes) about a comparison with new processes. If few processes could be
-    compared, there is a warning that noise which each process draws only once may look like a leak.
-    """
+    """Return (warnings, notes) about a comparison with new processes. They repeat the draws of a
+    refutation, to detect noise that each process draws only once. If no process could be compared,
+    there is a note with the reason. If too few processes could be compared to exclude that such
+    noise looks like a leak, there is a warning."""
     processes, wanted = redrawn.processes, new_processes.PROCESSES
     notes = [] if processes else [f"not compared with draws of new processes: {redrawn.note}"]
     share = _UNNOTICED**processes

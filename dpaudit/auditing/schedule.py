@@ -61,9 +61,10 @@ BLOCK_SHARE = 16
 # as many draws as were made before it. Rules are refitted after each block, up to 1,000 draws: a
 # better rule may refute the claim with fewer draws, which saves more time than the fit takes.
 _EARLY_BLOCK_SHARE = 12
-# If bets alone may end the run, the first fit usually follows the first block. If the claim is a
-# curve, it waits for this number of draws: the fit then also chooses the point (ε, δ) of the curve
-# to bet against.
+# If bets alone may end the run (without a test on new draws), the rules are usually fitted for the
+# first time after the first block. If the claim has several points (ε, δ), as a privacy profile
+# has, the first fit also chooses the point to bet against. It then waits for this number of draws,
+# or for half of the sample buffer if that is smaller.
 _EARLY_POINTS = 64
 # Smallest size, in draws, of a block whose draws are only counted and not kept in memory. If the
 # budget is small, blocks may be smaller (see `_LEAST_BLOCKS`).
@@ -78,8 +79,9 @@ _LARGEST_BLOCK = 131_072
 # several workers busy. For a large budget, blocks are larger by up to this factor, so that many
 # workers can share one.
 _SIZE_RANGE = 4
-# A budget is large if it is more than this number of blocks of the usual largest size. The blocks
-# of a large budget may have 1/200 of its draws, but at most `_SIZE_RANGE` times `_LARGEST_BLOCK`.
+# A budget of more than 200 blocks of the usual largest size is large. To limit the number of
+# blocks, each block of a large budget may have up to 1/200 of the budget, but at most `_SIZE_RANGE`
+# (4) times `_LARGEST_BLOCK` (131,072) draws.
 _ENOUGH_BLOCKS = 200
 # Largest number of blocks, roughly, since a result stores each block. If a budget needs more,
 # blocks are made larger.
@@ -87,15 +89,17 @@ _MOST_BLOCKS = 16_384
 
 # Least share of the budget after which rules may be frozen, if the claim is clearly refuted.
 _EARLIEST_FREEZE = 1 / 32
-# While draws are only counted, rules are refitted each time that draws have doubled, until the
-# rules are frozen (fixed for the rest of the audit). A refit that would come after more than this
-# fraction of the draws before the freeze is made at the freeze instead.
+# While draws are only counted, rules are refitted each time that the number of draws has doubled,
+# until it reaches `Plan.freeze_at`, where the rules are frozen (fixed for the rest of the audit).
+# If a doubling leads to more than this fraction of `freeze_at`, the next refit is made at
+# `freeze_at` instead.
 _NEAR_FREEZE = 0.6
 # With δ > 0, rules are refitted whenever draws have grown by a factor of √2, since a rare output
 # can refute the claim as soon as it is bet on.
 _REFIT_GROWTH_FOR_RARE = math.sqrt(2)
-# With δ > 0, a refit is left out if draws would grow by less than this factor until the next
-# planned refit.
+# A refit for rare outputs (`_REFIT_GROWTH_FOR_RARE`) is left out if the next usual refit, after a
+# doubling of the number of draws or at the freeze, would come soon: before the number of draws has
+# grown by this factor from the refit for rare outputs.
 _NO_REFIT_BEFORE = 1.2
 # Factor by which the number of draws grows from one refit to the next while the buffer fills, in a
 # run that continues after a refutation (option `full`). The first fit is made when 1/16 of the
@@ -221,9 +225,9 @@ class Plan:
 
     @property
     def freeze_at(self) -> int:
-        """Usual number of learning draws, after which the rules are frozen. It includes draws that
-        are only counted, after the sample buffer is full.
-        """
+        """Planned number of learning draws, after which the rules are frozen. It includes draws
+        that are only counted, after the sample buffer is full. Learning may end earlier if the
+        claim is clearly refuted, and later if further draws are predicted to improve the rules."""
         return self._usual if self._usual >= 2 * self.limits.learned else self.buffer_until
 
     @property
@@ -401,9 +405,9 @@ class Plan:
         return 2 * spent <= self.budget // 2
 
     def may_count_after_buffer(self, spent: int) -> bool:
-        """Return whether learning may continue with draws that are only counted, after the sample
-        buffer (the learning draws in memory) is full. The buffer must have its largest possible
-        size, and after a doubling of the draws made so far, half of the budget must be left for
+        """Return whether learning may continue with draws that are counted but not kept in memory.
+        Two conditions: the sample buffer (the learning draws in memory) is full at its largest
+        possible size; and if learning doubles the draws made so far, half of the budget is left for
         certification.
 
         spent: number of draws made so far.

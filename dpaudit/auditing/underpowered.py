@@ -291,9 +291,10 @@ def event_could_not(certificate: Certificate) -> str | None:
 
 
 def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether even `MAXIMUM_SAMPLES` draws are too few to refute a point (ε, δ).
+    """Return whether even the largest budget, `MAXIMUM_SAMPLES` draws, is too small to refute a
+    point (ε, δ).
 
-    alpha: error probability of the pair of inputs.
+    alpha: largest allowed probability that the audit of a pair of inputs refutes a true claim.
     """
     return _enough(point, alpha) > MAXIMUM_SAMPLES
 

@@ -17,19 +17,20 @@ Sides = Literal["both", "in"]
 class Rate:
     """The true-positive rate of an attack by scores at a given false-positive rate.
 
-    The attack says that a canary was included if its score is above a threshold.
+    The attack guesses that a canary was included if its score is above a threshold.
 
     Attributes
     ----------
     false_positives : float
         The false-positive rate, in (0, 1).
     above : int
-        Number of included canaries whose score is above the estimated threshold. The scores of the
-        share `false_positives` of the other canaries, rounded down, are above this threshold, too.
+        Number of included canaries whose score is above the estimated threshold. Of the n canaries
+        that were left out, `false_positives` · n, rounded down, have a score above this threshold
+        (fewer if scores are equal).
     fewest, most : int
-        Number of included canaries whose score is above the largest plausible threshold, and number
-        above the smallest plausible threshold. With probability at least 1 - alpha / 2, the
-        threshold whose true false-positive rate is `false_positives` lies between these two
+        Number of included canaries whose score is above the largest plausible threshold (fewest),
+        and above the smallest plausible threshold (most). With probability at least 1 - alpha / 2,
+        the threshold whose true false-positive rate is `false_positives` lies between these two
         thresholds; alpha is 1 minus the confidence of the audit.
     lower, upper : float
         Confidence interval for the true-positive rate, at the confidence of the audit. It is valid

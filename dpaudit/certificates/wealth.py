@@ -20,9 +20,9 @@ from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs, bound_grid, epsilon_lower, log_wealth, stakes
 from dpaudit.stats.binomial import FloatArray
 
-# For a lower bound above the claimed ε, the wealth against larger values of ε is computed in passes
-# over the draws. Number of values of ε in one pass. Usually one pass suffices, since the lower
-# bound is rarely far above the claimed ε.
+# Number of values of ε for which one pass over the draws computes the wealth, when a lower bound
+# above the claimed ε is searched for. Usually one pass suffices, since the lower bound is rarely
+# far above the claimed ε.
 _TOGETHER = 12
 
 
@@ -80,10 +80,11 @@ class Wealth:
             self._gains = np.zeros((len(self._grid), len(self._shares)))
 
     def first_refuting(self, looks: Sequence[Tally]) -> int | None:
-        """Return the index of the first look (end of a block of draws) at which the bets would
-        refute the claim, or None. Nothing is recorded.
+        """Return the index of the first look (end of a block of draws) at which the bets refute the
+        claim; None if there is none. The draws are not recorded: the wealth of this object stays as
+        before.
 
-        looks: one tally for each look, with the draws since the look before.
+        looks: one tally for each look, with the counts of the draws since the look before.
         """
         needed = -math.log(self._alpha)
         at_claim = log_wealth(self._after(looks, slice(self._claim, self._claim + 1)), self._shares)

@@ -219,7 +219,7 @@ class PrivacyClaim(ABC):
         """Return the claim as a user would write it, such as `(1, 1e-05)-DP`."""
 
     def point(self) -> ProfilePoint:
-        """Return the point that represents the claim: the first of `points`."""
+        """Return the point (ε, δ) that represents the claim: the first of `points`."""
         return self.points()[0]
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float] | None:
@@ -309,10 +309,10 @@ class PrivacyClaim(ABC):
         return None
 
     def note_for_integers(self) -> str | None:
-        """Return a note to show if all outputs are integers, or None.
+        """Return a note that reports show if all outputs are integers; None for no note.
 
-        Discrete noise may satisfy another definition exactly, but not this one. Most definitions
-        return None.
+        Discrete noise may satisfy another definition exactly, but not the definition of this claim:
+        discrete Gaussian noise satisfies zCDP, but not Gaussian DP. Most definitions need no note.
         """
         return None
 

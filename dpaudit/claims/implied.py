@@ -81,13 +81,14 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     Raises
     ------
     ClaimError
-        If there are no claims, and if δ would reach 1.
+        If there are no claims, or if δ of the resulting claim would reach 1.
 
     Notes
     -----
     If all claims have the same definition, and the definition has a rule for compositions, this
-    rule is used (`PrivacyClaim.composed`). Otherwise the ε and the δ of the claims' points are
-    added up. Source: Lalanne, Prop. 3 and 8; Dwork & Roth 2014, Thm. 3.16; docs/method.md §6.
+    rule is used (`PrivacyClaim.composed`). Otherwise each claim counts as its point (ε, δ), and
+    the ε and the δ of all points are added up. Source: Lalanne, Prop. 3 and 8; Dwork & Roth 2014,
+    Thm. 3.16; docs/method.md §6.
 
     Examples
     --------

@@ -213,8 +213,8 @@ def _renyi_delta(
     enough: if the result would be at least `enough`, any number of at least `enough` may be
         returned, which saves time.
     """
-    # The profile falls with ε. So a smaller ε makes the returned δ larger than the true δ, which is
-    # safe.
+    # The profile δ(ε) falls with ε. So for an ε above the limit, the returned δ is larger than
+    # δ(ε). This is safe: a claim with a larger δ is harder to refute.
     epsilon = min(epsilon, _LARGEST_EPSILON)
     factor = math.exp(epsilon)
 
@@ -327,8 +327,9 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
     most = _larger_divergence(q, order)
 
     def excess(log_p: float) -> float:
-        # The search for the zero of this function would be slow if values near p = 1 were very
-        # large, so they are limited. The limit is positive, so the zero stays the same.
+        # Values of this function are cut off at `divergence + 0.001`: they can be very large if p
+        # is near 1, and would slow down the search for its zero. The cut is above 0, so the zero
+        # stays the same.
         return min(most(math.exp(log_p)) - divergence, divergence + 1e-3)
 
     if excess(0.0) <= 0:

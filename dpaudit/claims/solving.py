@@ -58,9 +58,10 @@ def peak(
     step = before = 0.0
     # `not >=` is used instead of `<`, so that NaN does not end the search.
     while not at_best >= enough and abs(best - (low + high) / 2) + (high - low) / 2 > 2 * least:
-        # Go to the top of the parabola through the three highest points. If the top lies outside
-        # the interval or too far away, go to the golden section of the longer part of the interval:
-        # from `best` to `low`, or from `best` to `high`.
+        # Go from `best` to the top of the parabola through the three highest points. If the top
+        # lies outside the interval, or if this step is not shorter than half of the step before the
+        # last, go to the golden section of the longer part of the interval: from `best` to `low`,
+        # or from `best` to `high`.
         to_second = (best - second) * (at_best - at_third)
         to_third = (best - third) * (at_best - at_second)
         bend = 2 * (to_second - to_third)

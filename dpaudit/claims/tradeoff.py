@@ -41,8 +41,9 @@ Knots = tuple[Knot, ...]
 # _PER_DECADE: number of points for each factor of 10 in α.
 # _DECADES: number of factors of 10.
 _PER_DECADE, _DECADES = 40, 6
-# Values of α that choose the points to test: the slope of the trade-off function f at each α gives
-# a point of the privacy profile. The first α gives the point that represents the claim.
+# Values of α that choose the points (ε, δ) to test: at each α, the slope -e^ε of the trade-off
+# function f gives an ε, and the privacy profile gives the δ of this ε. The first α gives the point
+# that represents the claim.
 _ALPHAS = (0.2, 0.4, 0.3, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3, 1e-4, 1e-5)
 # Tolerance for rounding: a trade-off function f may rise, may fail to be convex, and may exceed 1 -
 # α by at most this number.
@@ -234,7 +235,7 @@ _SIGMA = Instead(
 
 @dataclass(frozen=True, slots=True)
 class GaussianDP(PrivacyClaim):
-    """μ-Gaussian differential privacy: P and Q are as hard to distinguish as N(0, 1) and N(μ, 1).
+    """μ-Gaussian differential privacy: d1 and d2 are as hard to distinguish as N(0, 1) and N(μ, 1).
 
     Parameters
     ----------
@@ -243,9 +244,11 @@ class GaussianDP(PrivacyClaim):
 
     Notes
     -----
-    The claim, with Φ the standard normal distribution function: δ(ε) ≤ Φ(-ε/μ + μ/2) -
-    e^ε Φ(-ε/μ - μ/2) for every ε. An audit tests one point of this curve, which is fixed before the
-    draws that certify (docs/method.md §6). Source: Dong, Roth & Su 2022.
+    At every false-alarm rate, a test of d1 against d2, given an output, misses at least as often as
+    the best test of N(0, 1) against N(μ, 1). With Φ the standard normal distribution function, this
+    means δ(ε) ≤ Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2) for every ε. An audit tests one point of this
+    curve, which is fixed before the draws that certify (docs/method.md §6). Source: Dong, Roth & Su
+    2022.
 
     Examples
     --------

@@ -88,8 +88,8 @@ class _Bash(BashComplete):
 
 
 class _StandIns(MetaPathFinder, Loader):
-    """Import hook that finds a stand-in module (`_StandIn`) for NumPy and SciPy, unless they are
-    already imported."""
+    """Import hook that makes shell completion fast: imports of NumPy and SciPy, which are slow,
+    give stand-in modules (`_StandIn`), unless the libraries are already imported."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         is_heavy = name.partition(".")[0] in _HEAVY
@@ -215,8 +215,8 @@ def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]
     from dpaudit.errors import DpauditError
 
     whole = "=" if given.startswith("=") else ""
-    # The names of configuration files are in `params`; click puts them into `args` if the user is
-    # completing the value of an option.
+    # Words of the command line, among them the names of configuration files. click puts these names
+    # into the parameter `targets`; if the user is completing the value of an option, into `args`.
     words = [*(ctx.params.get("targets") or ()), *ctx.args]
     named = [one for one in words if one.endswith((".yaml", ".yml"))]
     found: list[str] = []

@@ -68,8 +68,8 @@ _MORE = (
     *(one for one in CLAIMED if one not in _FLAGS),
     *("group", "definition"),
 )
-# Possible numbers of draws of the first audit. The largest number whose draws take at most
-# `_SECONDS` is written into the file; if there is none, the last.
+# Possible numbers of draws of the first audit. The file gets the largest number whose draws take at
+# most `_SECONDS` (10 s), or the smallest number if even its draws take longer.
 _BUDGETS = (100_000, 10_000, 1_000)
 # Longest time that the draws of the first audit may take, in seconds.
 _SECONDS = 10.0
@@ -272,10 +272,11 @@ def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> d
 
 
 def _claimed(name: str, **beside: float) -> Callable[[str], float]:
-    """Return a function that converts a text to the parameter `name` of a claim, a number. The
-    function raises UsageError if no claim can have this number.
+    """Return a function that converts a typed text, such as `0.5`, to the number of the parameter
+    `name` of a claim. The function raises UsageError if the text is not a number, or if no claim
+    can have this number.
 
-    beside: the other numbers of the claim, by name.
+    beside: numbers of the claim's other parameters, by name.
     """
 
     def parse(text: str) -> float:
@@ -372,8 +373,9 @@ def _is_terminal() -> bool:
 def _inputs(
     reading: Reading, settings: Mapping[str, Any], mechanism: Any
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return two dicts. The first maps the keys `d1`, `d2`, `as` and `adjacency` to their values.
-    The second maps some of these keys to comments."""
+    """Return two dicts for the configuration file. The first holds the inputs `d1` and `d2` and, if
+    known, the form in which the mechanism takes them (`as`) and the neighbouring relation
+    (`adjacency`). The second maps keys with guessed values to comments."""
     beside = {key: settings[key] for key in ("as", "adjacency") if key in settings}
     given = {key: settings[key] for key in ("d1", "d2") if key in settings}
     if len(given) == 2:

@@ -299,7 +299,9 @@ def _remark_on_inputs(start: Start) -> str:
 def _input(value: Any, form: str | None) -> str | None:
     """Return a dataset as a Python expression, or None if it has no short expression.
 
-    form: value of the key `as`; None if the audit has none.
+    form: value of the key `as`, the type in which the mechanism gets the dataset, such as "array"
+        for a NumPy array, or "pandas" for a data frame, which has no short expression. None: the
+        audit has no such key.
     """
     written = None if value == FILL_IN else in_python(value)
     if written is None or form in ("pandas", "polars"):

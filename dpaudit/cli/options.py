@@ -71,7 +71,8 @@ class Choice(click.Choice[str]):
     the nearest word of the list."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """Return the error message for a word that is not in the list."""
+        """Return the error message for a value that is not one of the option's words. It suggests
+        the nearest word, if one is similar."""
         reason = super().get_invalid_choice_message(value, ctx)
         return f"{reason}{did_you_mean(str(value), self.choices)}"
 
@@ -116,8 +117,8 @@ class SingleOption(click.Option):
         return super().consume_value(ctx, {**opts, self.name or "": given[0]})
 
     def _refuse_options(self, ctx: click.Context, given: Any) -> None:
-        """Raise UsageError if the given value is the name of another option: a value was
-        forgotten."""
+        """Raise UsageError if the given value is the name of another option, as in `--samples
+        --seed 1`: then the user has forgotten the value."""
         options = (one for one in ctx.command.params if isinstance(one, click.Option))
         known = {name for one in options for name in one.opts}
         for value in given if isinstance(given, list | tuple) else ():

@@ -47,9 +47,11 @@ class Display:
 
 
 def make_display(spec: AuditSpec, title: str, *, quiet: bool) -> Display:
-    """Return the display of progress on standard error: a live one on a terminal, lines in a log.
+    """Return the display of progress on standard error: a progress bar on a terminal, lines in a
+    log.
 
     title: name of the audit, and in a batch its number, such as 2 of 5.
+    quiet: True for a display that shows nothing.
     """
     if quiet:
         return Display(spec, title)

@@ -1,7 +1,8 @@
 """Write results to the files of --report and --json, or to standard output.
 
-Files are checked before the first audit. They are written after each audit, always as a whole, so
-that no reader sees half a file. Standard output is written at the end of the run.
+Before the first audit, dpaudit checks that each file can be written. After each audit, each file is
+replaced as a whole, so that no reader sees half a file. Standard output is written at the end of
+the run.
 """
 
 from __future__ import annotations
@@ -259,8 +260,8 @@ def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
 
     lasting: whether to wait until the content is on the disk.
 
-    Raises DpauditError, and not UsageError, if the file cannot be written: `check_writable` has
-    found mistakes of the user, such as a missing folder, before the run.
+    Raises DpauditError if the file cannot be written. It is not a UsageError: `check_writable` has
+    refused mistakes of the user, such as a missing folder, before the run.
     """
     with _writing(path, DpauditError):
         temporary = _beside(path)

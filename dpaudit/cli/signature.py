@@ -192,12 +192,13 @@ def _made(
 def _filled(
     parameters: Mapping[str, Parameter], given: Iterable[str], known: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return {name: value} for the arguments that are added to the user's arguments.
+    """Return {name: value} for the constructor arguments that are added to the user's arguments.
 
-    An argument that is named like a parameter of the claim, such as epsilon, gets the claimed
-    number, since its default may differ. If the claim does not state this number, the argument gets
-    its default, so that the user sees it in the file. Any argument that has no default, and no
-    claimed number, gets FILL_IN.
+    An argument without a default gets the number that the claim states for a parameter of the same
+    name, such as epsilon. If the claim states no such number, the argument gets FILL_IN. An
+    argument with a default is added only if it is named like a parameter of a claim. It gets the
+    claimed number, since the default may differ; or, without a claimed number, its default, if that
+    is a number, so that the user sees it in the file.
     """
     filled = {name: known.get(name, FILL_IN) for name in _unfilled(parameters, given)}
     for name, one in parameters.items():

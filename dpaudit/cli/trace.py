@@ -36,8 +36,8 @@ _CALLED = (
 )
 _CLAIM = tuple(one.name for one in owned("claim") if one.flag)
 _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
-# Claim used internally if the user gives none. The privacy costs of lines are then listed, but not
-# compared with this claim.
+# Claim to use internally if the user gives none. The report then lists the privacy cost of each
+# line of the mechanism's code, and does not compare these costs with the claim.
 _ANY_CLAIM = {"epsilon": 1}
 _STDOUT = "-"
 _SECONDS, _GRACE = 60.0, 0.2

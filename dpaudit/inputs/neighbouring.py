@@ -42,10 +42,12 @@ Records = Sequence[Hashable]
 def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
     """Return warnings about a pair of inputs.
 
-    There is a warning for each of these facts: the inputs are equal; their types differ; one input
-    has several records more than the other; it cannot be checked whether they are neighbours.
+    There is a warning for each of these facts: the inputs are equal; their types differ; the user
+    states no relation between neighbours, and one input has several records more than the other; it
+    cannot be checked whether the inputs satisfy the relation that the user states.
 
-    group: number of records in which the inputs may differ. Allowed distances are multiplied by it.
+    group: number of records in which the inputs may differ. If the relation is a largest distance,
+        `group` times this distance is allowed.
 
     Raises DatasetError if the inputs are not neighbours under the relation that the user states.
     """
@@ -209,10 +211,12 @@ def _check_users(d1: Any, d2: Any, users: Users, group: int) -> str | None:
 
 
 def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Users) -> None:
-    """Raise DatasetError if a dataset lacks the column of the users or of the groups, or if a user
-    has more records or more groups than the relation allows.
+    """Raise DatasetError if a dataset does not fit the relation `user`: if a row lacks the column
+    of users or the column of groups (such as cities), or if a user has more rows, or rows in more
+    groups, than the relation allows.
 
     name: name of the dataset, d1 or d2, for messages.
+    users: columns and limits of the relation.
     """
     for column in filter(None, (users.column, users.group)):
         row = next((row for row in rows if column not in row), None)
@@ -300,15 +304,15 @@ def _numeric(value: Any) -> Any:
 def _without(
     first: Any, second: Any, d1: Any, d2: Any, parts: str, adjacency: str, what: str
 ) -> str:
-    """Return a text that says why two inputs cannot be compared: at least one of them has no rows,
-    or no numbers.
+    """Return a text that says why two inputs cannot be compared: in at least one of them, this
+    module found no rows (or no numbers, if the relation compares numbers).
 
-    Raises DatasetError instead if only one input has none, and this input is a single value or a
-    mapping: then the two are certainly not neighbours. An object of any other type may have records
-    that this module cannot find, so the two may be neighbours.
+    Raises DatasetError instead if rows (or numbers) were found in one input, and the other input is
+    a single value or a mapping: then d1 and d2 are certainly not neighbours. An object of any other
+    type may have rows that this module cannot find, so d1 and d2 may be neighbours.
 
-    first, second: rows or numbers of d1 and of d2; None for an input without them.
-    parts: "rows" or "numbers", for messages.
+    first, second: rows or numbers of d1 and of d2; None for an input in which none were found.
+    parts: "rows" or "numbers", the parts that the relation compares.
     adjacency: name of the relation, for messages.
     what: last words of the returned text, such as "has no rows to compare".
     """

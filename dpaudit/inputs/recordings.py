@@ -283,7 +283,8 @@ def _array(values: Raw) -> NDArray[Any]:
 
 
 def plain_values(values: Raw) -> list[Any]:
-    """Return a column as a list."""
+    """Return a column as a list. A NumPy array becomes a list of Python values, such as float; a
+    list is returned unchanged."""
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 

@@ -459,8 +459,8 @@ class UnorderedCells(Candidate):
 
     @property
     def counter(self) -> CellCounter:
-        """The frozen function that counts further draws by cell (group of outcomes). Its counts are
-        passed to `add`.
+        """The function that maps the outcome of a further draw to its cell (group of outcomes). It
+        does not change while draws are counted by cell. The method `add` takes these counts.
         """
         return self.cell_counts.cells
 

@@ -19,9 +19,9 @@ from dpaudit.levels.limits import CACHED
 
 FloatArray = NDArray[np.float64]
 
-# Number of grid cells per edge, the boundary between two intervals. A look-up is slow in a cell
-# that contains several edges. With more cells there are fewer such cells, but the grid takes more
-# memory, and each column of a vector has its own grid.
+# The interval of a number is looked up in a grid of equal cells. Number of cells per edge (boundary
+# between two intervals). A look-up is slow in a cell that contains several edges. A finer grid has
+# fewer such cells, but takes more memory, and each column of a vector has its own grid.
 _CELLS_PER_EDGE = 16
 # With at most this number of edges, each number is compared with every edge: that is about as fast
 # as a look-up in a grid.
@@ -83,8 +83,8 @@ class Digitiser:
         numbers: how many numbers will be looked up.
         """
         if not self._made:
-            # For fewer numbers than the grid would have cells, making the grid takes longer than
-            # finding the numbers by binary search.
+            # If there are fewer numbers than the look-up grid would have cells, making the grid
+            # would take longer than finding the numbers by binary search.
             if numbers < _CELLS_PER_EDGE * len(self.edges):
                 return None
             self._made.append(_make_grid(self.edges, self.values))

@@ -90,7 +90,8 @@ LEAST_EXPECTED = 4.0
 # pairs share it equally.
 LUCK = 0.001
 
-# From here to the end: limits on groups of neighbours, and on words in texts.
+# From here to the end of the file, the constants are numbers of groups, of neighbours, of best
+# choices, and of the items that the description of an event lists.
 
 # Number of groups into which the ordered values of a column, or the ordered levels (groups of
 # outcomes), are joined. Each group contains neighbours, and about the same number of draws.

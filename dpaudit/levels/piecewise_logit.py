@@ -1,10 +1,11 @@
 """Smoothing of counts over ordered levels (groups of outcomes).
 
-In raw counts, some part of a flat tail always looks more informative than the rest of it. So the
-log-odds of d1 by level are fitted as a sum of ramps. A ramp is flat, then linear between two
-levels, then flat again; Laplace noise gives a single ramp. If it improves the fit, a multiple of
-the mean score of each level is added. Callers are `candidates.py` (`smoothed`) and the sums over
-columns in `attacks/additive.py` (`log_odds`). Symbols: docs/method.md §5, *Ordered bins*.
+In raw counts, by luck, some part of a flat tail always looks more informative than the rest of it.
+So the log-odds of d1 by level are fitted as a sum of ramps. A ramp is flat, then linear between two
+levels, then flat again; Laplace noise gives a single ramp. If levels are bins of a score, a further
+term may be a multiple of the mean score of the level; it is used if it improves the fit. Callers
+are `candidates.py` (`smoothed`) and the sums over columns in `attacks/additive.py` (`log_odds`).
+Symbols: docs/method.md §5, *Ordered bins*.
 """
 
 from __future__ import annotations
@@ -109,10 +110,15 @@ def _best_fit(
     position: FloatArray | None,
     coordinate: FloatArray | None,
 ) -> tuple[FloatArray, float, bool]:
-    """Fit log-odds of d1 by level (group of outcomes) without and, if `position` is given, also
-    with a multiple of `position` as a term. Return (log_odds, worth, follows) of the better fit:
-    its log-odds, (levels,); its log-likelihood minus the cost of the terms; whether it is the fit
-    with `position`. `smoothed` describes the arguments.
+    """Fit the log-odds of d1 by level (group of outcomes) as a sum of ramps (flat, then linear,
+    then flat) and, if `position` is given, also as a sum of ramps and a multiple of `position`.
+
+    Return (log_odds, worth, follows) of the fit with the larger worth: its log-odds, (levels,); its
+    worth, the log-likelihood minus the cost of the terms; whether it has `position` as a term.
+
+    counts: (levels, 2), draws of d1 and of d2 at each level.
+    position: (levels,), a quantity such as a score; None: only the first fit.
+    coordinate: (levels,), the coordinate in which ramps are linear; None: the index of the level.
     """
     ramps = _ramps(len(counts)) if coordinate is None else _ramps_over(coordinate)
     fits = [(*_Fits(ramps, counts[None])(), False)]

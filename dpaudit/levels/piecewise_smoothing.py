@@ -21,8 +21,8 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.limits import MOST_FLOATS, TINY
 from dpaudit.levels.shrinkage import GAP, GRID
 
-# Number of EM steps (expectation-maximisation) in the fit of the jump probability (that the
-# log-ratio jumps from one place to the next) and of the distribution of log-ratios.
+# Number of steps of EM (expectation-maximisation). EM fits the distribution of log-ratios, and the
+# probability that the log-ratio jumps from one place, such as an entry of a sequence, to the next.
 _STEPS = 10
 # A row is a list of related places, such as the entries of a sequence. The probability that the
 # log-ratio jumps from one place of a row to the next is limited to the range from this number to 1
@@ -202,9 +202,9 @@ class _Likelihoods:
 
     @classmethod
     def of(cls, estimates: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Likelihoods:
-        """Return the likelihoods of all stretches (runs of consecutive places). Each stretch has
-        two: one if the log-ratio is constant along it, one if the log-ratio changes linearly
-        (drifts).
+        """Return the likelihoods of all stretches (runs of consecutive places, such as entries of a
+        sequence). Each stretch has likelihoods under two hypotheses: its log-ratio is constant from
+        place to place, or it changes linearly (drifts).
 
         estimates: (fits, places), estimated log-ratios.
         weight: (fits, places), inverse variances of the estimates.

@@ -105,14 +105,15 @@ class Rule:
     """One rule of the distinguishing game: at every level (group of outcomes) it guesses d1 (1),
     guesses d2 (-1) or abstains (0).
 
-    role: "main"; "rare" for the side rule that guesses an input at outputs that only this input
-        gave; or "other" for the side rule of a candidate of another class (`OrderedBins`,
-        `UnorderedCells` or `RareOutputs`) than the candidate of the main rule.
+    role: "main", or the role of a side rule, which the exact test tests in addition to the main
+        rule. "rare": guesses an input at outputs that only this input gave. "other": made from a
+        candidate of another class (`OrderedBins`, `UnorderedCells` or `RareOutputs`) than the
+        candidate of the main rule.
     attack: the name of the attack that proposed the rule.
-    level, guesses: the level map of this rule, and its guess at each level, (levels,).
-    share: share of the error probability of the exact test.
-    expected_guesses: (2, 2), expected draws by guess (d1, then d2) and by input, out of all
-        learning draws.
+    level, guesses: the map from an outcome to its level, and the guess at each level, (levels,).
+    share: share of the exact test's error probability that this rule gets.
+    expected_guesses: (2, 2), expected number of learning draws by guess (rows: d1, d2) and by
+        input (columns: d1, d2); None: unknown.
     point: the point (ε, δ) of the claim's profile that the rule tests; None: the point that the
         audit tests and bets against.
     """

@@ -168,8 +168,9 @@ def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
 
 
 def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], size: int) -> Numbers:
-    """Return the joint number of every outcome: (size,). It stands for the first column with a rare
-    entry, and the cell number of this entry. Outcomes without a rare entry get `USUAL`.
+    """Return the joint number of every outcome: (size,). It encodes two things: the first column in
+    which the outcome has a rare entry, and the cell (value, label or piece of a tail) of this
+    entry. Outcomes without a rare entry get `USUAL`.
 
     columns: map entries to cell numbers.
     entries: for each column, (size,), the cell number of every entry.
@@ -236,8 +237,9 @@ def frequent_column(column: Column) -> RareColumn | None:
         inner = numbers[[outer, -1 - outer]]
         is_outer = (singles < inner[0]) | (singles > inner[1])
         is_tail = is_outer & (singles > low) & (singles < high) & is_discrete
-    # The last cell, `rest`, holds all numbers that no other cell holds. If values repeat, most of
-    # these numbers lie in the tails of their distribution, so the cell counts as part of a tail.
+    # The last cell, `rest`, holds all numbers that no other cell holds. If most numbers are values
+    # that repeat often, the numbers in `rest` mostly lie in the tails of the distribution, so the
+    # cell counts as part of a tail. Otherwise `rest` holds most numbers, and is no tail.
     rest: Piece = (-math.inf, math.inf, is_discrete)
     pieces = [(high, math.inf, False), rest]
     if low > -math.inf:
@@ -318,11 +320,13 @@ def _is_rare(usual: Usual | None, column: Column) -> Mask:
 
 
 def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
-    """Return the pieces (start, end, is_tail) into which the number line below and above a range is
-    cut. A side of the range with fewer than two rare numbers has no pieces.
+    """Return the pieces (start, end, is_tail) into which the number line below and above the range
+    of usual numbers is cut. A side of the range with fewer than two rare numbers has no pieces.
 
-    `is_tail` is False if the distance of the piece from the range is at least the width of the
-    range, and this width is not 0. It is True for all other pieces.
+    `is_tail` is True if the piece continues the usual numbers: its distance from the range is less
+    than the width of the range, or this width is 0. Draws in such a piece are weaker evidence of a
+    leak, since all of them are often of one input by chance. `is_tail` is False for a piece further
+    away.
 
     numbers: the rare numbers, rising.
     low, high: ends of the range of usual numbers.

@@ -1,10 +1,11 @@
 """The filter of rare outputs.
 
-An output is rare if one of its entries was seen rarely, or never, while learning: a value, a label,
-a number beyond nearly all others, or an entry where learning saw none. Draws that are only counted
-are discarded, but rare outputs are kept whole. `RareFilter` is made from kept draws. Its decision
-depends on the output alone, so rules may use it; `auditing/counting.py` narrows it when memory is
-full. `rare_cells.py` divides the entries of rare outputs into cells.
+An output is rare if one of its entries was seen rarely, or never, while learning. The entry may be
+a value, a label, a number beyond nearly all others, or an entry at a place where no learning draw
+had one. After the sample buffer is full, draws are only counted and then discarded, but rare
+outputs are kept whole. `RareFilter` is made from kept draws. Its decision depends on the output
+alone, so rules may use it. When memory is full, `auditing/counting.py` makes the filter select
+fewer outputs. `rare_cells.py` divides the entries of rare outputs into cells.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ class Usual:
 
     def _more_labels(self, column: Column, often: int) -> tuple[frozenset[str] | None, Rows]:
         """Return (labels, rows): the usual labels, extended by all labels seen at least `often`
-        times, and for each new label the row of one draw that has it.
+        times in `column`, and for each new label the row of one draw that has it. The labels are
+        None if all labels are usual.
         """
         if self.labels is None or column.codes is None:
             return self.labels, np.empty(0, dtype=np.intp)

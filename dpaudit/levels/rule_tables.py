@@ -1,7 +1,8 @@
-"""Tables of all rules of one candidate, and predictions of the bounds that they will certify.
+"""Tables of all rules of one candidate, and predictions of the bounds that the rules will certify.
 
-A candidate orders outcomes into levels. Its rules guess d2 below level l and d1 from level u on,
-l ≤ u, and abstain between. Entry (l, u) of a table is about one of these rules.
+A candidate is an order of outcomes, divided into levels. Its rule (l, u), with l ≤ u, guesses d2
+below level l and d1 from level u on, and abstains between. Entry (l, u) of a table belongs to this
+rule; it is, for example, the expected number of its right guesses.
 `attacks/objective.py` calls the predictions with counts of learning draws (docs/method.md §5).
 """
 
@@ -207,10 +208,12 @@ def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
 
 def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: float) -> FloatArray:
     """Return the δ that every rule is predicted to certify at ε on `coming` draws: (levels + 1,
-    levels + 1). It may be negative, and is -inf for impossible rules.
+    levels + 1). Entry (l, u) is of the rule that guesses d2 below level l and d1 from level u on.
+    It may be negative, and is -inf for an impossible rule (l > u).
 
-    The prediction is lowered by √(a² + b²) standard errors. a = `penalty` corrects for the luck of
-    the rule that is selected, and b for the bound of the exact test, which lies below the estimate.
+    The prediction is lowered by √(a² + b²) standard errors. a = `penalty` corrects for selection:
+    the rule with the largest prediction has often had lucky draws. b corrects for the bound of the
+    exact test, which lies below the estimate.
     """
     odds = math.exp(min(epsilon, 300.0))
     noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * table.draws / max(1, coming))

@@ -1,10 +1,11 @@
 """Ordered bins: scores, and intervals that are finer than levels.
 
 A score is a number for every outcome, larger for more evidence for d1. A scorer in `attacks/`
-returns a `Scored`. It holds the score of each learning draw by a fit to other draws, and a function
-that makes the final score, which `candidates.by_score` cuts into levels. The helpers cross-fit a
-slow learner, put the scores of several fits on one scale, and name the columns that a score depends
-on.
+returns a `Scored`, which holds the score of each learning draw, computed by a fit to other draws,
+and a function that makes the final score, fitted to all learning draws. `candidates.by_score` cuts
+the final score into levels. The helpers cross-fit a slow learner (each part of the draws is scored
+by a fit to the other parts), put the scores of several fits on one scale, and name the columns that
+a score depends on.
 
 A level is a group of neighbouring `Intervals` of a score or of a number. The intervals are finer
 than levels, since the best cut-off of a rule may lie inside a level. After a candidate is chosen,

@@ -312,11 +312,13 @@ class _Likelihood:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """The posterior distribution of the log-ratios of many cells.
+    """The posterior distribution of the log-ratios of many cells (groups of outcomes). Cells are
+    assumed to fall into clusters, each with log-ratios of one absolute size.
 
     counts: (cells, 2), draws by cell and input.
     even: log-odds of d1 in a cell with log-ratio 0.
-    models, weights: models with different numbers of clusters, and the probability of each model.
+    models, weights: models with different numbers of clusters, and the posterior probability of
+        each model.
     """
 
     counts: IntArray

@@ -122,14 +122,14 @@ SHARE_OF_TAILS = 0.02
 # (interval or label), which shrinks log-ratios towards zero. Halving it changes the efficiency of
 # audits (a share, from 0 to 1) by 0 hundredths, doubling it by +0.1.
 PRIOR_DRAWS = 4.0
-# A test selects the columns that a score sums over. False discovery rate of this test: the expected
+# Some scores sum over columns that a test selects. False discovery rate of this test: the expected
 # share of columns without signal among the selected columns. Halving it changes the efficiency of
-# audits by +0.3 hundredths, doubling it by -3.1.
+# audits (a share, from 0 to 1) by +0.3 hundredths, doubling it by -3.1.
 NOISE_COLUMNS = 0.1
 # Largest factor by which the log-ratios of a column may be multiplied in a sum over columns.
 # Halving it changes the efficiency of audits by -0.2 hundredths, doubling it by 0.
 LARGEST_SCALE = 1.5
 # Prior standard deviation of the difference between two related log-ratios, as a share of their
-# size. Three kinds of log-ratios are related: of the two sides of a rule, of the cells of a
-# cluster, and of neighbouring entries.
+# size. Related are the log-ratios of a rule's guesses of d1 and of d2, those of the cells in one
+# cluster (cells of similar log-ratio), and those of neighbouring entries of a sequence.
 SPREAD_OF_DIFFERENCES = 0.5

@@ -39,10 +39,11 @@ LOWEST_BIT = "lowest set bit of "
 HIGHEST_BIT = "highest set bit of "
 # Name of the column with the durations of calls, in nanoseconds.
 ELAPSED = "elapsed time"
-# Name of the last step of a path that leads to the order of a dict's keys.
+# Name of the last step of a path that leads to the order of a dict's keys. The column for the path
+# has a name such as `order of keys of output`.
 ORDER = "order of keys"
-# Name of the last step of a path that leads to the exact value of a number, as a text. Only numbers
-# that no float equals have such an entry.
+# A number that no float equals, such as 2^53 + 1, gets a further entry: its exact value, as a text.
+# Name of the last step of the path to this entry, as in `exact value of output[0]`.
 EXACT = "exact value"
 # The bits of the float -0.0, read as a signed 64-bit integer. They are the smallest such integer,
 # so the minimum over the bits of all numbers shows whether any of them is -0.0.

@@ -43,8 +43,9 @@ BAND = "number "
 # `Known` finds outcomes by small integers, which is faster than by hashes, only if each column has
 # at most this number of distinct entries.
 _FEW = 8
-# `Known` numbers the combinations of column entries, and looks outcomes up by these numbers, if
-# there are at most this many combinations: a number must fit in 64 bits.
+# `Known` numbers the combinations of column entries, and finds outcomes by these numbers, if there
+# are at most this many combinations: a number must fit in 64 bits. With more combinations, it finds
+# outcomes by hashes.
 _COMBINATIONS = 1 << 60
 # Largest number of combinations of column entries in one lookup table. With 4 bytes each, a table
 # takes at most 1 MiB.

@@ -204,9 +204,10 @@ class LongTable(Outcomes):
         used, local = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
         labels = (ABSENT, *(self.vocabulary.labels[code - 1] for code in used if code))
         every = np.ones(self.size, dtype=np.int32)
-        # In `every`, code 0 stands for a number and code 1 for `absent`, so the labels in use get
-        # codes from 2. `local` is the rank of a label among the codes in use: it begins at 0, or at
-        # 1 if there are also numbers, whose code 0 then has rank 0.
+        # In `every`, 0 stands for a number, 1 for `absent`, and 2, 3, … for the labels in use.
+        # `local` counts the codes in use from 0. If there are numbers, they have 0 in `local`, and
+        # the labels follow from 1, so 1 is added for `every`. Without numbers, the labels begin at
+        # 0, and 2 is added.
         every[rows] = np.where(codes > 0, local + (2 if used[:1].any() else 1), 0)
         return Column(path.name, numbers, every, labels)
 

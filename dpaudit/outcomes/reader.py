@@ -45,7 +45,8 @@ _WIDE = 24
 # Largest number of entries of one output, at all depths together. Larger outputs are refused, since
 # many outputs are kept in memory.
 MOST = 100_000
-# Number of characters or bytes of a string that count as one entry.
+# In the limit on the number of entries of an output (`MOST`), a string counts as one entry for each
+# group of this number of characters or bytes.
 _CHARACTERS = 8
 # `checked_length` counts entries down to this depth of nested containers. It need not go deeper:
 # reading refuses outputs with more than 50 levels.

@@ -48,13 +48,15 @@ from dpaudit.wording import FILE_PREFIX
 _BYTES = 32
 # Largest number of levels of nested containers in an output. An output with more levels is refused.
 _DEEPEST = 50
-# Outputs are searched for containers that contain themselves, down to this depth of nesting. At
-# depths 1 and 2, only the first output with a container at a place is searched; at depth 3, all
-# outputs are. Greater depths would take too long: a list that contains itself 1,000 times has a
-# billion places at depth 3.
+# Outputs that contain themselves, such as a list that is an item of itself, are refused. To find
+# them, containers down to this depth of nesting are checked. At depths 1 and 2, only the first
+# container at each place (position in an output, such as `output[0]`) is checked; at depth 3, the
+# containers of all outputs are. Greater depths would take too long: a list that contains itself
+# 1,000 times has a billion places at depth 3.
 _LOOKS_FOR_CYCLES_AT = 3
-# A fast method reads dicts (or sets) that together have at most this number of different keys, and
-# at most `_FEW_SETS` combinations of keys.
+# A fast method reads dicts (or sets) with string keys if all of them together have at most this
+# number of different keys, and at most `_FEW_SETS` combinations of keys. Otherwise a slower loop
+# reads them.
 _FEW_KEYS = 64
 # Largest number of different combinations of keys for which the fast method reads dicts (or sets).
 _FEW_SETS = 1_024

@@ -75,14 +75,15 @@ _MODULES = ("datetime", "uuid")
 # order. The keys follow, as in `in the order (b, a)`.
 _IN_ORDER = "in the order "
 # Start of the label for the order of a dict's keys if a set of these keys may have this order. The
-# keys follow in sorted order, so that all such orders get the same label. Labels of other orders
-# start with `_IN_ORDER`.
+# keys follow in sorted order, as in `in an order of the set (a, b)`. So all orders that a set may
+# have get the same label: they are random, and reveal nothing. If no set has the order, the label
+# starts with `_IN_ORDER`.
 _AS_IN_A_SET = "in an order of the set "
 # Largest number of characters of a label for an order of keys. A longer label is cut, and hashes
 # are appended.
 _LONGEST_LABEL = 200
-# If a text for an order of keys is cut (`_LONGEST_LABEL`), this number of characters stays at its
-# start.
+# If the label for an order of keys is cut, since it is longer than `_LONGEST_LABEL`, it keeps its
+# first 40 characters.
 _SHOWN = 40
 # An example of a Decimal, such as `1.00`, is shown only if it has at most this number of digits
 # after the point.
@@ -101,7 +102,8 @@ class InOrder(dict[Any, Any]):
 
 class AsInASet(dict[Any, Any]):
     """A dict that another process sent, with its keys in an order that a set of these keys may have
-    in that process. So the order may come from a set, and counts as random."""
+    in that process. The order counts as random, as the order of a set is: all such orders get the
+    same label, so that the order cannot count as a leak."""
 
 
 @lru_cache(maxsize=1024)

@@ -1,8 +1,9 @@
 """Convert values without parts, such as numbers, texts and dates, to entries of a column.
 
-Numbers, strings, bytes and Booleans are converted many at a time, to `Entries`. Values of rarer
-types (dates, fractions, complex numbers, members of enumerations) are converted one by one, to
-`Described`. A number that no float equals has two entries: the nearest float at its own path, and
+Numbers, strings, bytes and Booleans are converted many at a time, to `Entries`: the entries of one
+column for many outcomes. Values of rarer types (dates, fractions, complex numbers, members of
+enumerations) are converted one by one, to `Described`: an entry for the value, and entries for its
+properties. A number that no float equals has two entries: the nearest float at its own path, and
 its exact value, as a text, at a further path, such as `exact value of output`. The entry of a value
 that is not a number is a text; the value may also have numbers at further paths, such as `timestamp
 of output`.

@@ -49,9 +49,9 @@ WIDEST = 4096
 # If a column has more than this number of different texts, events are also learned from a further
 # column with the kinds of its entries, such as `a string`.
 _MANY = 64
-# The hashes of columns are computed in one array if there are at least this number of columns, and
-# at most `_FEW_ENTRIES` entries in all. Otherwise each column is hashed by itself; with few
-# entries, the overhead of many NumPy calls would take most of the time.
+# If a table has at least this number of columns, and at most `_FEW_ENTRIES` entries in all, the
+# hashes of all columns are computed in one array: with few entries, NumPy calls for each column
+# would take most of the time. Otherwise each column is hashed by itself.
 _SEVERAL = 4
 # The hashes of several columns are computed in one array only if the columns have at most this
 # number of entries in total. Otherwise, each column is hashed by itself.

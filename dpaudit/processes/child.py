@@ -145,8 +145,8 @@ _guardian = _Guardian()
 
 
 class Ended(Exception):
-    """Raised if the program has ended. The message has its exit code or signal, and the last line
-    of its error output."""
+    """Raised if the program that makes draws has ended. The message has the program's exit code or
+    signal, and the last line of its error output."""
 
 
 class TimedOut(Exception):

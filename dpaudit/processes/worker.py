@@ -61,8 +61,9 @@ _CLOCK_SHIFT = "DPAUDIT_CLOCK_SHIFT"
 # Id of the process that dpaudit has started. A process with another id is a fork that the mechanism
 # has made; `end_if_forked` ends it.
 _OWNER = os.getpid()
-# Not empty in a process that the mechanism has forked. To check this takes a tenth of the time of
-# comparing `os.getpid()` with `_OWNER`.
+# Empty in the process that dpaudit has started; a fork that the mechanism makes adds an entry to
+# its own copy. Checking this list takes a tenth of the time of comparing `os.getpid()` with
+# `_OWNER`, the id of the process that dpaudit has started.
 _forks: list[int] = []
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=lambda: _forks.append(1))

@@ -63,22 +63,23 @@ class ReleaseResult:
     release : str
         The release, such as "1.2.0".
     answer : {'refuted', 'not refuted', 'cannot tell'}
-        "refuted": the event refutes the claim. "not refuted": it does not, although the test had
-        the power to show a leak as large as the lower bound for ε on the release where the event
-        was found. "cannot tell": the test had less power, or no test was possible.
+        "refuted": the event refutes the claim. "not refuted": the event does not refute it, and the
+        test had enough power to refute a true ε as large as the lower bound for ε on
+        `Bisection.found_in`, the release where the event was found. "cannot tell": the test had
+        less power, or no test was possible.
     why : str
         Reason for "cannot tell"; "" for the other answers.
     epsilon_lower : float or None
-        Lower bound for ε at the tested δ, valid at the confidence of this release; None without a
-        test.
+        Lower bound for ε at the tested δ. It exceeds the true ε with probability at most
+        `Bisection.level`. None without a test.
     detectable : float or None
         Smallest ε that the test of this release would have refuted in 9 of 10 runs; None without a
         test.
     p_value : float or None
-        p-value of the test. The claim is refuted if it is at most `Bisection.level`. None without a
-        test.
+        p-value of the test. The claim is refuted if the p-value is at most `Bisection.level`. None
+        without a test.
     draws : int
-        Number of draws in which the event was counted.
+        Number of draws of the test, with and without the event; 0 without a test.
     """
 
     release: str

@@ -146,8 +146,9 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
     own = claim.own_lower(epsilon, delta_lower)
     if own is None:
         return None
-    # `own[0]` is the symbol of the claim's own parameter. For Rényi DP, it is instead the name of a
-    # divergence, such as D_2, and the claimed value is the parameter `epsilon`.
+    # `own[0]` is a symbol: μ or ρ, the claim's parameter `mu` or `rho`. For Rényi DP, it is the
+    # name of a divergence, such as D_2, and the claimed value of this divergence is the parameter
+    # `epsilon`.
     name = {"μ": "mu", "ρ": "rho"}.get(own[0], "epsilon")
     return Bound(*own, float(claim.parameters()[name]))
 

@@ -230,9 +230,10 @@ def _verdicts(was: AuditResult, found: AuditResult) -> tuple[str, bool] | None:
 
 
 def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield (text, True) if only the second result, `found`, is under-powered, or if its budget of
-    draws is smaller than the budget of the first result, `was`. The smallest detectable ε is not
-    compared: it depends on the chosen event, which differs by chance."""
+    """Yield (text, True), where True marks a regression, if only the second result, `found`, is
+    under-powered, or if `found` has a smaller budget of draws than the first result, `was`. The
+    smallest detectable ε is not compared: it depends on the chosen event, which differs by
+    chance."""
     if found.underpowered is not None and was.underpowered is None:
         yield f"lost power: under-powered: {found.underpowered}", True
         return

@@ -24,7 +24,8 @@ _MOST = 10
 
 
 class Annotation(NamedTuple):
-    """The annotation of one audit. `line` is a workflow command; None for an expected result."""
+    """The annotation of one audit. `line` is a line of output, such as `::error file=a.py::…`,
+    that makes GitHub Actions show the annotation; None for an expected result, which has none."""
 
     line: str | None
 

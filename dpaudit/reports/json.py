@@ -127,8 +127,9 @@ class Entry(NamedTuple):
 
 
 def entry(result: AuditResult) -> Entry:
-    """Return the `Entry` of one audit. Raises UsageError for a result from a file of version 1,
-    whose draws have no schedule."""
+    """Return the `Entry` (text in a file of results) of one audit. Raises UsageError for a result
+    that was read from a file of version 1: it lacks the schedule of its draws, which newer versions
+    require."""
     if not all(one.schedule or one.recording for one in result.certificates):
         raise UsageError(
             f"{result.name} has no schedule, as in files of version 1, and cannot be written as "

@@ -25,7 +25,9 @@ _OUTSIDE = (
     "Reject or clamp them in the mechanism; or, if no caller can send them, search without "
     "outside.",
 )
-# Settings of the search that do not become flags of the command that audits the found pair.
+# `command` makes the command line that audits the found pair, with a flag for each setting of the
+# search except these. It writes `mechanism`, `claim` and `params` in other forms; `name`, `expect`
+# and `search` do not apply to the found pair.
 _LEFT_OUT = ("name", "expect", "search", "mechanism", "claim", "params")
 
 

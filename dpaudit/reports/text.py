@@ -328,9 +328,10 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
 
 
 def _family_alarms(families: Sequence[Family], others: Sequence[float]) -> str:
-    """Return words for the probability of any false alarm, if families of audits share an error
-    probability.
+    """Return the probability of any false alarm, in words, for a run in which some audits form
+    families. The audits of a family share one error probability (Holm).
 
+    families: the families of the run.
     others: error probabilities of the audits that belong to no family.
     """
     alphas = [1 - one.confidence for one in families]

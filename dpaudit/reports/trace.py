@@ -30,7 +30,8 @@ HEAD = ("line", "noise", "scale", "for d1", "for d2", "change", "pieces", "cost"
 # of lines that the trace cannot analyse.
 _FEW = 5
 _LONGEST_CODE = 60
-# Largest number of further lines of code that a finding names.
+# A finding names a line of code and, after "see also", related lines, such as the lines that call
+# it. Largest number of related lines.
 _MOST_OTHERS = 3
 _TAB = 4
 _MARGIN = "  "

@@ -296,8 +296,8 @@ def _data(value: Any) -> Iterator[Any]:
         yield from value
     elif not isinstance(value, _CODE):
         attributes = getattr(value, "__dict__", None)
-        # `__dict__` must be a mapping: a proxy object, such as llvmlite's, may answer any attribute
-        # with another proxy.
+        # `__dict__` is read only if it is a mapping: a proxy object, such as llvmlite's, may return
+        # another proxy for any attribute, even for `__dict__`.
         yield from list(attributes.values()) if isinstance(attributes, Mapping) else ()
         yield from (getattr(value, name, None) for name in slots_of(type(value)))
 

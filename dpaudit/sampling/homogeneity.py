@@ -34,9 +34,9 @@ IntArray = NDArray[np.int64]
 # draws for messages, such as "d1".
 Evidence = tuple[float, str]
 
-# The draws of one input in a block are split into this number of runs (successive draws), which are
-# compared with each other. In a small learning block, the sampler makes 4 calls for each input, so
-# each run is one call.
+# The draws of one input in a block are split into this number of runs (successive draws), whose
+# distributions are compared. In a small learning block, the sampler calls the mechanism 4 times for
+# each input, so each run contains the draws of one call.
 _RUNS = 4
 # _CALL_COLUMNS: largest number of columns of the output that are compared between runs of draws.
 # _QUANTILES: for each of these quantiles of a column, the frequency of the event "the value is at

@@ -46,9 +46,9 @@ WARNED, CHECKS = 1e-4, 6
 # Phrase of the warning about caches, by which `dpaudit.auditing` finds the warning. It drops the
 # warning if the draws of new processes agree, since a new process starts with an empty cache.
 STORED = "returns a stored result"
-# Largest number of learning draws that are tested for repeated and dependent draws. If the first
-# draws of counted blocks are tested together with them, at most twice this number are tested in
-# all.
+# Largest number of learning draws that are tested for repeated and dependent draws. `check_heads`
+# tests these learning draws together with the first draws of counted blocks: at most twice this
+# number in total.
 _DRAWS = 20_000
 # Number of draws at the start of each block that are compared first, when the audit checks whether
 # two blocks of draws are equal. Nearly all independent blocks differ in these draws; only if two
@@ -77,8 +77,8 @@ _REMEDY = "use one generator for all calls and never reset it, or take rng as a 
 
 
 class DependentDrawsError(MechanismError):
-    """Raised if the draws cannot be independent: they repeat, or change between calls, beyond
-    chance.
+    """Raised if draws cannot be independent: draws repeat earlier draws, or their distribution
+    differs between calls. Chance alone would do this with a probability of at most 1e-12.
     """
 
 

@@ -125,13 +125,14 @@ def check_guesses(
     is_sorted: Sorted,
     level: float = WARNED,
 ) -> list[str]:
-    """Return a warning if the levels (bins) of the certifying rows change along the recording.
+    """Return a list with a warning if the shares of the levels (bins of outputs) among the
+    certifying rows change from the beginning to the end of the recording; else an empty list.
 
     levels: (rows,), level of each row by the rule that certifies, in the order of the file.
     is_d1: (rows,), whether the input of each row was d1.
     guesses: (levels,), guess of the rule at each level: 1 for d1, -1 for d2, 0 for none.
     is_sorted: inputs whose rows are sorted; their order is not tested.
-    level: probability of a warning for independent rows, over all checks.
+    level: probability of a false warning by any of the audit's checks; not a level of outputs.
     """
     every_evidence = [
         (evidence, f"{name} (the event)")

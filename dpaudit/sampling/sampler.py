@@ -63,8 +63,9 @@ if TYPE_CHECKING:  # spares workers the import of claims
 # While outputs are read, Python's cyclic garbage collector runs after this number of new objects.
 # The number is larger than Python's default, to save time; a still larger number saves little more.
 _OBJECTS = 10_000
-# Size in bytes of an array whose release makes glibc keep freed memory: 32 MiB, the largest size to
-# which glibc adapts, minus room for glibc's own data.
+# Size in bytes of an array that is allocated and freed once, after which glibc keeps freed arrays
+# of up to this size in the process. It is 32 MiB, the largest size to which glibc adapts, minus
+# room for glibc's own data.
 _LARGEST = (32 << 20) - (64 << 10)
 # _CALLS: number of calls for each input of a small learning block, if the mechanism makes many
 #     draws per call. With one call, noise that all draws of the call share would look like a
@@ -139,8 +140,9 @@ class Sampler:
         keep_freed_memory()
         self.mechanism: Mechanism = add_adversary(load_mechanism(target), adversary)
         self._timed = timed_calls(self.mechanism) if timing else None
-        # Environment variables are compared before and after each chunk, and not only at the end of
-        # the audit: libraries that attacks import between chunks change variables, too.
+        # Whether a draw has changed an environment variable. Variables are compared before and
+        # after each chunk of draws: a comparison at the end of the audit would also show changes by
+        # libraries that attacks import between chunks.
         self.changes_environment = False
         self._target = target
         self.carried = carried_generators(*self.mechanism.parts)

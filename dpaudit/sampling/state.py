@@ -239,8 +239,9 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value.get(None)
     elif isinstance(value, GeneratorType):
         yield from () if value.gi_frame is None else list(value.gi_frame.f_locals.values())
-    # Libraries of ctypes are left out of the digest of a variable. The first use of a C function
-    # adds an attribute to its library: the digest would change, but no output changes.
+    # Libraries loaded with ctypes are left out of the digest of a variable, which shows whether
+    # calls change the variable. The first use of a C function adds an attribute to its library:
+    # this would change the digest, but not the outputs.
     elif not (isinstance(value, ModuleType | CDLL) or is_generator(value) or _is_code(value)):
         yield from _attributes(value).values()
 

@@ -42,8 +42,9 @@ _NEIGHBOURS = 20
 # `moved_alike` adds the difference of two numbers to a third number. It rounds the sum to this
 # number of significant digits, since later digits are often rounding errors.
 _DIGITS = 12
-# Known numbers with this absolute value or a larger one are ignored when the range of the known
-# numbers is computed: a range up to 1e300 would make all steps too large.
+# `_steps` changes a number by up to the range of the known numbers (those in the proposed pairs).
+# Known numbers with this absolute value or a larger one are left out of the range: a range up to
+# 1e300 would make all changes too large.
 _MODERATE = 1e15
 
 

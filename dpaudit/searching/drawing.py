@@ -170,8 +170,8 @@ def _without_constants_of_modules() -> Iterator[None]:
     """Inside the context, stop Hypothesis from drawing constants that occur in the source code of
     loaded modules.
 
-    With these constants, the same seed would give other values in a test session than in a
-    terminal.
+    The constants depend on the modules that are loaded, so with them the same seed would give
+    other values in a test session than in a terminal.
     """
     try:
         from hypothesis.internal.conjecture import providers

@@ -40,11 +40,11 @@ def final_pairs(
     """Return the result of a search, with the pairs to certify.
 
     These are the best pairs inside the space (the set of possible inputs), or the best pairs
-    outside it if no pair inside gave outputs. In addition, of the clearly leaking pairs whose leak
-    new draws confirm, the pair with the fewest records is simplified and added.
+    outside it if no pair inside gave outputs. A simplified pair is added if new draws confirm the
+    leak of a clearly leaking pair: it is made from the confirmed pair with the fewest records.
 
-    inside, outside: tried pairs whose inputs lie inside the space, and outside it, best first. A
-    `Contender` is a proposed pair with the estimates of its leak.
+    inside, outside: tried pairs whose inputs lie inside the space, and tried pairs with an input
+    outside it, both best first. A `Contender` is a proposed pair with the estimates of its leak.
     noted: tried pairs outside the space that the report mentions, but that are not certified.
     note: text that says which proposals were left out, and why; "" if none were.
     """

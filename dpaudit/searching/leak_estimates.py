@@ -87,12 +87,14 @@ class Judge:
         self, selection: SelectionDraws, scorers: Sequence[Scorer]
     ) -> tuple[float, float, float]:
         """Return (evidence, estimate, hope) from the draws of a pair. All three are 0 if the
-        scorers find no event, for example if all outputs differ.
+        scorers (functions that look for events in the draws) find no event, for example if all
+        outputs differ.
 
         The evidence is the log-likelihood of the draws minus the largest log-likelihood that the
-        claim allows, in nats. The estimate is the lower bound on ε that an audit is expected to
-        certify. For pairs of query answers, the hope is this bound with a smaller safety margin;
-        for other pairs, it equals the estimate.
+        claim allows, in nats. The estimate is the lower bound on ε that an audit is predicted to
+        certify: the expected bound minus a safety margin. For pairs of vectors of query answers,
+        the hope is such a bound with a smaller margin, 2.5 standard errors (`_ERRORS`); for other
+        pairs, it equals the estimate.
         """
         candidates = [one for scorer in scorers for one in scorer(selection)]
         evidence = max(
@@ -183,8 +185,9 @@ class Confirming:
         """Return whether a tried pair only shows that the mechanism rejects a type of values.
 
         True if the mechanism always raises a TypeError or AttributeError for exactly one input, and
-        some column of this input has values of a new type. A type is new in a column if neither the
-        other input nor a usual input has it there.
+        some column of this input has values of a new type. A type is new in a column if this column
+        has it neither in the other input nor in the usual input of the space (`Space.usual`), at
+        which bugs are unlikely.
         """
         if one.d1.has_wrong_type == one.d2.has_wrong_type:
             return False

@@ -19,18 +19,20 @@ from dpaudit.searching.spaces.own import Own
 
 Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
 
-# Largest number of pairs at edges (values at which bugs are likely, such as NaN). Without a limit,
-# there would be one pair for each edge and each dataset to which the edge is added.
+# Largest number of proposed pairs at edges (values at which bugs are likely, such as NaN). Without
+# a limit, there would be many more: each edge is added to several datasets, and each addition gives
+# a pair.
 MOST_EDGES = 300
-# Largest number of the `MOST_EDGES` pairs that lie inside the space (the set of possible inputs).
-# If there are too few pairs outside the space for the rest, more pairs inside it fill the rest.
+# Of the `MOST_EDGES` (300) pairs at edges, at most this number lie inside the space (the set of
+# possible inputs); the other 100 are for pairs outside the space. If there are fewer than 100 pairs
+# outside it, more pairs inside it take their place.
 _MOST_INSIDE = 200
 # A random pair consists of a random dataset and a changed copy of it. The change is drawn from at
 # most this number of possible changes.
 _CHANGES = 200
-# A random pair is a dataset and a changed copy, which must be neighbours. If a randomly chosen
-# change gives no neighbour, the changes after it in the list are tried. Largest number of changes
-# that are tried.
+# Largest number of changes of a dataset that are tried to make a random pair, a dataset and a
+# changed copy that is its neighbour. The first change is chosen at random from a list; if it gives
+# no neighbour, the next changes in the list are tried.
 _TRIES = 20
 # No more random pairs are drawn after this number of draws in a row without a new pair: the space
 # (the set of possible inputs) then counts as exhausted.

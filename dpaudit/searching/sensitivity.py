@@ -71,7 +71,9 @@ _SHRINKS = 1_000
 # the first one.
 _LONGER = 1.5
 _OVER = "the time was over before the search was; more time goes further"
-# How two answers may differ (see `Witness`), in the order in which a report lists them.
+# How the answers of the function on two neighbouring inputs may differ, in the order in which a
+# report lists these kinds. "distance": in their numbers. "infinite": in their shapes, or by NaN or
+# infinity in one answer. "raises": one input raises an exception.
 _KINDS: tuple[Kind, ...] = ("distance", "infinite", "raises")
 
 

@@ -72,7 +72,11 @@ def invalid(name: str, value: Any, expected: str) -> UsageError:
 
 
 def check_where(inside: Any, outside: Any) -> None:
-    """Raise UsageError unless `inside` and `outside` are booleans, at most one of them true."""
+    """Raise UsageError unless `inside` and `outside` are booleans, at most one of them true.
+
+    inside: whether to try only inputs inside the space (the set of possible inputs).
+    outside: whether inputs outside the space count like inputs inside it.
+    """
     for name, value in (("inside", inside), ("outside", outside)):
         if not isinstance(value, bool):
             raise invalid(name, value, "true or false")

@@ -32,7 +32,8 @@ def as_python(value: Any) -> str:
         return f"{{{', '.join(items)}}}"
     if isinstance(value, list):
         # A long list of equal scalars is written as `[value] * length`. A list of equal rows is
-        # written in full, since `[row] * 3` would contain the same row object three times.
+        # written in full: `[row] * 3` would contain the same row object three times, and a function
+        # that changes one row would change all of them.
         if len(value) > _MANY and len(set(map(repr, value))) == 1 and _is_scalar(value[0]):
             return f"[{as_python(value[0])}] * {len(value)}"
         return f"[{', '.join(map(as_python, value))}]"

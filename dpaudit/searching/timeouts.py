@@ -10,8 +10,8 @@ from typing import Any
 
 from dpaudit.errors import DatasetError, DpauditError
 
-# Longest time without progress, in seconds, of a call of a user's code. After that time, the call
-# counts as failed.
+# Time limit of a call of a user's code, in seconds; a longer call counts as failed. For a call that
+# reports its progress, the time starts again at each progress.
 SECONDS = 10.0
 
 
@@ -60,7 +60,8 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
             raised.append(error)
 
     # The call runs in a thread of its own, so that this function can go on if the call never
-    # returns. A thread cannot be stopped.
+    # returns. Python cannot stop a thread, so it is a daemon thread, which does not keep the
+    # program from ending.
     thread = Thread(target=called, daemon=True)
     thread.start()
     before, done = -1, progress or (lambda: 0)

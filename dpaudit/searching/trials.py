@@ -39,14 +39,15 @@ ALONE = 101
 
 # Share of an audit's draws, or of its time, that the search for pairs may take.
 SHARE = 1 / 4
-# Share of the search's draws for trials of proposed pairs.
+# Share of the search's draws for trials of proposed pairs: pairs that traces suggest, pairs of the
+# catalogue, and random pairs. Variations of the best of these pairs get the share `GUIDED`.
 PROPOSED = 0.6
 # Share of the search's draws for variations of the best pairs. The draws that are left after all
 # trials make a leaking pair simpler.
 GUIDED = 0.15
-# Unless an option includes or excludes all inputs outside the space (the set of possible inputs),
-# the search also tries some pairs outside it. They are not certified; the report only mentions a
-# leak. Share of the search's draws for these pairs: it is enough to see a clear leak.
+# Share of the search's draws for pairs outside the space (the set of possible inputs). The search
+# tries some of these pairs unless an option includes or excludes all of them. They are not
+# certified; the report only mentions a clear leak, for which few draws are enough.
 NOTED = 0.1
 # If inputs are vectors of query answers and the best pairs leak clearly, the search may make
 # additional draws to compare these pairs: this share of its planned draws. The audit then certifies
@@ -88,21 +89,27 @@ class Budget:
         return self._began.elapsed()
 
     def places(self, share: float) -> int:
-        """Return the number of pairs that can be tried with a share of the search's draws."""
+        """Return the number of pairs that can be tried. In an audit with a time limit, this is
+        `WIDTH` (400) until `plan_by_clock` has measured the mechanism's speed.
+
+        share: share of the search's draws that the trials of these pairs may take.
+        """
         if not self._is_planned:
             return WIDTH
         budget = self.draws_for(share)
-        # If the search has few draws, more pairs are tried with fewer draws each. Then only large
-        # leaks show.
+        # Each input of a pair gets `FEWEST` draws. If the budget allows fewer than `_FEW_PAIRS`
+        # pairs in this way, up to `_FEW_PAIRS` pairs are tried with fewer draws, at least `BARELY`;
+        # then only large leaks show.
         return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / BARELY)), 1)
 
     def draws_for(self, share: float) -> float:
-        """Return the size of the first round of trials, as the sum over its pairs of the number of
-        draws per input. All rounds together then spend the given share of the search's draws.
+        """Return the size of the first round of trials: the number of its pairs times the number of
+        draws of each input. With this size, all rounds together make the given share of the
+        search's draws.
 
-        The first round spends half of this share, since each later round costs half of the round
-        before it. Pairs share inputs: on average, a pair needs draws of 1.3 (`_INPUTS`) inputs of
-        its own.
+        The first round makes half of these draws, since each later round costs half as much as the
+        round before it. Pairs share inputs: each further pair adds 1.3 (`_INPUTS`) inputs on
+        average, so the first round makes 1.3 times its size in draws.
         """
         return share * self.draws / (2 * _INPUTS)
 

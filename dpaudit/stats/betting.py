@@ -40,8 +40,9 @@ _BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
 # level) have this share of the total initial wealth; bettors on rules have the rest. A posterior
 # gets most of it, since it needs fewer draws to be learned than a rule.
 _EARLY_POSTERIORS = 0.75
-# For δ > 0, a bettor with a posterior pays a price at every draw. If a single draw of a round could
-# cost it more than this share of its wealth, it does not bet in this round.
+# For δ > 0, a bettor with a posterior (an estimate of Pr[d1] at each level) pays a price at every
+# draw, so that its expected gain under the claim is at most 0. If a single draw of a round could
+# cost the bettor more than this share of its wealth, it does not bet in this round.
 _MOST_LOST = 0.95
 
 
@@ -269,10 +270,12 @@ def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
 
 
 def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatArray:
-    """Return the log factors (4.3) of bettors on a rule, (..., rules · fractions, levels, 2).
+    """Return the log factors (docs/method.md (4.3)) on the wealth of bettors on a rule: (..., rules
+    · fractions, levels, 2). The last axis is the input of the draw. Each rule has one bettor for
+    each number in `FRACTIONS`, the fraction of this bettor.
 
-    A draw multiplies the wealth by 1 + λ(1[correct] - e^ε 1[wrong] - hδ), λ = fraction /
-    (e^ε + hδ), where h = 1 if the rule can guess both inputs, and ½ if it can guess only one.
+    Let h be 1 if the rule can guess both inputs, and ½ if it can guess only one. A draw multiplies
+    the wealth by 1 + λ(1[correct] - e^ε 1[wrong] - hδ), where λ = fraction / (e^ε + hδ).
     """
     odds = _odds_against(epsilon)[..., None]
     tables = []

@@ -24,8 +24,9 @@ IntArray = NDArray[np.int64]
 # SciPy's inverse of the incomplete beta function. Measured errors: 2e-9 for 10 trials, 5e-9 for 10⁸
 # trials.
 _OUTWARD = 1e-8
-# Added to an upper Clopper-Pearson bound after it was moved by `_OUTWARD`: near 1, that move in
-# log-odds may be smaller than the distance of two floats.
+# Added to an upper Clopper-Pearson bound after it was moved outward by `_OUTWARD` in log-odds: for
+# a bound near 1, that move may be smaller than the spacing of floats, and so have no effect. This
+# number is four spacings of the floats just below 1.
 _ULPS = 4 * 2.0**-53
 
 
@@ -212,15 +213,19 @@ def pair_delta_lower(
 
     Parameters
     ----------
-    count, draws, other, other_draws : int
-        As in `pair_epsilon_lower`.
+    count, draws : int
+        For the input under which the event is expected more often: number of draws in the event,
+        and number of all draws.
+    other, other_draws : int
+        The same numbers for the other input.
     epsilon, alpha : float
-        The claimed ε ≥ 0 in nats; error probability, in (0, 1).
+        The claimed ε ≥ 0 in nats; error probability, in (0, 1), half of it for each bound.
 
     Returns
     -------
     float
-        max{0, P_lower - e^ε Q_upper}, with the bounds of `pair_epsilon_lower`.
+        max{0, P_lower - e^ε Q_upper}. P_lower is a Clopper-Pearson lower bound for the probability
+        of the event under the first input, Q_upper an upper bound for it under the other.
 
     Notes
     -----

@@ -24,9 +24,9 @@ _ROUNDING = 1e-12
 # Largest number of pairs of equal entries in a sequence of draws, roughly. A sequence with more
 # pairs is cut to its beginning, to limit the time and memory of `repetition_p_value`.
 _MOST_PAIRS = 100_000
-# Pairs of equal entries are first counted among this many entries at the beginning of a sequence.
-# If these alone have more than `_MOST_PAIRS` pairs, the other entries are left out without being
-# counted.
+# Number of entries at the beginning of a sequence among which pairs of equal entries are counted
+# first. If there are more than `_MOST_PAIRS` pairs, the sequence is cut to a part of this
+# beginning. The pairs of the whole sequence are then never counted, to save time.
 _FIRST_ENTRIES = 2_000
 # `collision_bound` adds this many standard errors to its estimate, to give a safe upper bound.
 _ERRORS = 6.0
@@ -167,10 +167,10 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     return places[first], places[second] - places[first]
 
 
-# `log_e_value` tests whether an event has the same probability in all groups of draws. There is one
-# alternative hypothesis for each prior weight w, in draws: each group has a probability of its own,
-# drawn from Beta(w p, w (1 - p)), where p is the event's share in all groups together. The larger
-# w, the closer these probabilities are to p.
+# `log_e_value` tests whether an event has the same probability in all groups of draws. Each of
+# these weights w, in draws, gives one alternative hypothesis: every group has a probability of its
+# own, drawn from Beta(w p, w (1 - p)), where p is the event's share in all groups together. The
+# larger w, the closer these probabilities are to p.
 _WEIGHTS = 8.0 ** np.arange(8)
 # If there are more groups of draws than this, equal pairs of counts are evaluated only once, which
 # is then faster.

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 # Share of alpha that is spent on a confidence interval for w = Pr[wrong guess]. w is a nuisance
 # parameter: the test depends on it, although only ε and δ are of interest (Berger & Boos 1994).
 _NUISANCE_SHARE = 0.01
-# Number of terms of the sums in a first, quick scan for a bound on ε or δ. Such sums give a p-value
-# that is at least the exact one. (A scan computes p-values at rising ε or δ until one exceeds
-# alpha; bisection fails, since the p-value is not monotone.)
+# A scan for a bound on ε or δ computes p-values at rising ε or δ until one exceeds alpha.
+# (Bisection fails, since the p-value is not monotone.) Number of terms of the sums in a first,
+# quick scan: fewer terms make p-values larger, so that this scan stops early. A second scan, with
+# more terms, starts where the first one stops.
 _QUICK_TERMS = 128
-# A scan for a bound on ε or δ raises it in steps. This is the length of the smallest step, as a
-# fraction of the standard deviation of the bound, if there are more than `_COSTLY_DRAWS` draws.
+# A scan for a bound on ε or δ raises the bound in steps. Length of the smallest step, in standard
+# deviations of the bound, if there are more than `_COSTLY_DRAWS` draws. With fewer draws, the
+# smallest step is a quarter of this length.
 _STEP = 1 / 64
 # A scan for a bound on ε or δ starts below the expected bound, at a distance of this many standard
 # deviations of the bound.

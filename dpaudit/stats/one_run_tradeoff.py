@@ -33,8 +33,8 @@ from dpaudit.stats.binomial import (
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.p_values import bisect_interval, smallest_alpha
 
-# The function g of a claim. It maps the probability of an event for one input to the least
-# probability that the claim allows for a neighbouring input.
+# The function g of a claim. If an event has probability p for one input, the claim requires that
+# the same event has at least probability g(p) for a neighbouring input.
 Smallest = Callable[[float], float]
 
 # Largest lower bound for μ that is returned.
@@ -185,7 +185,7 @@ def independent_mu_lower(seen: Guesses, alpha: float) -> float:
     Parameters
     ----------
     seen, alpha : Guesses, float
-        As in `independent_p_value`; the error probability, in (0, 1).
+        The counts, as in `independent_p_value`; the error probability, in (0, 1).
 
     Returns
     -------
@@ -194,7 +194,9 @@ def independent_mu_lower(seen: Guesses, alpha: float) -> float:
 
     Notes
     -----
-    P_lower and Q_upper are as in `independent_bounds`. The bound is at most the true μ with
+    P_lower is a lower bound on the probability that an included canary's score is above the
+    threshold of the guesses, and Q_upper an upper bound on this probability for a canary that was
+    left out: Clopper-Pearson bounds at alpha / 2. The bound for μ is at most the true μ with
     probability at least 1 - alpha if the canaries are independent.
     """
     share_in, share_out = _shares(seen, alpha)

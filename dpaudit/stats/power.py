@@ -17,8 +17,8 @@ from dpaudit.stats.p_values import bisect_interval
 
 # Probability with which an audit refutes a claim if the true ε is the smallest detectable ε.
 POWER = 0.9
-# Least number of learning draws of one input that gave an output, before the rare rule guesses this
-# input at the output. No learning draw of the other input may have given it (docs/method.md §5).
+# The rare rule guesses an input at an output only if at least this number of learning draws of this
+# input, and no learning draw of the other input, gave the output (docs/method.md §5).
 LEAST_SEEN = 2
 # An event counts as one with more than half of the probability only if its number of draws exceeds
 # half of all draws by this many standard errors. With a large leak, nearly all draws of one input
@@ -121,8 +121,9 @@ def telling_share(by_input: tuple[int, int], draws: int) -> float:
     >>> telling_share((300, 300), 1000), round(telling_share((9960, 40), 10_000), 3)
     (1.0, 0.038)
     """
-    # If each draw is guessed with probability ½, a number n of guesses has a standard error of
-    # √draws / 2, and n - (draws - n) has a standard error of √draws.
+    # If d1 is guessed in half of the draws on average, the number n of these guesses has a standard
+    # error of √draws / 2, so that n - (draws - n) has a standard error of √draws. An n that exceeds
+    # half of the draws by up to `_BEYOND_HALF` standard errors may be due to chance.
     spare = _BEYOND_HALF * math.sqrt(draws)
     telling = sum(min(one, draws - one + spare) for one in by_input)
     return telling / max(1, sum(by_input))

@@ -23,10 +23,11 @@ ATOM_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ViolatingMass:
-    """Result of `violating_mass`.
+    """Result of `violating_mass`. P and Q are the laws of the output on the two inputs, an atom is
+    a single output s, and V = {s : P(s) > e^ε Q(s)}.
 
     certified: for each candidate atom s, whether P(s) > e^ε Q(s) is certified.
-    delta_lower: a lower bound for P(V), V = {s : P(s) > e^ε Q(s)}, rounded down.
+    delta_lower: a lower bound for P(V), rounded down.
     """
 
     certified: tuple[bool, ...]
@@ -59,9 +60,11 @@ def violating_mass(
 
 
 def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:
-    """Return the p-value of the claim P(V) ≤ δ, where V = {s : P(s) > e^ε Q(s)}, rounded up. It is
-    the smallest alpha at which the lower bound of `violating_mass` exceeds δ, or 1 without
-    candidate atoms (single outputs).
+    """Return the p-value of the claim P(V) ≤ δ, rounded up. Here P and Q are the laws of the output
+    on the two inputs, and V = {s : P(s) > e^ε Q(s)}.
+
+    The p-value is the smallest alpha at which the lower bound of `violating_mass` exceeds δ. It is
+    1 if there are no candidate atoms (single outputs).
 
     counts, others, draws: as in `violating_mass`.
     epsilon, delta: the claim.

@@ -152,19 +152,23 @@ def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
 
 
 class ScoreTest:
-    """A test of Pr[correct] ≤ e^ε Pr[wrong] + s, for any ε and s, by observed numbers of guesses.
+    """A test of claims Pr[correct guess] ≤ e^ε Pr[wrong guess] + s, from the counts of guesses.
+
+    The methods take ε and s. s = hδ is the share of draws that δ excuses; h is 1 if the rule can
+    guess both inputs, and ½ if it can guess only one.
 
     Parameters
     ----------
     correct, wrong : int
-        Numbers C of right and W of wrong guesses.
+        Number C of right guesses, and number W of wrong guesses.
     draws : int
         Number N of all draws, with and without a guess.
     gamma : float
-        γ: probability, in (0, 1), that Pr[wrong] lies outside of its confidence interval; added to
-        p-values.
+        γ, in (0, 1): probability that Pr[wrong guess] lies outside of its confidence interval. γ is
+        added to every p-value.
     terms : int
-        Maximal number of terms in a sum over W. Fewer terms are faster, and make p larger.
+        Largest number of terms in a sum over the possible values of W. If W has more values, they
+        are grouped. Fewer terms are faster, and make the p-value larger.
     """
 
     def __init__(
@@ -200,15 +204,17 @@ class ScoreTest:
         Parameters
         ----------
         epsilon, spared : float
-            ε ≥ 0 in nats; s = hδ in [0, 1), the share of draws that δ excuses.
+            ε ≥ 0 in nats; s = hδ in [0, 1), the share of draws that δ excuses. h is 1 if the rule
+            can guess both inputs, and 1/2 if it can guess only one.
         enough : float, default 1
             Stop as soon as p is known to exceed this number, and return a lower bound of p.
 
         Returns
         -------
         float
-            p = γ + sup over w of Pr[z ≥ observed z] at c = e^ε w + s; in [γ, 1], rounded up. If
-            c ≤ e^ε w + s, then Pr[p ≤ u] ≤ u for every u.
+            p = γ + sup over w of Pr[z ≥ observed z] at c = e^ε w + s; in [γ, 1], rounded up. z is
+            the method `score`; the sup is over the confidence interval of w, which misses w with
+            probability γ. If c ≤ e^ε w + s, then Pr[p ≤ u] ≤ u for every u.
         """
         tail = self._tail(epsilon, spared)
         if tail is None:
@@ -302,10 +308,11 @@ class _Path:
         return cls(starts, sizes, hits, falls, (int(k[-1]), int(n[-1])))
 
     def sums(self, share: FloatArray, rest: FloatArray, mass: FloatArray) -> FloatArray:
-        """Return Pr[z ≥ observed z] for each value of w, (points,). It is Σ over groups of mass ·
-        Pr[Bin(n, q) ≥ k]. A group is a range of consecutive W, the number of wrong guesses; n is
-        the number of other draws, q = Pr[right guess | no wrong guess], and k is the smallest
-        number of right guesses with z ≥ observed z.
+        """Return Pr[z ≥ observed z] for each value of w = Pr[wrong guess], (points,); z is the
+        score of the test. The result is Σ mass · Pr[Bin(n, q) ≥ k] over groups. A group is a range
+        of consecutive W, the number of wrong guesses. For a group, n is the number of draws that
+        are not wrong guesses, q = Pr[right guess | no wrong guess], and k is the smallest number of
+        right guesses with z ≥ observed z.
 
         share, rest: q and 1 - q for each value of w, each (points,).
         mass: probability of each group of W for each value of w, (points, groups).

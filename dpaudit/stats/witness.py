@@ -38,13 +38,15 @@ _CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
 # With the stakes of `best_stakes`, a bettor loses at most about this share of its wealth in one
 # draw.
 _MOST_STAKED = 0.5
-# `best_stakes` computes two quantities that depend on each other: the ratio of the two stakes, and
-# the distance from the true mean at which a wrong mean can be refuted. Number of fixed-point steps.
+# Number of fixed-point steps in `best_stakes`. It computes in turn two quantities that depend on
+# each other: the ratio of the two stakes, and the distance from the true mean at which a wrong mean
+# can be refuted.
 _TURNS = 4
-# Two bettors bet against each pair of means that the claim allows, and their wealths are
-# multiplied. Logs of the two parts of each bettor's initial wealth: 0.9 is staked, 0.1 is kept
-# aside. Without the part kept aside, a bettor could lose nearly all wealth against a pair far from
-# the truth, and cancel the gain of the other bettor.
+# Two bettors bet against every pair of means (m₁, m₂) that the claim allows: the first bettor bets
+# against m₁, the second against m₂, and their wealths are multiplied. Each bettor stakes 0.9 of its
+# initial wealth and keeps 0.1 aside; these are the logs of both parts. Without the part kept aside,
+# a bettor could lose nearly all wealth against a pair far from the true means, and cancel the gain
+# of the other bettor.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
 # Upper limit of the relative rounding error of sums of logarithms, of e^{(a-1) g} and e^{a g}, and
 # of their means.
@@ -196,13 +198,13 @@ def log_wealth(
 
     Notes
     -----
-    Two bettors bet against a pair of means: m₁ of X = e^{(a-1) g}, and m₂ of Y = e^{a g}, where a
-    is the order and g the function of the witness. The wealth is the smallest product of their
-    wealths over all pairs that the claim allows (docs/method.md (6.8)). As a function of log m₁,
-    the log of the first wealth is concave, and the log of the second wealth at the smallest allowed
-    m₂ is convex. So in each interval of a grid of log m₁ the first log lies above its chord, and
-    the second above its tangent. Intervals that may contain the minimum of the sum are split. A
-    tenth of each wealth is kept aside, so that no wealth falls below 0.1.
+    One bettor bets against a mean m₁ of X = e^{(a-1) g}, another against a mean m₂ of Y = e^{a g},
+    where a is the order and g the function of the witness. The returned wealth is the smallest
+    product of their wealths over all pairs (m₁, m₂) that the claim allows (docs/method.md (6.8)).
+    As a function of log m₁, the log of the first wealth is concave, and the log of the second
+    wealth at the smallest allowed m₂ convex. So in each interval of a grid of log m₁, the first log
+    lies above its chord, the second above its tangent. Intervals that may contain the minimum of
+    their sum are split. Each bettor keeps 10 % of its initial wealth, so no wealth falls below 0.1.
     """
     x, y = witness.raised
     table = np.asarray(counts, dtype=np.float64)
@@ -341,8 +343,8 @@ def most_telling_witness(
     laws = laws / laws.sum(axis=0)
     candidates = sorted(_promising(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
     best, most = None, 0.0
-    # The predictions assume small stakes, so they are not exact. For the three largest predictions,
-    # bounds are computed with the best stakes and compared.
+    # The predictions assume small stakes, so they are not exact. So for the three candidates with
+    # the best predictions, the bounds themselves are computed from expected counts, and compared.
     for _, order, sign, values, stakes in candidates[:3]:
         witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
         lower = divergence_lower(witness, laws * coming / 2, alpha)

@@ -246,8 +246,8 @@ class _Reader:
 
 
 def init_words(arguments: Mapping[str, Any]) -> str:
-    """Return text that shows the option, and the YAML key, with which the user passes these
-    arguments to a class or factory."""
+    """Return text that shows how the user passes these arguments to a class or factory, as a flag
+    and in YAML, such as `--init '{scale: 1.0}' (YAML: init: {scale: 1.0})`."""
     listed = ", ".join(f"{name}: {value!r}" for name, value in arguments.items())
     return f"--init '{{{listed}}}' (YAML: init: {{{listed}}})"
 
@@ -371,7 +371,7 @@ def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
 
 
 def _option(name: str, value: str) -> Given:
-    """Return an option with a value for a message, spelt for Python, for the command line and for
-    YAML."""
+    """Return an option with a value as messages show it: `rng_arg='rng'` in Python, and `--rng-arg
+    rng (YAML: rng_arg: rng)` on the command line."""
     flag = f"--{name.replace('_', '-')}"
     return Given(f"{name}={value!r}", f"{flag} {value} (YAML: {name}: {value})")

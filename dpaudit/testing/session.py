@@ -74,8 +74,9 @@ class Session:
     _processes: NewProcesses | None = field(default=None, repr=False)
 
     def processes(self) -> NewProcesses:
-        """Return the executor that draws in new processes. An audit compares the draws that refute
-        its claim with draws of this executor. All tests share it."""
+        """Return the executor that draws in new processes; all tests share it. If the draws of an
+        audit refute its claim, the audit compares them with draws of this executor. A difference
+        reveals noise that a process draws once and then reuses."""
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 

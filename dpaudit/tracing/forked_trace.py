@@ -92,8 +92,9 @@ def trace_apart(
         import_module("dpaudit.tracing.trace")
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # Python warns that the fork of a process with threads may deadlock. A deadlocked copy does
-        # no harm: it is killed after `_LOADING` and the time limit.
+        # Hide Python's warning that the fork of a process with threads may deadlock. A deadlocked
+        # copy does no harm: it sends no trace, and is killed when the time to import the tracer
+        # (`_LOADING`) or the time limit of the trace is over.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:

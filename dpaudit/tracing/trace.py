@@ -143,8 +143,11 @@ def trace_pair(
 
 
 def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
-    """Return the mechanism of a target, with the settings of its runs in this process. Raises
-    UsageError if it cannot be traced here.
+    """Return the mechanism of a target, with the settings of its runs in a trace, such as its
+    arguments and the files that count as the user's code.
+
+    Raises UsageError if the target consists of several mechanisms or runs in another process, or
+    if a package or file of `follow` is not found.
 
     follow: Packages or files that count as the user's code.
     """

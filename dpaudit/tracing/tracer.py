@@ -1,9 +1,9 @@
-"""Trace a mechanism in another process, whose Python may be older (3.8 or later) and needs only
-NumPy. The parent process runs this file as a script and sends it requests.
+"""Trace a mechanism in another process: run it on both inputs with the same noise. The Python of
+this process may be older (3.8 or later), and needs only NumPy.
 
-The requests are prepare, begin and couple, and all requests of worker.py except the request for
-draws. The package `runs` is imported from its files under a private name, since dpaudit need not be
-installed for this Python.
+The parent process runs this file as a script and sends it requests: prepare, begin and couple
+(methods of `Tracing`), and the requests of worker.py that make no draws. This Python need not have
+dpaudit installed, so the package `runs` is imported from its files, under a private module name.
 """
 
 from __future__ import annotations

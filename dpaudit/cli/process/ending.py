@@ -66,7 +66,9 @@ class Requests:
 
 @contextmanager
 def heeded() -> Iterator[Requests]:
-    """Within the `with` block, handle signals that ask the program to end.
+    """Within the `with` block, handle signals that ask the program to end, such as Ctrl-C. Yield
+    the `Requests` that handles them: it raises EndRequested at the first signal, and ends the
+    process at a later one. Outside of the main thread, no signal is handled.
 
     A signal that the process was started to ignore, for example by nohup, stays ignored.
     """

@@ -19,7 +19,8 @@ from types import FrameType
 from dpaudit.cli.messages import Chatter
 
 FAILURE = 3
-# Signals that ask the program to end. The child then saves its results before it ends.
+# Signals that ask the program to end. The child (the process that runs the program) then saves its
+# results before it ends.
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PIECE = 1 << 16
 # Size of a text in shared memory, in bytes.
@@ -101,7 +102,8 @@ def end_with_parent() -> None:
     shared = _own()
     if shared is None or sys.platform != "linux":
         return
-    # Imported inside the function; NumPy has already imported ctypes by then, so it costs no time.
+    # Imported here, since this file is imported before the fork, which should not wait for ctypes.
+    # When this function runs, NumPy has already imported ctypes, so the import costs no time.
     import ctypes
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -167,9 +169,10 @@ class _Watch:
         self._chatter = Chatter()
 
     def until_the_end(self, mask: set[signal.Signals] | set[int]) -> int:
-        """Wait until the child ends, then return the exit code of the program.
+        """Wait until the child process, which runs the command, has ended. Return the exit code of
+        the command, with which this parent process must exit.
 
-        mask: signals that were blocked before the fork.
+        mask: signals that were blocked before the fork; the method restores this set.
         """
         awake, waking = os.pipe()
         os.set_blocking(waking, False)

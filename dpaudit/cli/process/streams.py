@@ -54,7 +54,8 @@ class _Messages(io.FileIO):
         return len(data)
 
 
-# File descriptor of standard error; `prepare` replaces it by a copy that only this program uses.
+# File descriptor to which this program writes its messages. First it is standard error itself;
+# `prepare` replaces it by a copy, since a mechanism may close standard error.
 _messages = 2
 
 

@@ -1,1 +1,1 @@
-"""Write audits as one HTML file with figures that loads no other file."""
+"""Write audits as one HTML file with figures. The file loads no other file."""

@@ -297,8 +297,9 @@ def _levels(one: Certificate) -> list[tuple[str, str]]:
 
 
 def _added(one: Certificate, place: int) -> tuple[str, str]:
-    """Return (description, label below the axis) for a level (bin of outputs) that a further rule
-    added to the levels of the main rule.
+    """Return (description, label) for a level (bin of outputs) that a side rule added to the levels
+    of the main rule. The figure of the outputs shows the label, such as `rare outputs`, below the
+    axis. The description also has the guesses of the side rules at this level.
 
     place: index of the level.
     """

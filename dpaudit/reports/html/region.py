@@ -236,11 +236,13 @@ _Place = tuple[float, float, str, str]
 
 
 def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> list[_Place]:
-    """Return (x, y, name, anchor) for each name.
+    """Return (x, y, name, anchor) for the name of every mark in `spots`.
 
-    Names are placed one after the other. Each gets the position that overlaps least with the marks
-    and with the names already placed. `anchor` is the part of the name at (x, y): start, middle or
-    end.
+    Names are placed one after the other. Each name gets the position at which it overlaps least
+    with the marks of the figure and with the names already placed. `anchor` is the part of the name
+    that lies at (x, y): start, middle or end.
+
+    marks: (x, y) of all marks of the figure.
     """
     wide, high = _MARK
     taken: list[_Box] = [(x - wide, x + wide, y - high, y + high) for x, y in marks]

@@ -106,7 +106,8 @@ class Drawer(Protocol):
 
 
 class WorkerPool(ABC):
-    """A `Drawer` with information about the processes that draw.
+    """A `Drawer` (a function that makes the draws of chunks) with information about the processes
+    that draw.
 
     workers: number of processes that draw at the same time.
     is_here: whether the next chunk will be drawn in this process, when its result is requested.

@@ -199,13 +199,14 @@ class NewProcesses:
         key: tuple[bool, int],
         large: Sequence[str],
     ) -> Future[Done]:
-        """Send a chunk (request for draws) to the new interpreter with this key. Return the future
-        of its counts. Raise _CannotDrawError if the chunk cannot be sent.
+        """Send a chunk (request for draws) to a new Python interpreter, which on Linux forks to
+        draw it. Return the future of its counts. Raise _CannotDrawError if the chunk cannot be
+        sent.
 
         recipe: makes the sampler in the new process.
         place: index of the chunk.
-        key: key of the interpreter in `_pools`.
-        large: names of further modules to import before a fork.
+        key: key of the interpreter in `_pools`; an interpreter that does not run yet is started.
+        large: names of further modules that the interpreter imports before it forks.
         """
         try:
             given = pickle.dumps((recipe, [chunk]))
@@ -248,11 +249,12 @@ def _large_modules() -> list[str]:
 
 @contextmanager
 def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
-    """Return a context in which this process can start processes with the given settings. Until the
-    context ends, it changes variables of this process that a new process inherits.
+    """Return a context in which this process can start a process with the given settings. The
+    context changes PYTHONHASHSEED and the module `__main__` of this process, which a new process
+    takes over, and restores both at its end.
 
     hash_seed: PYTHONHASHSEED of the new process; None: as in this process.
-    has_main: whether the new process imports the program that runs here, which it must if the
+    has_main: whether the new process imports the program that runs here. It must do so if the
         mechanism is defined in this program.
     """
     main, seed = sys.modules["__main__"], os.environ.get(_HASH_SEED)
@@ -298,8 +300,9 @@ _forked: dict[int, Connection] = {}
 
 
 def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
-    """Draw chunks in a fork of this process. The fork is made at its first use. Return the results,
-    or raise UsageError with the text of the fork's error. This function runs in a new interpreter.
+    """Draw chunks in a fork of this process, and return the results. This process is a new
+    interpreter; it makes the fork at its first use and keeps it. Raises UsageError with the text of
+    the fork's error.
 
     given: pickled recipe and chunks, which only the fork reads.
     place: index of the fork.

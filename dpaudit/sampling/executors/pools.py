@@ -100,8 +100,8 @@ class Recipe:
         cls, make: Callable[[], Sampler], dumps: Callable[[object], bytes] = pickle.dumps
     ) -> Recipe:
         """Return the `Recipe` of an audit: the pickled function `make`, which worker processes call
-        to make their sampler, with the origin and the versions. Raise UsageError if `make` cannot
-        be pickled.
+        to make their sampler; the ids of this process and thread; and the versions of dpaudit,
+        NumPy and Python. Raise UsageError if `make` cannot be pickled.
 
         make: a function that makes a sampler.
         dumps: function that pickles `make`.
@@ -435,7 +435,7 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
         try:
             yield cluster
         except BaseException:
-            # A draw may never end, so the workers are killed.
+            # The worker processes are killed, since a draw that a worker makes may never end.
             for nanny in cluster.workers.values():
                 nanny.auto_restart = False
                 with suppress(ProcessLookupError, TypeError):  # ended, or not yet started

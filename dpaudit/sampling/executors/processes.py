@@ -1,11 +1,11 @@
 """Worker processes on this machine: start, tasks, replacement and end.
 
-`ProcessPool` starts the processes and queues tasks (a function and its arguments, usually `draw`
-and some chunks). Each process has a thread in the auditing process (`_Worker`), which takes a task
-from the queue, sends the task, and waits for the reply or for the end of the process. A process
-that is killed from outside, for example when memory runs out, is replaced, and its task is
-repeated. A process that ends for any other reason ends the audit with an error. `NewProcesses` uses
-this pool, too.
+`ProcessPool` starts the processes and queues tasks. A task is a function and its arguments, usually
+`draw` and some chunks (requests for draws). Each process has a thread in the auditing process
+(`_Worker`), which takes a task from the queue, sends the task, and waits for the reply or for the
+end of the process. A process that is killed from outside, for example when memory runs out, is
+replaced, and its task is repeated. A process that ends for any other reason ends the audit with an
+error. `NewProcesses`, which repeats the draws of a refutation, uses this pool, too.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class _Plan:
 
 
 class ProcessPool(OrderedPool):
-    """A pool of new processes on this machine. Each has a sampler of its own, unless the pool only
-    calls functions.
+    """A pool of new processes on this machine. Each process has a sampler of its own, and draws
+    chunks; in a pool without a recipe for samplers, processes only call functions.
 
     If a process is killed, its chunk is drawn again from the chunk's seed, which gives equal draws.
     Processes are never forked, since a fork would copy the state of random generators and of locks.

@@ -206,10 +206,11 @@ class Relation(ABC):
         return [one for one in _subsets(corners) if inner.fits(len(one))]
 
     def corners(self, records: list[Any]) -> list[Any]:
-        """Return the records for `lattice`, whose datasets are all subsets of these records.
+        """Return the records from which the method `lattice` makes the datasets that it returns:
+        usually all subsets of these records.
 
-        records: suggested records. A relation may change them, for example so that each record has
-        a different user.
+        records: the records that `lattice` proposes. By default, they are returned unchanged; the
+        relation `user` gives each record a different user.
         """
         return records
 
@@ -283,9 +284,10 @@ def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return a dataset with the given records. If it would have too many records for the space (the
-    set of possible inputs), the last ones are left out; if too few, copies of the last record are
-    added. Return None if the space allows no dataset to which `room` records can be added."""
+    """Return a dataset of the given records whose number of records is possible in the space (the
+    set of possible inputs), even after `room` further records are added. If there are too many
+    records, the last ones are left out; if too few, copies of the last record are added. Return
+    None if the space allows no such dataset."""
     most = space.most - room
     if most < space.least:
         return None

@@ -161,10 +161,11 @@ def _at(middle: Any, pattern: Sequence[int], step: float) -> Any:
 
 
 def _start(low: float, high: float, move: int, step: float) -> float:
-    """Return a start value for an entry. Both the start and the start plus `move · step` lie
-    between `low` and `high`, if possible.
+    """Return a start value for an entry, such that the middle of `low` and `high` lies halfway
+    between the start and the start plus `move · step`. If the step is longer than the range, the
+    start is `low` for a move up and `high` for a move down.
 
-    move: 1, 0 or −1.
+    move: 1 for up, −1 for down, or 0.
     """
     middle = low / 2 + high / 2
     return min(max(middle - move * step / 2, low), high) if move else middle

@@ -235,8 +235,8 @@ class Lists(Space):
 
     @classmethod
     def read_vector(cls, line: Line) -> Self:
-        """Read the description of a list of fixed length after its first word, `vector`. Return the
-        space (the set of possible values)."""
+        """Read the description of a list of fixed length, such as `vector of 5 number`, after the
+        word `vector` has been read. Return the space (the set of possible values)."""
         line.take("of", "'of', as in 'vector of 5 number'")
         size = line.size()
         if size is None:

@@ -23,8 +23,8 @@ _HUGE = 1e18
 _EXACT = 2**53
 # Significant digits to which random numbers are rounded, so that they are easy to read.
 _DIGITS = 3
-# A random number becomes 0 if its absolute value is below this fraction of the distance between the
-# bounds; if the bounds are more than 1 apart, below this number itself.
+# A random number becomes 0 if its absolute value is below a limit. The limit is this number times
+# the distance between the bounds, or this number itself if the bounds are more than 1 apart.
 _TINY = 1e-6
 # A set of integers counts as small, so that all its values are listed, if it has at most this
 # number of values.

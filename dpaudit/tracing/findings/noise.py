@@ -67,10 +67,10 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
     if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
         is_cause = False
     if one.law == "uniform":
-        # A uniform number alone cannot hide a change: some outputs are then possible on one input
-        # only. With other noise, or after a remainder modulo 1, they may be possible on both. So
-        # the finding counts as a cause only if no other line draws noise, and if every pair of runs
-        # shows a cost above the claim.
+        # Uniform noise alone cannot hide a change of a value: some outputs are then possible on one
+        # input only. Together with other noise, or after a remainder modulo 1, uniform noise can
+        # hide the change. So the finding counts as a cause only if no other line draws noise, no
+        # records are picked at random, and every pair of runs shows a cost above the claim.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
     if any(over):

@@ -119,12 +119,13 @@ WHOLE = ("the size of the record that differs", "the difference of the two recor
 
 
 def is_whole_record(piece: Piece, changed: Changes) -> bool:
-    """Return whether the value to which noise is added differs between the inputs by as much as the
-    sum of a column of the data. If so, the record that differs was added to the value without a
-    bound on its size.
+    """Return whether a whole record seems to be added, without a bound on its size, to the value
+    that noise hides. This is so if the value differs between d1 and d2 by as much as the sum of a
+    column of the data. Return False for noise whose cost was measured on outputs (`Piece.cost`):
+    its `shift` is a change of the noise.
 
-    piece: The noise, with the size of this difference (`shift`).
-    changed: The differences between the inputs in the sums of the columns.
+    piece: The noise. Its `shift` is the difference of the value between d1 and d2.
+    changed: The differences between d1 and d2 in the sums of the columns.
     """
     sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
     return piece.cost is None and any(sizes)

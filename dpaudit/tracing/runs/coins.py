@@ -439,10 +439,10 @@ def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
     changes: A function from a list of choices to whether the result changes if these choices have
         their other outcomes.
     """
-    # Sort by instruction, so that the halves into which the list is divided hold different
-    # instructions. In randomized response with two coins for each person, the first half then holds
-    # the first coin of each person. If a half held both coins of a person, their changes might
-    # cancel out.
+    # Sort by instruction, so that each half of the list holds the choices of other instructions. In
+    # randomized response with two coins for each person, the first half then holds the first coin
+    # of each person. If a half held both coins of a person, turning both coins over might not
+    # change the result, and the bisection would go on with the wrong half.
     left = sorted(every, key=lambda one: one[0][0][1][1])
     while len(left) > 1:
         half = left[: len(left) // 2]

@@ -62,9 +62,9 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
                 len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
                 for each, every in ((first, one), (second, other))
             )
-            # In each run, all of these additions are to the same sum, which started as noise: the
-            # program adds the records to it one by one. Only the complete sums, after the last
-            # addition of each run, are counterparts.
+            # `is_one`: in each run, all executions of this instruction add to one and the same sum,
+            # which started as noise: the program adds the records to it one by one. Then match only
+            # the complete sums, after the last addition of each run.
             if is_one:
                 places: list[int | None] = [None] * len(other[spot])
                 places[-1] = len(one[spot]) - 1
@@ -331,9 +331,9 @@ def are_released(run: Run, use: Use) -> Any:
 
 def significant(run: Run) -> set[int]:
     """Return the `id` of each operation (addition or comparison of noise) that must be compared
-    with another run. A noisy value may go through a chain of operations, each with the result of
-    the one before: the last operation of the chain must be compared, and each earlier one whose
-    result the output contains."""
+    with another run. Operations may form a chain: each takes the noisy value that the operation
+    before returned. In a chain, the last operation must be compared, and so must each earlier
+    operation whose result the output contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {one.previous for one in uses if one.previous is not None}
     among = {
@@ -390,14 +390,14 @@ _CLOSE = 1e-9
 
 
 def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
-    """Find noise that hides two numbers which change by different amounts from the first run to the
-    second. The noise cancels out in the difference of the two noisy values, which then shows data
-    without noise. Return a list of (line of the draw, line of one use, line of the other use),
-    where a use adds the noise to a number or compares it with a number.
+    """Find noise that is used twice (added to a number, or compared with it), where the two numbers
+    change by different amounts from the first run to the second. The noise cancels in the
+    difference of the two noisy values, so this difference shows data without noise. Return a list
+    of (line of the draw, line of one use, line of the other use).
 
     run: The first run.
-    pairs: The additions and comparisons of noise in the first run, each with its counterpart in the
-        second run.
+    pairs: The uses of noise (additions and comparisons) in the first run, each with its counterpart
+        in the second run.
     """
     first = run.recorder
     compared = {id(first.uses[one]) for one in first.compared if one is not None}

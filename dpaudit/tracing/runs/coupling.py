@@ -152,10 +152,11 @@ class _Pairs:
     """Makes pairs of runs of a mechanism on two inputs with the same noise.
 
     A program may combine a noisy value with the data a second time, such as in a sum of squares
-    around a noisy mean. The same noise then seems to hide these data, too. Such a pair is run again
-    with a plain number in place of the noisy value: the value is *severed* from its noise. If the
-    outputs of this *adaptive* pair are equal, other noise hides the data, and the adaptive pairs
-    replace the first pairs. Otherwise the adaptive pairs are dropped.
+    around a noisy mean. The noise of the value then seems to hide the data in this second use, too.
+    To check this, the pair is run again with a plain number in place of the noisy value: the value
+    is *severed* from its noise. If the outputs of both runs of this *adaptive* pair are equal,
+    other noise hides the data in the second use, and the adaptive pairs replace the first pairs.
+    Otherwise the adaptive pairs are dropped.
     """
 
     def __init__(self, coupler: Coupler) -> None:

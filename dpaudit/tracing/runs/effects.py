@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# To find the drawn number that hides the difference of two outputs, a further run is made for each
-# drawn number, with another value of it. If a run draws more numbers than this, the search is not
-# made.
+# The outputs for two inputs differ, but another value of a drawn number may make them equal: this
+# number then hides the difference. To find the number, each drawn number of a run is changed, in
+# one further run each. If a run draws more numbers than this, no search is made.
 _PIECES = 32
 # To see whether the output depends on a uniform number, the number is increased by this share of
 # the width of its range (modulo the width). The share is no simple fraction, since the output of a
@@ -44,12 +44,11 @@ _ELSEWHERE = 0.382
 # If more entries of the output than this differ between two runs, no search is made for the uniform
 # numbers that hide the differences.
 _PARTS = 8
-# To find the uniform number that gives the wanted output, numbers on a grid are tried. Bisection
-# follows between the two neighbouring grid points whose outputs lie on both sides of the wanted
-# one. These are the distances of the grid points to either end of the number's range, as shares of
-# the width of the range: Laplace noise of 30 scales needs a distance of 1e-13. Methods with
-# derivatives may fail: inverse distribution functions are steep at the ends of the range, and may
-# have a kink.
+# Grid for the search of the uniform number that gives a wanted output. Its points lie at these
+# distances from either end of the number's range, as shares of the width of the range. (Laplace
+# noise of 30 scales needs a distance of 1e-13.) If the outputs of two neighbouring points lie on
+# both sides of the wanted output, bisection between the points follows. Methods with derivatives
+# may fail: inverse distribution functions are steep at the ends of the range, and may have a kink.
 _DISTANCES = (1e-300, 1e-30, 2e-16, 1e-10, 1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5)
 # Number of bisection steps for a uniform number. Each step halves the interval on a logarithmic
 # scale of the distance to an end of the range. After 60 steps, even the largest interval, from

@@ -65,7 +65,8 @@ _HIDING = (
 
 # Joins the names, and the values, of two entries of the output that are examined together.
 AND = " and "
-# Entries are examined together in outputs with at most this number of entries.
+# Pairs of entries are examined together, in addition to single entries, only if the output has at
+# most this number of entries.
 _ENTRIES = 8
 
 
@@ -201,9 +202,11 @@ def _refutes(one: Selected, point: tuple[float, float]) -> bool:
 
 
 def _counted(one: Selected, free: Free, many: int) -> Selected | None:
-    """Count how often a value occurs in the first `many` runs on its input. Return the value with
-    this number as `often`; None if a run on the other input gives the value, too.
+    """Return a copy of a value whose field `often` is the number of the first `many` runs on its
+    input that give the value. Return None if one of the first `many` runs on the other input gives
+    the value, too.
 
+    one: The value, with the index of its input.
     free: The runs on d1 and the runs on d2, with independent noise.
     """
     own, others = (
@@ -306,7 +309,8 @@ _BRANCHES = 24
 _SECONDS_FOR_BRANCHES = 1.0
 # Number of runs on each input with the same forced outcome of a random choice.
 _RUNS_OF_A_BRANCH = 24
-# Seed of the first run with a forced outcome of a random choice.
+# Runs in which an outcome of a random choice is forced have this seed and the following ones. Runs
+# with independent noise (`_FREE_SEED`) have smaller seeds.
 _SEED = 4_000
 
 
@@ -500,8 +504,8 @@ def _of_one_alone(
 _MOST = 16
 # To force the result of a comparison, its noise is set to plus or minus this number of scales.
 _FAR = 1e6
-# A run forces the results of comparisons of noisy values. The program may then come to further
-# comparisons, and another run forces these, too. Largest number of such runs.
+# Largest number of runs that force the results of comparisons of noisy values. After forced
+# results, the program may come to further comparisons; the next run forces these, too.
 _ROUNDS = 8
 # A leak through a threshold is an entry of the output that only one input gives, and only if noise
 # passes a threshold. Number of runs with other noise that confirm such a leak: the output of each
@@ -577,10 +581,10 @@ def threshold_leaks(
             if not (alone and same_output(first, hidden)):
                 continue
             beyond = {one.entry: sign * one.side * _FAR * one.scale}
-            # Force only the noise of this comparison, and draw all other noise from new seeds. The
-            # entry must occur in each of these runs. If it does not, as for the winner of several
-            # noisy counts, other comparisons also decide whether the entry occurs. Then the entry
-            # is less likely than the result of this comparison, and its probability is unknown.
+            # In further runs, `beyond` forces the noise of this comparison, and all other noise is
+            # drawn from new seeds. The leak is reported only if the entry `alone[0]` of the output
+            # occurs in all of these runs. Otherwise other comparisons also decide whether it occurs
+            # (an example is the winner of several noisy counts), and its probability is unknown.
             seeds = range(_OTHERS, _OTHERS + _OTHER_RUNS)
             if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
                 found.append(_leak(one, alone[0], sign))

@@ -44,8 +44,8 @@ _PLAIN = (int, float, complex, str, bytes, type(None), type, np.ndarray, np.gene
 # Types whose values hold no random generator. Subclasses do not count, since they may hold one.
 _INERT = frozenset((int, float, complex, str, bytes, bool, type(None), np.ndarray))
 _GENERATORS = frozenset((np.random.Generator, np.random.RandomState))
-# Types whose values hold other objects. Values of these types are found by `type(value)`, which is
-# faster than `isinstance`.
+# Types whose values may refer to random generators, so the search looks inside them. To look up
+# `type(value)` in this set is faster than the `isinstance` checks that other types need.
 _HOLDERS = frozenset((FunctionType, list, tuple, dict))
 
 
@@ -131,8 +131,8 @@ class _Float(float, metaclass=_Kind):
 
 
 class _Int(int, metaclass=_Kind):
-    """Replaces `int` in the user's code. For an integer that remembers its noise, it returns this
-    integer itself."""
+    """Replaces `int` in the user's code. A call with an integer that remembers its noise returns
+    this integer itself; any other call does the same as a call of `int`."""
 
     true = int
     traced = (TracedInteger,)

@@ -110,7 +110,8 @@ class Followed:
 
 
 def check_followed(packages: Sequence[str]) -> None:
-    """Raise ValueError if a name is not a package, folder or file."""
+    """Check names of packages that a trace shall treat as the user's code. Raise ValueError for a
+    name that is not a package, module, folder or file."""
     for one in packages:
         if not _folders(one):
             raise ValueError(

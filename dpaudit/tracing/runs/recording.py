@@ -213,7 +213,8 @@ class Recorder:
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
         """Record a draw that picks items, and return the indexes of the picked items as ordinary
-        numbers. In a second run, return the indexes that the first run picked.
+        numbers. If this run repeats the random choices of a first run, return the indexes that the
+        first run picked.
 
         primitive: The name of the function that picks, for the user.
         law: The name of the distribution, such as `choice`.

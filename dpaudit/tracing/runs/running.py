@@ -128,8 +128,9 @@ class Coupler(NamedTuple):
         )
 
     def hastened(self, seconds: float) -> Coupler:
-        """Return a copy of this coupler with a shorter deadline: its runs must end within the given
-        number of seconds, or within half of the time until the present deadline if that is less."""
+        """Return a copy of this coupler (which runs the mechanism on two inputs) with an earlier
+        deadline: its runs must end within `seconds` seconds, or within half of the time until the
+        present deadline if that is shorter."""
         now = time.monotonic()
         deadline = now + min(seconds, (self.subject.deadline - now) / 2)
         return self._replace(subject=self.subject._replace(deadline=deadline))

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 SINGLE = (int, float)
 _NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
 _USUAL_NUMBERS = frozenset((int, float))
-# Types whose values never remember noise. Instances of subclasses may do so.
+# Types of ordinary values, which do not remember from which noise they were computed. Instances of
+# their subclasses may remember it.
 _USUAL = frozenset((int, float, bool, type(None)))
 
 

@@ -85,8 +85,8 @@ def chosen(
     return outcomes[min(int(place), len(outcomes) - 1)]
 
 
-# Discrete distributions with at most this number of outcomes are recorded with the probability of
-# each outcome.
+# If a discrete distribution has at most this number of outcomes, a trace records the list of all
+# outcomes with their probabilities. For a larger distribution, it records no such list.
 FEW = 64
 
 

@@ -151,7 +151,8 @@ _SAME = (
     "make_pureDP_to_zCDP",
     "make_zCDP_to_approxDP",
 )
-# Constructors of measurements that return a list with the outputs of several measurements.
+# Constructors of OpenDP that combine several measurements (mechanisms) into one, whose output is
+# the list of their outputs.
 _SEVERAL = ("make_basic_composition", "make_composition")
 
 

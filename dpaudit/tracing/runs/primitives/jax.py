@@ -45,7 +45,8 @@ _OPAQUE = (
     *("lognormal", "multivariate_normal", "pareto", "permutation", "poisson", "rademacher"),
     *("rayleigh", "t", "truncated_normal", "weibull_min"),
 )
-# Maps operations of `jax.lax` to the same operations on NumPy numbers that remember their noise.
+# Maps the name of an operation of `jax.lax`, such as `add_p`, to the name of the same operation on
+# NumPy numbers that remember their noise.
 _OPERATIONS = {
     **{f"{name}_p": name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
     "div_p": "truediv",

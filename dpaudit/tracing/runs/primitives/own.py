@@ -109,9 +109,10 @@ def _owner(function: Any) -> type[Any] | None:
 
 def _in_class(function: Any, owner: type[Any], recorder: Recorder) -> Iterator[Replacement]:
     """Yield the replacements of a method, class method or static method that adds noise: one for
-    each definition of it in its class or a base class.
+    each name by which its class or a base class defines this function.
 
-    owner: The class.
+    function: The function of the method.
+    owner: The class to which the method belongs.
     """
     for kind in owner.__mro__:
         for name, value in list(vars(kind).items()):

@@ -151,8 +151,8 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
         if not isinstance(drawn, _tensor_type()):
             return self
         # If this run repeats the noise of an earlier run, `drawn` holds the noise of the earlier
-        # run, while the call above has filled the user's tensor with new noise. So the numbers of
-        # `drawn` are copied into the user's tensor.
+        # run, but PyTorch's method has just filled the user's tensor `own` with new noise. So the
+        # numbers of `drawn` are copied into `own`; `no_grad` keeps the copy out of gradients.
         with sys.modules["torch"].no_grad():
             own.copy_(drawn.as_subclass(sys.modules["torch"].Tensor))
         if type(self) in (sys.modules["torch"].Tensor, _tensor_type()):
@@ -362,7 +362,8 @@ def _operated(name: str, args: Any, named: Any) -> Any:
         return _READ[name](numbers)
     is_in_place = name.endswith("_") and not name.endswith("__")
     operation = _REFLECTED.get(name) or _OPERATIONS.get(name.rstrip("_") if is_in_place else name)
-    # `alpha` is a factor of the second summand, such as the step size of an optimizer
+    # `alpha` is a factor of the second operand: torch.add(x, y, alpha=a) returns x + a · y.
+    # Optimizers pass their step size as `alpha`.
     alpha = named.get("alpha")
     if operation is not None and len(args) == 2 and named.keys() <= {"alpha"}:
         both = [_numbers(one) for one in (args[::-1] if name in _REFLECTED else args)]
