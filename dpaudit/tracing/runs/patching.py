@@ -21,7 +21,6 @@ from .primitives import (
     grouped,
     jax,
     numpy_random,
-    own,
     python_random,
     torch,
 )
@@ -77,7 +76,7 @@ class Primitives:
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             made = (one for library in _LIBRARIES for one in library.replacements(self._now))
-            self._made = grouped([*made, *own.announced(self._now)])
+            self._made = grouped(made)
             self._loaded = len(sys.modules)
         if not self._own:
             return self._made

@@ -3,12 +3,11 @@ its law; what is not understood has no finding; afterwards all is as it was."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from pydp.algorithms._algorithm import MetaAlgorithm
 import dpaudit
 from dpaudit import PureDP, Trace
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
-from dpaudit.tracing.runs.primitives import own
 from dpaudit.tracing.trace import trace_pair
 from tests import faulty
 from tests.raising import code
@@ -418,43 +416,6 @@ def test_what_it_noises_that_is_no_number_is_not_understood() -> None:
     assert not found.sites
     assert not found.findings
     assert found.not_understood
-
-
-class _Entry:
-    def __init__(self, value: str) -> None:
-        self.value = value
-
-    def load(self) -> Any:
-        module, _, name = self.value.partition(":")
-        return getattr(sys.modules[module], name)
-
-
-@pytest.fixture
-def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[list[Any]], None]]:
-    def set_to(found: list[Any]) -> None:
-        own._entry_points.cache_clear()
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda: {own.GROUP: found})
-
-    yield set_to
-    monkeypatch.undo()
-    own._entry_points.cache_clear()
-
-
-def test_primitives_of_installed_libraries(entries: Callable[[list[Any]], None]) -> None:
-    name = __name__
-    entries([_Entry("no.such.module:f"), _Entry(f"{name}:nothing"), _Entry(f"{name}:laplace")])
-    (site,) = traced(lambda x: laplace(x, 3.0)).sites
-    assert (site.primitive, site.law, site.scales) == ("laplace", "laplace", (3.0, 3.0))
-
-
-def test_entry_points_are_found_as_every_python_has_them() -> None:
-    found = SimpleNamespace(select=lambda group: [group])
-    own._entry_points.cache_clear()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.metadata, "entry_points", lambda: found)
-        assert own._entry_points() == ["dpaudit.primitives"]
-    own._entry_points.cache_clear()
-    assert all(hasattr(one, "load") for one in own._entry_points())
 
 
 # Around a run.

@@ -1,15 +1,9 @@
 """Replace the user's primitives: functions or methods that add noise to their first argument.
 
-A user names a primitive with `--primitive my.lib:add_noise`. A library names it by an entry point
-of the group `dpaudit.primitives` in its pyproject.toml:
-
-    [project.entry-points."dpaudit.primitives"]
-    add_noise = "my.lib:add_noise"
-
-A primitive may have two attributes: `law` (laplace, normal, discrete, …), and `scale`, a number or
-a function of the primitive's arguments that returns the scale. Without the attribute `scale`, the
-scale is the argument called `scale`, `b` (Laplace noise) or `sigma` (standard deviation of normal
-noise).
+A user names a primitive with `--primitive my.lib:add_noise`. A primitive may have two attributes:
+`law` (laplace, normal, discrete, …), and `scale`, a number or a function of the primitive's
+arguments that returns the scale. Without the attribute `scale`, the scale is the argument called
+`scale`, `b` (Laplace noise) or `sigma` (standard deviation of normal noise).
 """
 
 from __future__ import annotations
@@ -17,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +25,6 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-GROUP = "dpaudit.primitives"
 # Maps the name of an argument that is the scale of the noise to the distribution that this name
 # implies.
 _SCALES = {"scale": "unknown", "b": "laplace", "sigma": "normal"}
@@ -39,23 +32,13 @@ _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def named(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a function that adds noise and that the user named by
-    `--primitive`. Its calls are counted, so that a report can say that the function was never
-    called."""
+    """Yield the replacements of a function or method that adds noise and that the user named by
+    `--primitive`. A function has one replacement for each name by which a loaded module refers to
+    it. A method has one in its class. Calls are counted, so that a report can say that the function
+    was never called."""
     recorder.calls.setdefault(_label(function), 0)
-    yield from replacements(function, recorder)
-
-
-def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a function or method that adds noise. A function has one
-    replacement for each name by which a loaded module refers to it. A method has one in its
-    class."""
-    if isinstance(function, MethodType):
-        bound = function.__self__
-        owner: Any = bound if isinstance(bound, type) else type(bound)
-        function = function.__func__
-    else:
-        owner = _owner(function)
+    function = getattr(function, "__func__", function)
+    owner = _owner(function)
     if owner is not None:
         yield from _in_class(function, owner, recorder)
         return
@@ -72,29 +55,6 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
                 type(value) is kind and value.__qualname__ == called and _is_twin(value, function)
             ):
                 yield Replacement(module, name, noised)
-
-
-def announced(recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of functions that add noise and that libraries declare by entry points
-    of the group `dpaudit.primitives`. An entry point is ignored if its module has not been
-    imported, or if it cannot be loaded."""
-    for entry in _entry_points():
-        if entry.value.partition(":")[0].strip() in sys.modules:
-            try:
-                function = entry.load()
-            except Exception:  # noqa: BLE001, S112  # the entry point names a missing object
-                continue
-            if callable(function):
-                yield from replacements(function, recorder)
-
-
-@functools.lru_cache(maxsize=1)
-def _entry_points() -> list[Any]:
-    from importlib import metadata
-
-    found: Any = metadata.entry_points()
-    every = found.select(group=GROUP) if hasattr(found, "select") else found.get(GROUP, ())
-    return list(every)
 
 
 def _owner(function: Any) -> type[Any] | None:
@@ -134,8 +94,7 @@ def _noised(function: Any, recorder: Recorder, *, is_method: bool) -> Any:
         result = recorder.real(function, *args, **named)
         given = _given(function, args, named)
         label = _label(function)
-        if label in recorder.calls:
-            recorder.calls[label] += 1
+        recorder.calls[label] += 1
         operand = list(given.values())[skipped] if len(given) > skipped else None
         value, what = _numbers(result), _numbers(operand)
         if value is None or what is None or np.shape(value) != np.shape(what):
