@@ -227,14 +227,20 @@ def render_summary(
 
     not_run: names of audits that were not run.
     in_full: whether full reports of the unexpected results were printed above. If so, the summary
-        leaves out likely causes and, if only one result is unexpected, also its reason.
+        leaves out likely causes, the texts of errors and, if only one result is unexpected, also
+        its reason. If not, an error with the same text as an earlier one names the earlier audit.
     """
     lines = [*_table(results), *(["", *wrap(stopped(not_run))] if not_run else [])]
     others = [one for one in results if not is_expected(one)]
+    # Maps the text of each error that was printed to the name of its audit.
+    errors: dict[str, str] = {}
     for result in others:
         wanted = f" (expected: {result.expect})" if result.expect else ""
         lines += ["", *wrap(f"{result.name}: {result.verdict.value}{wanted}")]
-        lines += [] if in_full and len(others) == 1 else wrap(reason(result), "  ", "  ")
+        text, is_error = reason(result), result.verdict is Verdict.ERROR
+        if not (in_full and (is_error or len(others) == 1)):
+            same = errors.setdefault(text, result.name) if is_error else result.name
+            lines += wrap(text if same == result.name else f"the same error as {same}", "  ", "  ")
         cause = "" if in_full else trace.briefly(result)
         lines += wrap(cause, "  ", "  ") if cause else []
         lines += [f"  {pasted(result.command)}"] if result.command else []

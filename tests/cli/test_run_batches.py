@@ -222,9 +222,30 @@ def test_a_lone_audit_that_was_reported_in_full_is_not_explained_again(
 def test_several_audits_that_were_reported_in_full_are_explained_side_by_side(
     dpaudit: Any, asked: Any, config: Any
 ) -> None:
-    shown = dpaudit("run", config("wrong", "broken")).stdout
-    assert "\n\nwrong: VIOLATION\n  refuted at 99 %: outputs ≤ 0.13 appear" in shown
-    assert "\n\nbroken: ERROR\n  the mechanism raises ValueError on every draw\n" in shown
+    shown = dpaudit("run", config("wrong", "wrong-2")).stdout
+    for name in ("wrong", "wrong-2"):
+        assert f"\n\n{name}: VIOLATION\n  refuted at 99 %: outputs ≤ 0.13 appear" in shown
+
+
+@pytest.mark.parametrize("more", [[], ["-v"], ["-q"]])
+def test_an_error_is_printed_once(
+    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("needs.py").write_text("import no_such_library\n")
+    audits = [f"  - {{name: {name}, mechanism: 'needs.py:f'}}\n" for name in ("a", "b")]
+    audits.append("  - {name: c, mechanism: 'no_such.py:f'}\n")
+    defaults = "defaults: {d1: 0, d2: 1, claim: {epsilon: 1}, samples: 1000}\n"
+    Path("audits.yaml").write_text(f"version: 1\n{defaults}audits:\n{''.join(audits)}")
+    result = dpaudit("run", "audits.yaml", *more)
+    assert (result.exit_code, result.stderr) == (2, "")
+    # With -q, only the summary has errors, and the second audit refers to the first one.
+    times = 1 if more == ["-q"] else 2
+    assert result.stdout.count("'needs.py' was found") == times
+    assert result.stdout.count("there is no file 'no_such.py'") == 1
+    for name in "abc":
+        assert result.stdout.count(f"\n{name}: ERROR\n") == 1
+        assert result.stdout.count(f"dpaudit run audits.yaml -k {name}\n") == times
 
 
 def test_details_are_shown_only_of_what_nobody_expected(
