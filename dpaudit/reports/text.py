@@ -96,7 +96,7 @@ def headline(result: AuditResult) -> str:
 def reason(result: AuditResult) -> str:
     """Return the reason for the verdict. If the audit fails only because it is strict (option
     `strict`: warnings are failures), add these warnings."""
-    if result.underpowered is not None:
+    if result.underpowered is not None and result.verdict is not Verdict.ERROR:
         said = f"under-powered: {result.underpowered}"
     else:
         said = VIEWS[type(result.ending)].said(result, result.ending)

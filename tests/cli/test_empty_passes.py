@@ -53,6 +53,13 @@ def test_too_few_draws_exit_4_and_say_so_before_drawing(dpaudit: Any) -> None:
     assert "rare" not in said
 
 
+def test_an_error_of_an_audit_with_equal_inputs_is_named(dpaudit: Any) -> None:
+    result = dpaudit("run", "m.py:count", "--d1", "0", "--d2", "0", "--epsilon", "1")
+    assert result.exit_code == 3
+    assert "TypeError" in result.stdout
+    assert EQUAL_INPUTS not in words(result.stdout)
+
+
 @pytest.mark.parametrize("claim", [("800",), ("1e308",), ("1", "--group", "1000000")])
 def test_what_no_draws_can_refute_is_not_promised_with_more(
     dpaudit: Any, claim: tuple[str, ...]
