@@ -284,11 +284,18 @@ def file_module(name: str) -> ModuleType:
 
     Raises TargetError if there is no such file or its code fails.
     """
+    check_file(name)
     file = Path(name).resolve()
-    if not file.is_file():
-        raise TargetError(_no_such_file(name, file), code="module-not-found")
     unique = _unique(file)
     return sys.modules[unique] if unique in sys.modules else _executed(unique, file, name)
+
+
+def check_file(module_name: str) -> None:
+    """Raise TargetError if the part of an import path before the colon names a file that does not
+    exist. Nothing is imported."""
+    file = Path(module_name).resolve()
+    if is_file(module_name) and not file.is_file():
+        raise TargetError(_no_such_file(module_name, file), code="module-not-found")
 
 
 def _unique(file: Path) -> str:

@@ -37,7 +37,7 @@ from dpaudit.adapters.calls import (
     draw_in_few_sizes,
 )
 from dpaudit.errors import MechanismError, TargetError, UsageError
-from dpaudit.import_path import PACKAGES
+from dpaudit.import_path import PACKAGES, check_file
 from dpaudit.library_claims import NoClaim
 from dpaudit.processes import worker
 from dpaudit.processes.child import (
@@ -107,6 +107,9 @@ class Worker:
                 f"write {named.path}:NAME",
                 code="import-path-invalid",
             )
+        # A program that is given as --python may start a container, which has files of its own.
+        if isinstance(named, ImportedTarget) and target.python is None:
+            check_file(named.path.rpartition(":")[0])
         self._name, self._timeout = target.name, target.limits.timeout
         self._python = target.python or sys.executable
         if target.python is not None and known is None:

@@ -19,7 +19,7 @@ from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import check_writable, write_whole
 from dpaudit.config.building import build_spec
 from dpaudit.errors import UsageError
-from dpaudit.import_path import split
+from dpaudit.import_path import check_file, split
 from dpaudit.releases.bisecting import ReleaseResult, bisected
 from dpaudit.releases.environments import Environments, NotInstallable, releases
 from dpaudit.wording import did_you_mean, visible
@@ -114,7 +114,7 @@ def bisect(
         verb = "is" if len(missing) == 1 else "are"
         why = f"{', '.join(missing)} {verb} missing; e.g. dpaudit bisect {target} {_EXAMPLE}"
         raise UsageError(why, code="option-missing")
-    split(target)
+    check_file(split(target)[0])
     check_complete(settings, ("d1", "d2"), "releases", f"dpaudit bisect {target} {_EXAMPLE}")
     outputs = _outputs(json, report)
     found = str(found_in)

@@ -21,7 +21,7 @@ from dpaudit.certificates.fixed_test import FrozenRule, Setting, game_test
 from dpaudit.certificates.records import FixedTest
 from dpaudit.claims import ProfilePoint
 from dpaudit.composed import replace
-from dpaudit.errors import DpauditError, UsageError
+from dpaudit.errors import DpauditError, MechanismError, UsageError
 from dpaudit.levels.portfolio import Portfolio
 from dpaudit.releases.environments import Environments, NotInstallable
 from dpaudit.sampling.chunks import Measure, ToCount, ToLearn, ToProbe
@@ -179,6 +179,12 @@ def bisected(
     needed = 0.0
     for release in order:
         tested, test = _tested(spec, frozen, environments, release, level, needed)
+        if release == found_in and test is None:
+            raise MechanismError(
+                f"--found-in {release}: {tested.why}. Repair the mechanism, or name a release on "
+                "which it runs",
+                code="always-raises",
+            )
         if release == found_in and test is not None:
             needed = test.epsilon_lower
         answers[release] = tested

@@ -90,6 +90,7 @@ USAGE: list[tuple[tuple[str, ...], str, str]] = [
     (("m.py:laplace", "--d1", "[1", "--d2", "1", *CLAIM), "value-malformed", "--d1"),
     (("m.py:laplace", "--d1", "@x.csv", "--d2", "1", *CLAIM), "file-not-found", "x.csv"),
     (("m.py:laplace", "--d1", "0", *CLAIM), "option-missing", "--d2"),
+    (("n.py:laplace", *INPUTS, *CLAIM, "--isolate"), "module-not-found", "There is: m.py."),
     (
         ("m.py:laplace", "--d1", "[1, 2]", "--d2", "[3, 4]", *CLAIM, "--adjacency", "replace"),
         "pair-not-neighbours",

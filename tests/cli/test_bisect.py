@@ -24,3 +24,9 @@ WHERE = (*MINE, "--versions", "1.0,1.1", "--found-in", "1.0")
 def test_requests_are_refused(refused: Any, words: tuple[str, ...], expected: str) -> None:
     code, _ = refused("bisect", "math:sqrt", *words)
     assert code == expected
+
+
+def test_a_file_that_does_not_exist_is_an_error_before_environments_are_made(refused: Any) -> None:
+    code, line = refused("bisect", "no_such.py:f", *PAIR, *WHERE)
+    assert code == "module-not-found"
+    assert "'no_such.py'" in line

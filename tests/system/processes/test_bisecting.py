@@ -16,7 +16,7 @@ from dpaudit.config.building import build_spec
 from dpaudit.releases import bisecting
 from dpaudit.releases.bisecting import Bisection, ReleaseResult, bisected
 from dpaudit.releases.environments import Environments, NotInstallable
-from tests.raising import code
+from tests.raising import code, refusal
 
 MECHANISM = """
 import os, random
@@ -63,17 +63,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def found(folder: Path, versions: list[str], **more: Any) -> Bisection:
+def found(folder: Path, versions: list[str], found_in: str = "2.0", **more: Any) -> Bisection:
     environments = Started(folder, "mine")
     settings = {
         "mechanism": f"{folder / 'm.py'}:noisy",
-        "python": environments.interpreter("2.0"),
+        "python": environments.interpreter(found_in),
         "d1": 0,
         "d2": 1,
         "claim": {"epsilon": EPSILON},
         "samples": 4000,
     }
-    return bisected(build_spec(settings), environments, versions, "2.0", **more)
+    return bisected(build_spec(settings), environments, versions, found_in, **more)
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +130,16 @@ def test_environments_can_be_removed_one_at_a_time(
     found(folder, ["2.0", "8.0"], is_kept=False, on_release=seen.append)
     assert [one.release for one in seen] == ["2.0", "8.0"]
     assert sorted(one.name for one in folder.glob("removed-*")) == ["removed-2.0", "removed-8.0"]
+
+
+def test_the_event_is_not_tested_elsewhere_if_the_mechanism_raises_where_it_is_looked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bisecting, "LEARNED", 500)
+    seen: list[ReleaseResult] = []
+    error = refusal(found, folder, ["1.0", "6.0"], "6.0", on_release=seen.append)
+    assert (error.code, error.exit_code, seen) == ("always-raises", 3, [])
+    assert "not in this release" in str(error)
 
 
 def test_other_audits_are_refused(folder: Path) -> None:
