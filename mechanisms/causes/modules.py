@@ -70,10 +70,11 @@ def picks_by_half_weights(scores: Sequence[float]) -> int:
 
 def permutes_and_flips(scores: Sequence[float], rng: np.random.Generator) -> int:
     """Broken: permute and flip with coins of e^{2·score}, for scores that move by 1 each."""
-    best = max(scores)
-    for place in rng.permutation(len(scores)):
+    best, order = max(scores), list(range(len(scores)))
+    rng.shuffle(order)
+    for place in order:
         if rng.random() < math.exp(2.0 * (scores[place] - best)):
-            return int(place)
+            return place
     raise AssertionError("the largest score has a coin that always holds")
 
 
@@ -272,3 +273,48 @@ def own_method_half(data: Sequence[int]) -> float:
 def own_method(data: Sequence[int]) -> float:
     """Correct."""
     return Noise().add(len(data), sigma=3.74)
+
+
+def shuffles_and_flips(scores: Sequence[float]) -> int:
+    """Broken: permute and flip with `random`, and with coins of e^{2·score}."""
+    best, order = max(scores), list(range(len(scores)))
+    random.shuffle(order)
+    for place in order:
+        if random.random() < math.exp(2.0 * (scores[place] - best)):
+            return place
+    raise AssertionError("the largest score has a coin that always holds")
+
+
+def shuffles_and_flips_half(scores: Sequence[float]) -> int:
+    """Correct: coins of e^{score/2}."""
+    best, order = max(scores), list(range(len(scores)))
+    random.shuffle(order)
+    for place in order:
+        if random.random() < math.exp((scores[place] - best) / 2):
+            return place
+    raise AssertionError("the largest score has a coin that always holds")
+
+
+def old_normal_half(data: Sequence[int]) -> list[float]:
+    """Broken: half the standard deviation, by `np.random.randn`. Claim: (1, 10⁻⁵)-DP."""
+    return list(np.bincount(data, minlength=3) + 1.87 * np.random.randn(3))
+
+
+def old_normal(data: Sequence[int]) -> list[float]:
+    """Correct."""
+    return list(np.bincount(data, minlength=3) + 3.74 * np.random.randn(3))
+
+
+def table_half(data: Sequence[int], rng: np.random.Generator) -> Any:
+    """Broken: noise of scale ½ for a table of counts, with the noise turned and in single
+    precision."""
+    counts = np.outer(np.bincount(data, minlength=3), [1.0, 0.0])
+    noise = np.negative(rng.laplace(scale=0.5, size=(2, 3))).T.astype(np.float32)
+    return (counts + noise).tolist()
+
+
+def table(data: Sequence[int], rng: np.random.Generator) -> Any:
+    """Correct: one count moves by 1."""
+    counts = np.outer(np.bincount(data, minlength=3), [1.0, 0.0])
+    noise = np.negative(rng.laplace(scale=1.0, size=(2, 3))).T.astype(np.float32)
+    return (counts + noise).tolist()

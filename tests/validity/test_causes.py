@@ -17,9 +17,8 @@ from mechanisms.causes.planted import CAUSES, SHOWN, Cause
 from mechanisms.neighbours.planted import PLANTED, Planted
 from tests.neighbouring import relation
 
-# A uniform number that picks a piece of a line; noise that is rounded before it is added; coins of
-# which too many ways lead to an output.
-NOT_UNDERSTOOD = {"ties-have-a-length", "noise-rounded-laplace", "opendp-0-14-1"}
+# Noise that is rounded before it is added; coins, many combinations of which lead to one output.
+NOT_UNDERSTOOD = {"noise-rounded-laplace", "opendp-0-14-1"}
 CORRECT = [one for one in CAUSES if one.correct is not None]
 
 

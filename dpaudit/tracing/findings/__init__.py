@@ -31,6 +31,7 @@ from dpaudit.tracing.findings.outputs import (
     of_rare_branches,
     of_selected,
     of_thresholds,
+    of_unexplained,
 )
 from dpaudit.tracing.findings.sites import Case, case_of, choice_site
 from dpaudit.tracing.findings.words import FOR_LINE, FOR_PAIR, Changes, number
@@ -74,6 +75,8 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
         return _by_laws(case, runs.laws)
     for detector in dict.fromkeys(chain.from_iterable(KINDS.values())):
         case.found.extend(detector(case))
+    if not case.found:
+        case.found.extend(of_unexplained(case))
     return replace(case, found=_ordered(case.found))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.certificates.traced import GIVE_AN_OUTPUT, Finding, FindingKind, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Floats, Piece, discrete_delta, exceeds, tail
-from dpaudit.tracing.findings.sites import Case, choice_cost
+from dpaudit.tracing.findings.sites import Case, choice_cost, unexplained
 from dpaudit.tracing.findings.words import number, same_parts, shown, times
 from dpaudit.tracing.runs.coins import Laws, epsilon
 from dpaudit.tracing.runs.coupling import Runs
@@ -334,6 +334,15 @@ def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
     least = clopper_pearson_lower(one.often, one.runs, _LEVEL)
     most = clopper_pearson_upper(0, one.runs, _LEVEL)
     return any(least > math.exp(point.epsilon) * most + point.delta for point in claim.points())
+
+
+def of_unexplained(case: Case) -> Iterator[Finding]:
+    """Yield a note for an entry of the output that differs in a pair of runs although each value to
+    which noise was added is equal. A note is a finding that is not counted as a cause of a leak."""
+    ends = (pair.comparison.ends[0] for pair in case.runs.coupled if pair.noised)
+    for name in unexplained(case.runs)[:1]:
+        words = f"{name} differs with the same noised values: what hides this was not seen"
+        yield Finding("no-noise", False, _line(next(ends, None)), words, "")
 
 
 def of_rare_branches(case: Case) -> Iterator[Finding]:

@@ -182,6 +182,11 @@ def test_choices() -> None:
     assert not excess(first, second, TotalVariation(0.25))
     assert excess(first, second, TotalVariation(0.2475))
     assert not excess(first, second, PureDP(1000.0))
+    # D_2 in both directions, summed by hand
+    most = max(math.log(0.25**2 / 0.5 + 0.75**2 / 0.5), math.log(0.5**2 / 0.25 + 0.5**2 / 0.75))
+    assert not excess(first, second, RenyiDP(2.0, most))
+    assert excess(first, second, RenyiDP(2.0, 0.99 * most))
+    assert excess(np.array([0.0, 1.0]), second, RenyiDP(2.0, 9.0))
     assert excess(np.array([0.0, 1.0]), second, None)
     # A softmax whose least probability is 0 by rounding.
     assert not excess(np.array([0.0, 1.0]), np.array([1e-310, 1.0]), None)

@@ -67,6 +67,18 @@ def test_a_cause_in_code_that_a_trace_does_not_see_has_no_line_number() -> None:
     assert not re.search(r"\d", str(cause.line))
 
 
+@pytest.mark.parametrize("has_coin", [False, True])
+def test_a_difference_that_known_noise_does_not_explain_is_no_pass(has_coin: bool) -> None:
+    def cubed(x: float, rng: Rng) -> tuple[float, float, bool]:
+        noise = rng.laplace()
+        return 1 + noise, x + noise**3, has_coin and rng.random() < 0.5
+
+    found = dpaudit.trace(cubed, 0, 1, ONE)
+    (finding,) = found.findings
+    assert (finding.kind, finding.is_cause) == ("no-noise", False)
+    assert not found.understood
+
+
 def test_enough_noise_is_no_cause() -> None:
     found = dpaudit.trace(halved, 0, 1, PureDP(2.0))
     assert not found.findings

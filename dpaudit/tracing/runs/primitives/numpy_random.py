@@ -87,7 +87,7 @@ _SPECS: dict[str, _Spec] = {
 _SHAPED = {"rand": "uniform", "randn": "normal"}
 # Functions that draw uniform numbers from [0, 1). Calls without arguments take a fast path.
 _UNIFORM = ("random", "random_sample", "ranf")
-_PICKS = ("choice", "permutation", "shuffle", "permuted")
+_PICKS = ("choice", "permutation", "shuffle")
 # Functions that draw vectors with dependent entries. A second run with the same noise repeats the
 # vectors, but the privacy cost of such noise is unknown.
 _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
@@ -205,8 +205,6 @@ def _picked(
     (things,) = args[:1] or (named.get("x"),)
     many = int(things) if np.ndim(things) == 0 else len(things)
     permutation = real.__self__.permutation if hasattr(real, "__self__") else np.random.permutation
-    if name == "permuted":
-        return recorder.real(real, *args, **named)
     order = recorder.real(permutation, many)
     order = recorder.picked(label, "permutation", order, parameters={"n": many})
     order = order if sorted(order) == list(range(many)) else np.arange(many)
@@ -319,7 +317,6 @@ _LAWS = {
     "cauchy": "cauchy",
     "uniform": "uniform",
     "dlaplace": "discrete",
-    "geom": "geometric",
 }
 
 
@@ -340,8 +337,6 @@ def _rvs(recorder: Recorder, real: Any) -> Any:
         scale: Any = given.get("scale", 1.0)
         if law == "discrete":
             scale = 1 / float(given["a"])
-        elif law == "geometric":
-            scale = -1 / np.log1p(-float(given["p"]))
         elif law == "unknown":
             scale = None
         skipped = ("loc", "size", "random_state")
