@@ -267,7 +267,11 @@ def _check_names(given: dict[str, Any], definition: str) -> None:
             raise ClaimError(
                 f"{name!r} is not a parameter of the {definition} definition; "
                 f"it takes {', '.join(words.values())}."
-                + (did_you_mean(name, words) or _which_to_leave_out(name, given, definition)),
+                + (
+                    did_you_mean(name, words)
+                    or _which_to_leave_out(name, given, definition)
+                    or did_you_mean(name, set().union(*map(_names, DEFINITIONS)))
+                ),
                 code="parameter-unknown",
             )
     absent = [words[name] for name in missing_parameters(given, definition)]

@@ -112,7 +112,8 @@ def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "eit
         return parse_yaml(text)
     except YamlError as error:
         line = "" if error.line is None else f" (line {error.line})"
-        why = f"{name} is neither JSON nor plain YAML: {error}{line}"
+        words = str(error).removeprefix("not valid YAML: ")
+        why = f"{name} is neither JSON nor plain YAML: {words}{line}"
         raise DatasetError(why, code=error.code) from None
 
 

@@ -139,6 +139,7 @@ def test_claims_are_made_from_named_parameters(
         ({"epsilon": 1}, "aproximate", "definition-unknown", "'approximate'"),
         ({"epsilon": 1}, "quantum", "definition-unknown", "pure, approximate, probabilistic"),
         ({"epsilom": 1}, None, "parameter-unknown", "'epsilom'.*'epsilon'"),
+        ({"epsilon": 1, "detla": 0.1}, None, "parameter-unknown", "'detla'.*'delta'"),
         ({"epsilon": 1, "delta": 0.1}, "pure", "parameter-unknown", "'delta'.*pure"),
         ({}, None, "parameter-missing", "pure.*epsilon"),
         ({"delta": 0.1}, None, "parameter-missing", "approximate.*epsilon"),

@@ -39,6 +39,10 @@ def test_command_line_values(text: str, value: Any) -> None:
     assert parse_dataset(text) == value
 
 
+def test_an_unparsable_value_is_called_so_once() -> None:
+    assert str(refusal(parse_dataset, "a: b: c")).count("YAML") == 1
+
+
 def test_unparsable_command_line_values() -> None:
     texts = ["[1, 2", "{a: 1, a: 2}", "!!python/object:os.system 1", "", "  "]
     assert [code(parse_dataset, text) for text in texts] == [
