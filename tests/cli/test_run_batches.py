@@ -242,10 +242,10 @@ def test_an_error_is_printed_once(
     # With -q, only the summary has errors, and the second audit refers to the first one.
     times = 1 if more == ["-q"] else 2
     assert result.stdout.count("'needs.py' was found") == times
-    assert result.stdout.count("there is no file 'no_such.py'") == 1
+    assert result.stdout.count("'no_such.py'") == 1
     for name in "abc":
         assert result.stdout.count(f"\n{name}: ERROR\n") == 1
-        assert result.stdout.count(f"dpaudit run audits.yaml -k {name}\n") == times
+        assert result.stdout.count(f" -k {name}\n") == times
 
 
 def test_details_are_shown_only_of_what_nobody_expected(
