@@ -492,7 +492,8 @@ def test_a_library_is_followed_before_it_is_imported(tmp_path: Path) -> None:
         (site,) = traced(path).sites
         assert Path(site.line.file).name == "mine.py"
         del sys.modules["not_yet"]
-        (site,) = traced(path, follow=["not_yet"]).sites
-        assert (Path(site.line.file).name, site.line.line) == ("__init__.py", 4)
+        for followed in ("not_yet", str(package)):
+            (site,) = traced(path, follow=[followed]).sites
+            assert (Path(site.line.file).name, site.line.line) == ("__init__.py", 4)
         assert code(traced, path, follow=["nowhere"]) == "module-not-found"
         sys.modules.pop("not_yet", None)
