@@ -119,6 +119,8 @@ class Parameter:
         each of them.
     has_flag: whether the command line has a flag for the parameter.
     instead: substitute that may be given in place of the parameter; None if there is no substitute.
+    symbol: symbol of the parameter in reports, such as "ρ"; other parameters of the claim stand in
+        braces, as in "D_{order:g}". "": the name of the parameter.
     """
 
     help: str
@@ -128,6 +130,7 @@ class Parameter:
     has_curve: bool = False
     has_flag: bool = True
     instead: Instead | None = None
+    symbol: str = ""
 
 
 Epsilon = Annotated[float, Parameter("The ε of the claim.", checked_epsilon, has_curve=True)]
@@ -233,8 +236,9 @@ class PrivacyClaim(ABC):
         Returns
         -------
         tuple of str and float, or None
-            The symbol of the parameter, such as "ρ", and the bound, rounded down; None if the
-            parameters are ε and δ themselves.
+            The name of the parameter, such as "rho", and the bound, rounded down; None if the
+            parameters are ε and δ themselves. Reports show the bound, with the symbol of the
+            parameter, next to its value in the claim.
         """
         return None
 
@@ -262,7 +266,7 @@ class PrivacyClaim(ABC):
         Returns
         -------
         tuple of str and float, or None
-            The symbol of the parameter, such as "ρ", and the bound, rounded down; None if the claim
+            The name of the parameter, such as "rho", and the bound, rounded down; None if the claim
             bounds no divergence.
         """
         return None
@@ -342,6 +346,22 @@ class PrivacyClaim(ABC):
     def parameters(self) -> dict[str, Any]:
         """Return the values of the parameters by name, in the order of the constructor."""
         return {name: getattr(self, name) for name in described(type(self))}
+
+    def symbol_of(self, parameter: str) -> str:
+        """Return the symbol of a parameter in reports, such as "ρ" for the parameter `rho`.
+
+        Parameters
+        ----------
+        parameter : str
+            Name of a parameter of the definition.
+
+        Returns
+        -------
+        str
+            The symbol; the name itself if its `Parameter` has no symbol.
+        """
+        symbol = described(type(self))[parameter].symbol or parameter
+        return symbol.format_map(self.parameters())
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,11 +66,18 @@ Divergence = Annotated[
         "The ε of the claim.",
         number_that(f"lie in [0, {_LARGEST:g}]", lambda epsilon: 0 <= epsilon <= _LARGEST),
         has_curve=True,
+        symbol="D_{order:g}",
     ),
 ]
 Rho = Annotated[
     float,
-    Parameter("The ρ of a zCDP claim.", positive_up_to(_LARGEST), is_telling=True, has_curve=True),
+    Parameter(
+        "The ρ of a zCDP claim.",
+        positive_up_to(_LARGEST),
+        is_telling=True,
+        has_curve=True,
+        symbol="ρ",
+    ),
 ]
 
 
@@ -118,19 +125,19 @@ class RenyiDP(PrivacyClaim):
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return (name, value): a lower bound for D_a, where a is the order of the claim, such as
-        ("D_2", 0.3). The value is the largest limit on D_a that still implies δ(ε) ≤ `delta_lower`.
-        The δ(ε) of the mechanism is at least `delta_lower`, so its D_a is at least this value.
+        """Return ("epsilon", value): a lower bound for D_a, where a is the order of the claim. The
+        value is the largest limit on D_a that still implies δ(ε) ≤ `delta_lower`. The δ(ε) of the
+        mechanism is at least `delta_lower`, so its D_a is at least this value.
         """
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
-        return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST, near)
+        return "epsilon", largest_parameter(delta_of, delta_lower, _LARGEST, near)
 
     def divergences(self) -> tuple[tuple[float, float], ...]:
         return ((self.order, self.epsilon),)
 
     def own_of_divergence(self, order: float, lower: float) -> tuple[str, float]:
-        return f"D_{order:g}", lower
+        return "epsilon", lower
 
     def composed(self, claims: Sequence[Self]) -> RenyiDP | None:
         """Return the claim with the sum of all ε (Mironov 2017, Prop. 1); None if orders differ."""
@@ -181,16 +188,16 @@ class ZeroConcentratedDP(PrivacyClaim):
         return f"{self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return "ρ" and the largest ρ whose privacy profile at ε is at most `delta_lower`."""
+        """Return "rho" and the largest ρ whose privacy profile at ε is at most `delta_lower`."""
         delta_of = partial(_concentrated_delta, epsilon=epsilon)
         near = _least_concentration(epsilon, delta_lower)
-        return "ρ", largest_parameter(delta_of, delta_lower, _LARGEST, near)
+        return "rho", largest_parameter(delta_of, delta_lower, _LARGEST, near)
 
     def divergences(self) -> tuple[tuple[float, float], ...]:
         return tuple((order, self.rho * order) for order in _ORDERS)
 
     def own_of_divergence(self, order: float, lower: float) -> tuple[str, float]:
-        return "ρ", lower / order * (1 - 1e-15)
+        return "rho", lower / order * (1 - 1e-15)
 
     def for_group(self, size: int) -> ZeroConcentratedDP:
         """Return k²ρ-zCDP for k = `size` records (Bun & Steinke 2016, Prop. 1.9)."""
@@ -429,7 +436,7 @@ class ApproximateZCDP(PrivacyClaim):
         return f"{self.delta:.12g}-approximate {self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return ("ρ", value): the largest ρ for which δ-approximate ρ-zCDP, with the δ of this
+        """Return ("rho", value): the largest ρ for which δ-approximate ρ-zCDP, with the δ of this
         claim, has a privacy profile at ε of at most `delta_lower`. If `delta_lower` is a lower
         bound for the δ(ε) of a mechanism, and the δ of this claim is right, then the value is a
         lower bound for the ρ of the mechanism."""

@@ -269,6 +269,7 @@ class GaussianDP(PrivacyClaim):
             is_telling=True,
             has_curve=True,
             instead=_SIGMA,
+            symbol="μ",
         ),
     ]
 
@@ -285,12 +286,12 @@ class GaussianDP(PrivacyClaim):
         return f"{self.mu:.12g}-Gaussian DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return "μ" and a lower bound for μ that follows from a lower bound for δ(ε).
+        """Return "mu" and a lower bound for μ that follows from a lower bound for δ(ε).
 
         It is the largest μ whose privacy profile at ε is at most `delta_lower`.
         """
         most = 4 * _LARGEST_MU
-        return "μ", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, most)
+        return "mu", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, most)
 
     def for_group(self, size: int) -> GaussianDP:
         """Return kμ-Gaussian DP for k = `size` records (Dong, Roth & Su 2022, Thm. 2.9)."""

@@ -146,18 +146,15 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
     own = claim.own_lower(epsilon, delta_lower)
     if own is None:
         return None
-    # `own[0]` is a symbol: μ or ρ, the claim's parameter `mu` or `rho`. For Rényi DP, it is the
-    # name of a divergence, such as D_2, and the claimed value of this divergence is the parameter
-    # `epsilon`.
-    name = {"μ": "mu", "ρ": "rho"}.get(own[0], "epsilon")
-    return Bound(*own, float(claim.parameters()[name]))
+    name, lower = own
+    return Bound(claim.symbol_of(name), lower, float(claim.parameters()[name]))
 
 
 def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
     claim, point = result.claim, result.point
     own = own_bound(claim, point.epsilon, result.delta_lower)
     mu = getattr(result.decisive, "mu_lower", None)
-    if own is not None and own.symbol == "μ" and mu is not None:
+    if own is not None and mu is not None and "mu" in claim.parameters():
         own = replace(own, lower=mu)
     for test in (one.divergence for one in result.certificates):
         shown = None if test is None else claim.own_of_divergence(test.witness.order, test.lower)

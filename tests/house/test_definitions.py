@@ -37,7 +37,13 @@ class KullbackLeiblerDP(PrivacyClaim):
 
     kappa: Annotated[
         float,
-        Parameter("The κ of a KL claim.", positive_up_to(1.0), is_telling=True, has_curve=True),
+        Parameter(
+            "The κ of a KL claim.",
+            positive_up_to(1.0),
+            is_telling=True,
+            has_curve=True,
+            symbol="κ",
+        ),
     ]
 
     def profile(self, epsilon):
@@ -48,6 +54,9 @@ class KullbackLeiblerDP(PrivacyClaim):
 
     def describe(self):
         return f"{self.kappa:.12g}-KL DP"
+
+    def own_lower(self, epsilon, delta_lower):
+        return "kappa", 2 * max(0.0, delta_lower) ** 2 * (1 - 1e-15)
 '''
 MECHANISM = """\
 def noisy(x, size, rng):
@@ -103,7 +112,7 @@ def run(copy: Path, *words: str) -> str:
         ("explain profile --kappa 0.5 --mu 1", "0.5-KL DP"),
         (
             "run mine.py:noisy --d1 0 --d2 1 --kappa 0.02 --samples 5000 --expect violation",
-            "0.02-KL DP",
+            "κ at least",
         ),
     ],
 )

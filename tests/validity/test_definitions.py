@@ -72,7 +72,7 @@ def test_a_bound_on_the_divergence_of_randomized_response_is_nearly_reached() ->
     result = dpaudit.audit(flipped, 0, 1, RenyiDP(2, truth), samples=200_000)
     own = result.claim.own_lower(result.point.epsilon, result.delta_lower)
     assert own is not None
-    assert own[0] == "D_2"
+    assert own[0] == "epsilon"
     assert 0.93 * truth < own[1] <= truth
 
 

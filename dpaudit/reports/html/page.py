@@ -364,7 +364,7 @@ MOST_WITH_FIGURES = 200
 MOST_OPEN = 3
 # Matches a parameter with its number, such as `ε = 1.69`.
 _EXPRESSION = re.compile(
-    r"(?<!\w)(?:[εδμρσαβp]|D_[\d.]+) [=≥≤<>≈] (?:-?\d[\d.,]*(?:e[+-]?\d+)?|∞)(?<![.,])"
+    r"(?<!\w)(?:[α-ωp]|D_[\d.]+) [=≥≤<>≈] (?:-?\d[\d.,]*(?:e[+-]?\d+)?|∞)(?<![.,])"
 )
 # Maps each module that the page needs to the name of its package for pip.
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}

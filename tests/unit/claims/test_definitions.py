@@ -110,11 +110,12 @@ def test_the_concentrated_profile_is_the_least_over_orders(rho: float) -> None:
     ids=lambda claim: claim.describe(),
 )
 def test_points_give_the_parameter_back(claim: PrivacyClaim) -> None:
-    *_, own = claim.parameters().values()
+    *_, (name, own) = claim.parameters().items()
     for point in claim.points()[:3]:
         assert point.delta == claim.profile(point.epsilon)
         actual = claim.own_lower(point.epsilon, point.delta)
         assert actual is not None
+        assert actual[0] == name
         assert actual[1] == pytest.approx(own, rel=2e-5)
         less = claim.own_lower(point.epsilon, 0.8 * point.delta)
         assert less is not None

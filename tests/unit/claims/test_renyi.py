@@ -56,7 +56,7 @@ def test_an_initial_guess_does_not_change_the_result(near: float) -> None:
 
 @pytest.mark.parametrize(("delta", "bound"), [(0.0, 0.0), (-1.0, 0.0), (1.0, _LARGEST)])
 def test_bounds_at_the_ends_of_the_range(delta: float, bound: float) -> None:
-    assert RenyiDP(2.0, 1.0).own_lower(1.0, delta) == ("D_2", bound)
+    assert RenyiDP(2.0, 1.0).own_lower(1.0, delta) == ("epsilon", bound)
 
 
 Law = Mapping[str, float]
@@ -158,8 +158,8 @@ def test_points_lie_on_the_profile_and_give_rho_back() -> None:
     assert min(point.delta for point in claim.points()) < 1.2e-3
     for point in claim.points()[:3]:
         assert point.delta == claim.profile(point.epsilon) < 1
-        symbol, lower = claim.own_lower(point.epsilon, point.delta)
-        assert symbol == "ρ"
+        parameter, lower = claim.own_lower(point.epsilon, point.delta)
+        assert (parameter, claim.symbol_of(parameter)) == ("rho", "ρ")
         assert lower == pytest.approx(0.3, rel=1e-4)
         assert claim.own_lower(point.epsilon, 0.8 * point.delta)[1] < 0.3
     # A δ within that of the claim gives no bound for ρ.

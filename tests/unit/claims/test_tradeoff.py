@@ -40,8 +40,8 @@ def test_the_point_lies_on_the_profile_and_gives_mu_back(mu: float) -> None:
     point = claim.point()
     assert point.delta == gaussian_delta(mu, point.epsilon)
     assert 0 < point.delta < 1
-    symbol, lower = claim.own_lower(point.epsilon, point.delta)
-    assert symbol == "μ"
+    parameter, lower = claim.own_lower(point.epsilon, point.delta)
+    assert (parameter, claim.symbol_of(parameter)) == ("mu", "μ")
     assert lower == pytest.approx(mu, abs=2e-6)
     assert claim.own_lower(point.epsilon, 0.0)[1] < mu
     assert claim.own_lower(point.epsilon, 0.9 * point.delta)[1] < mu

@@ -218,6 +218,8 @@ def test_the_parameter_of_the_claim_comes_first() -> None:
     assert rows(nothing_seen) == ["ρ above 0.1, with 99 % confidence (claimed: 0.1)"]
     approximate = at(ApproximateZCDP(rho=0.1, delta=0.01), delta_lower=0.6)
     assert [(one.symbol, one.claimed) for one in bounds(approximate)] == [("ρ", 0.1)]
+    divergence = at(RenyiDP(3, 0.1), delta_lower=0.6)
+    assert [(one.symbol, one.claimed) for one in bounds(divergence)] == [("D_3", 0.1)]
     distance = at(TotalVariation(0.1), delta_lower=0.2)
     assert rows(distance) == ["δ at least 0.2, with 99 % confidence (claimed: 0.1)"]
 
