@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test system validity check browser package libraries all-libraries lowest docs pages site docs-links pictures \
+.PHONY: audit test system validity check generated browser package libraries all-libraries lowest docs pages site docs-links pictures \
 	benchmarks gallery watch clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
@@ -34,6 +34,12 @@ check: .venv/installed-dev
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[0-9]*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+
+# The files that tests compare with the code: docs/options.md, tests/house/surface.txt, tests/unit/reports/golden/.
+generated: .venv/installed-test
+	$(BIN)/python -m tests.house.test_options_page
+	$(BIN)/python -m tests.house.test_surface
+	$(BIN)/python -m tests.unit.reports.test_golden
 
 # What would be published, on its own.
 package: .venv/installed-dev

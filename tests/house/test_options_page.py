@@ -1,5 +1,4 @@
-"""docs/options.md is what the table of options gives; `python tests/house/test_options_page.py`
-writes it."""
+"""docs/options.md is what the table of options gives; `make generated` writes it."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from typing import get_args
 
 from dpaudit.api import MoreOptions, audit
 from dpaudit.auditing.options import OPTIONS, Option, Section
+from tests import generated
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 KEYWORDS = {*inspect.signature(audit).parameters, *MoreOptions.__annotations__}
@@ -43,7 +43,7 @@ def _row(one: Option) -> str:
 
 
 def test_the_page_is_what_the_table_gives() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page()
+    generated.check(PAGE, page())
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -1,5 +1,5 @@
-"""Every name that users rely on, in one golden file, `surface.txt`, which this file writes when it
-runs as a program. A change of the public surface shows as a diff of that file."""
+"""Every name that users rely on, in one golden file, `surface.txt`, which `make generated` writes.
+A change of the public surface shows as a diff of that file."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from dpaudit.config.schema import schema
 from dpaudit.inputs.adjacency import ADJACENCIES
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.result_schema import result_schema
+from tests import generated
 
 FILE = Path(__file__).with_name("surface.txt")
 
@@ -141,7 +142,18 @@ def _of_pytest() -> Iterator[str]:
 
 
 def test_the_public_surface_is_what_the_inventory_lists() -> None:
-    assert surface() == FILE.read_text(encoding="utf-8")
+    generated.check(FILE, surface())
+
+
+def test_a_file_that_differs_shows_the_changed_lines_and_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text("".join(f"name {number}\n" for number in range(100)))
+    generated.check(file, file.read_text())
+    with pytest.raises(pytest.fail.Exception) as error:
+        generated.check(file, file.read_text().replace("name 41", "other"))
+    head, _, *lines = str(error.value).splitlines()
+    assert "make generated" in head
+    assert lines == ["-name 41", "+other"]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The wording of every format, in one golden file each.
 
-`python -m tests.unit.reports.test_golden` writes them. Other tests compare numbers, places and
+`make generated` writes them. Other tests compare numbers, places and
 names, so that a sentence can be worded better."""
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dpaudit.reports import comparison, trace
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import render
 from dpaudit.version import __version__
+from tests import generated
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.cli.test_compare import every_change
 from tests.hostile import EXACT, ONE_RUN, TRACE
@@ -71,7 +72,7 @@ def test_every_format_has_a_golden_file() -> None:
 
 def test_the_wording_is_that_of_the_golden_files() -> None:
     for name in GOLDEN:
-        assert written(name) == (FOLDER / name).read_text("utf-8"), name
+        generated.check(FOLDER / name, written(name))
 
 
 if __name__ == "__main__":
