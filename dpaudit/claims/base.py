@@ -116,7 +116,8 @@ class Parameter:
     is_telling: whether the parameter implies its definition. If so, users who give the parameter
         need not name the definition.
     has_curve: whether `dpaudit explain` takes several values of the parameter and draws a curve for
-        each of them.
+        each of them. It takes other parameters only together with one that has curves, and so
+        refuses claims of a definition without such a parameter.
     has_flag: whether the command line has a flag for the parameter.
     instead: substitute that may be given in place of the parameter; None if there is no substitute.
     symbol: symbol of the parameter in reports, such as "ρ"; other parameters of the claim stand in

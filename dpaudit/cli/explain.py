@@ -3,13 +3,14 @@ figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dpaudit.claims import PrivacyClaim, make_claim, parameters, posterior_bounds
+from dpaudit.claims.registry import ClaimParameter
 from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.cli.options import NUMBER, option
@@ -23,11 +24,29 @@ _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
 _EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 _STEPS = 200
-_NUMBERS = tuple(one for one in parameters() if one.type is float)
 # Smallest δ shown in a figure of δ(ε), whose vertical axis is logarithmic.
 _SMALLEST = 1e-12
 
 Command = Callable[..., Any]
+
+
+def curves_with(other: ClaimParameter, every: Iterable[ClaimParameter]) -> list[ClaimParameter]:
+    """Return the parameters of `every` that have curves and share a definition with `other`."""
+    return [
+        one
+        for one in every
+        if one.has_curve and not set(one.definitions).isdisjoint(other.definitions)
+    ]
+
+
+def explained(every: Iterable[ClaimParameter]) -> tuple[ClaimParameter, ...]:
+    """Return the parameters that the command takes: numbers with curves, and numbers that share a
+    definition with a number that has curves, such as δ with ε."""
+    numbers_only = [one for one in every if one.type is float]
+    return tuple(one for one in numbers_only if curves_with(one, numbers_only))
+
+
+_NUMBERS = explained(parameters())
 
 
 @click.group("explain", cls=SuggestingGroup)
@@ -131,31 +150,25 @@ def _claims(**given: Any) -> list[PrivacyClaim]:
     (ε, δ) claims.
     """
     curves = [one for one in _NUMBERS if one.has_curve and given[one.name]]
-    if not curves:
+    others = [one for one in _NUMBERS if not one.has_curve and given[one.name] is not None]
+    if not curves and not others:
         known = [f"--{one.name}" for one in _NUMBERS if one.has_curve]
-        beside_them = [f"--{one.name} {given[one.name]:g}" for one in _NUMBERS if given[one.name]]
-        example = " ".join(["--epsilon 1", *beside_them])
         raise UsageError(
-            f"there is nothing to explain; give {_listed(known)}, e.g. {example}",
+            f"there is nothing to explain; give {_listed(known)}, e.g. --epsilon 1",
             code="option-missing",
         )
     beside: dict[str, dict[str, float]] = {one.name: {} for one in curves}
-    for other in _NUMBERS:
-        value = given[other.name]
-        if other.has_curve or value is None:
-            continue
-        goes_with = [
-            one
-            for one in _NUMBERS
-            if one.has_curve and not set(one.definitions).isdisjoint(other.definitions)
-        ]
+    for other in others:
+        goes_with = curves_with(other, _NUMBERS)
         first = next((one for one in goes_with if one in curves), None)
         if first is None:
             known = [f"--{one.name}" for one in goes_with]
+            value = f"--{other.name} {given[other.name]:g}"
             raise UsageError(
-                f"--{other.name} {value:g} goes with {_listed(known)}", code="option-missing"
+                f"{value} goes with {_listed(known)}, e.g. {known[0]} 1 {value}",
+                code="option-missing",
             )
-        beside[first.name][other.name] = value
+        beside[first.name][other.name] = given[other.name]
     return [
         make_claim({**beside[one.name], one.name: value})
         for one in curves

@@ -5,15 +5,24 @@ from __future__ import annotations
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from scipy.stats import norm
 
-from dpaudit.claims import ApproximateDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
+from dpaudit.claims import (
+    ApproximateDP,
+    GaussianDP,
+    PureDP,
+    RenyiDP,
+    ZeroConcentratedDP,
+    parameters,
+)
 from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.cli.commands import cli
+from dpaudit.cli.explain import curves_with, explained
 
 
 def explain(*words: str) -> Result:
@@ -155,3 +164,12 @@ def test_what_goes_with_a_number_alone_is_shown_with_it() -> None:
     result = explain("tradeoff", "--order", "2")
     assert result.exit_code == 2
     assert "e.g. --epsilon 1 --order 2" in result.stderr
+
+
+def test_only_parameters_that_have_a_curve_or_go_with_one_are_options() -> None:
+    numbers = [one for one in parameters() if one.type is float]
+    gamma = replace(numbers[0], name="gamma", has_curve=False, definitions=("new",))
+    assert explained([*numbers, gamma]) == tuple(numbers)
+    kappa = replace(gamma, name="kappa", has_curve=True)
+    assert explained([gamma, *parameters(), kappa]) == (gamma, *numbers, kappa)
+    assert curves_with(gamma, [*numbers, kappa]) == [kappa]
