@@ -127,7 +127,7 @@ def test_settings_come_from_the_nearest_project_file(tmp_path: Path) -> None:
 
 
 def test_time_takes_the_place_of_the_usual_draws() -> None:
-    assert assert_private(noisy, 0.0, 1.0, epsilon=1.5, time=0.2).certificates[0].budget != 100_000
+    assert assert_private(noisy, 0.0, 1.0, epsilon=1.5, time=1).certificates[0].budget != 100_000
 
 
 def test_a_journal_is_gone_once_its_audit_has_ended(tmp_path: Path) -> None:
