@@ -21,6 +21,8 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks import scorers
+from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.levels import tuning
 from dpaudit.levels.piecewise_logit import Smoothed
 
@@ -110,21 +112,11 @@ def _raw_counts(counts: Any, *_: Any, **__: Any) -> Any:
     )
 
 
+_SCORERS: tuple[Any, ...] = scorers.SCORERS
+# Without `one_dimensional`, outcomes of one column would have no order but that of whole outputs.
 SCORERS: dict[str, Patches] = {
     f"scorer {name}": _scorer(name)
-    for name in (
-        "single_columns",
-        "additive",
-        "innovations",
-        "prefixes",
-        "banded",
-        "logistic",
-        "mean_differences",
-        "parts",
-        "kinds",
-        "represented",
-        "atoms",
-    )
+    for name in (one.__name__ for one in _SCORERS if one is not one_dimensional)
 } | {
     "scorer sequences, all": (
         *_scorer("prefixes", "banded"),

@@ -52,7 +52,7 @@ The words that these modules share:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -60,7 +60,7 @@ import numpy as np
 from dpaudit.attacks.freezing import freeze
 from dpaudit.attacks.objective import Objective, best_of, best_predicted, rank_key, refutes
 from dpaudit.attacks.rare_outputs import RareTable
-from dpaudit.attacks.single_columns import bits, one_dimensional, represented
+from dpaudit.attacks.single_columns import one_dimensional, represented
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
@@ -92,25 +92,18 @@ _OF_ONE_COLUMN: tuple[Scorer, ...] = (
 _RARE_COUNTS = (OFTEN, 10 * OFTEN)
 
 
-def scorers_of(
-    selection: SelectionDraws,
-    *,
-    floating_point: bool = False,
-    timing: bool = False,
-    repeated: bool = False,
-) -> tuple[Scorer, ...]:
+def scorers_of(selection: SelectionDraws, switches: Set[str]) -> tuple[Scorer, ...]:
     """Return the scorers of dpaudit for these draws.
 
-    floating_point: add the scorer of low-order bits of numbers.
-    timing: add the scorer of the duration of calls.
-    repeated: outcomes are lists of independent runs on one input; add the scorer of such lists.
+    switches: names of the options that are on, which may add scorers.
     """
-    if len(selection.outcomes.columns) > 1:
-        # Imported here, since audits of outcomes with one column do not need this module.
-        from dpaudit.attacks.scorers import scorers_for
+    is_one = len(selection.outcomes.columns) < 2
+    if is_one and not switches:
+        return _OF_ONE_COLUMN
+    # Imported here, since most audits of outcomes with one column do not need this module.
+    from dpaudit.attacks.scorers import optional_scorers, scorers_for
 
-        return scorers_for(floating_point=floating_point, timing=timing, repeated=repeated)
-    return (*_OF_ONE_COLUMN, *([bits] if floating_point else []))
+    return (*_OF_ONE_COLUMN, *optional_scorers(switches)) if is_one else scorers_for(switches)
 
 
 def learn(
@@ -127,7 +120,7 @@ def learn(
 
     selection: the draws.
     objective: the predicted bound by which rules are chosen.
-    scorers: the scorers of dpaudit to try; None: the scorers that `scorers_of` returns.
+    scorers: the scorers of dpaudit to try; None: the scorers that need no option.
     custom_scorers: scorers of users, whose cost is unknown.
     to_bet: make rules for the next bets, or for the confirmation after a bet has refuted the claim,
         rather than for the exact test. Such rules are made with less work (see `freeze`): users'
@@ -136,7 +129,7 @@ def learn(
     with_rare: look for rare outputs, unless `to_bet`.
     """
     objective = replace(objective, to_bet=to_bet)
-    scorers = scorers_of(selection) if scorers is None else scorers
+    scorers = scorers_of(selection, frozenset()) if scorers is None else scorers
     if not to_bet or selection.size >= LEAST_DRAWS:
         scorers = (*scorers, *custom_scorers)
     is_one = len(selection.outcomes.columns) < 2
@@ -211,7 +204,7 @@ def best_point(
     predicted bound on this parameter; otherwise the point with the largest ratio of predicted to
     claimed δ. If several points are nearly equal, return the first.
     """
-    scorers = scorers_of(selection) if scorers is None else scorers
+    scorers = scorers_of(selection, frozenset()) if scorers is None else scorers
     tables = [RuleTable.of_balanced(one.counts) for scorer in scorers for one in scorer(selection)]
 
     def size(point: ProfilePoint) -> float:

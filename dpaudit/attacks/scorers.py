@@ -2,10 +2,13 @@
 equally good orders, the order of the first scorer is used.
 
 `learning.py` has a list of its own for outcomes with one column, and imports this module only for
-outcomes with several columns.
+outcomes with several columns, and for the scorers of options. `dpaudit list attacks` prints the
+first paragraph of the docstring of each scorer.
 """
 
 from __future__ import annotations
+
+from collections.abc import Set
 
 from dpaudit.attacks.additive import additive, exchangeable
 from dpaudit.attacks.blocks import kinds, parts
@@ -43,18 +46,21 @@ SCORERS: tuple[Scorer, ...] = (
     represented,  # details that == ignores: types, the sign of zero, the order of keys
     atoms,  # whole outputs, each by its own frequency
 )
+# Scorers that an option adds, by the name of the option. They also get outcomes with one column.
+OPTIONAL: dict[str, Scorer] = {
+    "repeat": exchangeable,  # lists of independent runs: sum over runs of log-ratios
+    "floating_point": bits,
+    "timing": elapsed,
+}
 
 
-def scorers_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Scorer, ...]:
-    """Return the scorers of every audit, followed by the scorers of the options that are on.
+def scorers_for(switches: Set[str]) -> tuple[Scorer, ...]:
+    """Return the scorers of every audit, followed by the scorers of options.
 
-    floating_point: add the scorer of low-order bits of numbers.
-    timing: add the scorer of the duration of calls.
-    repeated: outcomes are lists of independent runs on one input; add the scorer of such lists.
+    switches: names of the options that are on; names of options without a scorer are ignored.
     """
-    optional = (
-        (exchangeable, repeated),  # lists of runs: sum over runs of log-ratios
-        (bits, floating_point),
-        (elapsed, timing),
-    )
-    return (*SCORERS, *(scorer for scorer, is_on in optional if is_on))
+    return (*SCORERS, *optional_scorers(switches))
+
+
+def optional_scorers(switches: Set[str]) -> tuple[Scorer, ...]:
+    return tuple(scorer for name, scorer in OPTIONAL.items() if name in switches)

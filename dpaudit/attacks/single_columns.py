@@ -105,6 +105,8 @@ def represented(selection: SelectionDraws) -> list[Candidate]:
 def elapsed(selection: SelectionDraws) -> list[Candidate]:
     """Return candidates that order outcomes by the duration of the calls that returned them."""
     durations = selection.outcomes.column(ELAPSED)
+    if durations.codes is not None:  # draws without durations, such as the draws of a search
+        return []
     return [replace(one, attack=_TIME + one.attack) for one in orders_of(durations, selection)]
 
 

@@ -35,8 +35,6 @@ from dpaudit.wording import did_you_mean, shortened, shown
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Scorer = Callable[[Outcomes], ArrayLike]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UsersAttack:
@@ -105,7 +103,7 @@ class UsersScore:
     """
 
     name: str
-    scorer: Scorer
+    scorer: Callable[[Outcomes], ArrayLike]
     source: Callable[[], Any] | None = None
     sign: float = 1.0
 

@@ -355,12 +355,7 @@ class PairAudit:
 
     def _fit(self, *, to_bet: bool = True) -> Learned:
         selection, spec = self._selection, self._spec
-        attacks = scorers_of(
-            selection,
-            floating_point=spec.statistics.floating_point,
-            timing=spec.statistics.timing,
-            repeated=spec.runs > 1,
-        )
+        attacks = scorers_of(selection, spec.switches)
         if not self._has_point:
             # Choose the point (ε, δ) of the claim to test. These draws may choose it: the claim is
             # tested on later draws, and no bet was made yet.

@@ -113,10 +113,15 @@ class Statistics:
 
     def __post_init__(self) -> None:
         _verify(self)
-        for name in ("floating_point", "timing", "attacks"):
-            if self.exact and getattr(self, name):
-                why = " makes no draws; give one of them"
-                raise _conflict(Name(name), " needs draws, and ", Name("exact"), why)
+        of_draws = [*sorted(self.switches - {"exact"}), *(["attacks"] if self.attacks else [])]
+        if self.exact and of_draws:
+            why = " makes no draws; give one of them"
+            raise _conflict(Name(of_draws[0]), " needs draws, and ", Name("exact"), why)
+
+    @property
+    def switches(self) -> frozenset[str]:
+        """Names of the options in this record that are switched on."""
+        return frozenset(one.name for one in fields(self) if getattr(self, one.name) is True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +275,11 @@ class AuditSpec:
     def runs(self) -> int:
         """Number of independent runs of the mechanism in one output."""
         return self.target.times if isinstance(self.target, RepeatedTarget) else 1
+
+    @property
+    def switches(self) -> frozenset[str]:
+        """Names of the options that are on and may add scorers (attacks/scorers.py)."""
+        return self.statistics.switches | ({"repeat"} if self.runs > 1 else frozenset())
 
     @property
     def tested(self) -> PrivacyClaim:

@@ -39,9 +39,6 @@ from dpaudit.wording import did_you_mean, in_a_line, visible
 
 _COLUMN, _NAMES = 38, 18
 _SPECIMENS = "mechanisms"
-# Maps a parameter of the function `scorers_for` to the dpaudit option that sets it. Parameters with
-# the name of their option are left out.
-_OPTION = {"repeated": "repeat"}
 
 
 class ListGroup(SuggestingGroup):
@@ -136,20 +133,13 @@ def attacks() -> None:
     """
     # Imported inside the function: attacks import SciPy, which takes most of this command's time
     # and which other lists do not need.
-    from dpaudit.attacks.scorers import scorers_for
+    from dpaudit.attacks.scorers import OPTIONAL, SCORERS
     from dpaudit.attacks.trees import trees
     from dpaudit.attacks.user_attacks import installed_attacks
 
-    switches = inspect.signature(scorers_for).parameters
-    usual = dict.fromkeys(switches, False)
-    asked = {
-        one: f" ({flag_of(_OPTION.get(switch, switch))})"
-        for switch in switches
-        for one in scorers_for(**{**usual, switch: True})
-        if one not in scorers_for(**usual)
-    }
-    every: list[Any] = [*scorers_for(**usual), *asked, trees]
-    for one in filter(inspect.isfunction, every):
+    asked = {scorer: f" ({flag_of(name)})" for name, scorer in OPTIONAL.items()}
+    every: list[Any] = [*SCORERS, *asked, trees]
+    for one in every:
         _show(one.__name__, f"{_summary(one)}{asked.get(one, '')}")
     for name, offered in installed_attacks().items():
         _show(name, f"installed: {offered.value} (--attack {name})")

@@ -210,9 +210,7 @@ def freeze(spec: AuditSpec) -> Frozen:
     draws are used for no test. Raises MechanismError or TargetError if the mechanism does not
     run."""
     claim, coming = spec.tested, spec.sampling.samples
-    scorers = scorers_for(
-        floating_point=spec.statistics.floating_point, timing=False, repeated=spec.runs > 1
-    )
+    scorers = scorers_for(spec.switches)
     with closing(_sampler(spec)) as sampler:
         sampler.probe(ToProbe((0, PROBING, 0), _PROBE))
         selection = sampler.learn(ToLearn((0, LEARNING, 0), LEARNED)).fresh.release()

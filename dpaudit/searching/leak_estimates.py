@@ -52,13 +52,10 @@ class Judge:
     """
 
     def __init__(self, spec: AuditSpec, drawing: Drawing, *, is_of_answers: bool) -> None:
-        scorers = scorers_for(
-            floating_point=spec.statistics.floating_point, timing=False, repeated=spec.runs > 1
-        )
         users = (
             load_attacks(spec.statistics.attacks, travels=False) if spec.statistics.attacks else ()
         )
-        self._scorers: tuple[Scorer, ...] = (*scorers, *users)
+        self._scorers: tuple[Scorer, ...] = (*scorers_for(spec.switches), *users)
         self._points, self._drawing = spec.tested.points(), drawing
         self._objective = Objective(self._points[0], spec.sampling.samples)
         self._is_of_answers = is_of_answers

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -21,14 +23,17 @@ from dpaudit.attacks.learning import (
     learn_again,
     may_freeze_early,
     no_bound_predicted,
+    scorers_of,
 )
 from dpaudit.attacks.objective import Objective, refutes
 from dpaudit.attacks.rare_outputs import NAME as RARE
 from dpaudit.attacks.rare_outputs import RareTable
-from dpaudit.attacks.scorers import SCORERS
+from dpaudit.attacks.scorers import OPTIONAL, SCORERS
 from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.single_outputs import atoms, choose_single_outputs, has_atoms
+from dpaudit.attacks.trees import trees
 from dpaudit.claims import ProfilePoint
+from dpaudit.config.building import build_spec
 from dpaudit.draws import FreshDraws, LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import (
@@ -56,6 +61,7 @@ from dpaudit.stats.game import Game
 
 Arms = NDArray[np.bool_]
 Family = Callable[[np.random.Generator, Arms], object]
+METHOD = Path(__file__).parents[3] / "docs" / "method.md"
 
 
 def selection(family: Family, size: int, seed: int = 0) -> SelectionDraws:
@@ -115,6 +121,32 @@ def test_the_threshold_of_laplace_is_found() -> None:
 
 def test_scorers_of_one_column_have_the_order_of_all_scorers() -> None:
     assert tuple(one for one in SCORERS if one in _OF_ONE_COLUMN) == _OF_ONE_COLUMN
+
+
+def test_scorers_of_options_are_added_for_any_number_of_columns() -> None:
+    for family in (laplace, vectors):
+        usual = scorers_of(selection(family, 100), frozenset({"full"}))
+        for name, scorer in OPTIONAL.items():
+            actual = scorers_of(selection(family, 100), frozenset({name}))
+            assert actual == (*usual, scorer)
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_the_option_of_a_scorer_switches_it_on(name: str) -> None:
+    given = {"mechanism": "mechanisms.laplace:laplace", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
+    assert build_spec(given).switches == set()
+    assert build_spec({**given, name: 2 if name == "repeat" else True}).switches == {name}
+
+
+def test_docs_describe_every_scorer() -> None:
+    section = METHOD.read_text("utf-8").partition("**Scorers.**")[2].partition("**Candidates.**")[0]
+    described = [
+        name
+        for names in re.findall(r"^\* (`\w+`(?:, `\w+`)*)", section, flags=re.MULTILINE)
+        for name in re.findall(r"\w+", names)
+    ]
+    every: list[Any] = [*SCORERS, *OPTIONAL.values(), trees]
+    assert sorted(described) == sorted(one.__name__ for one in every)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -51,6 +51,7 @@ def test_the_event_has_a_unit() -> None:
     chosen = np.zeros(level.levels, dtype=bool)
     chosen[level(outcomes)[0]] = True
     assert level.words(chosen) == "elapsed time ≤ 50 µs"
+    assert elapsed(SelectionDraws(from_raw([7] * 1_000), np.arange(1_000) < 500)) == []
 
 
 def test_a_timed_table_is_the_table_and_one_column() -> None:
