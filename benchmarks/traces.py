@@ -35,6 +35,11 @@ def claim_of(one: Cause) -> PrivacyClaim:
     return ApproximateDP(one.epsilon, one.delta) if one.delta else PureDP(one.epsilon)
 
 
+def correct_of(one: Cause) -> tuple[str, ...]:
+    """Return the import paths of the correct counterparts of a mechanism."""
+    return (*(() if one.correct is None else (one.correct,)), *one.also_correct)
+
+
 def traced(one: Cause, target: str) -> tuple[Trace, float]:
     """Return a trace, and the seconds it took beside importing the mechanism."""
     resolve(target)
@@ -136,7 +141,7 @@ def main() -> int:
         is_cause = names(one, found.causes)
         guess = () if found.likely is None else (found.likely,)
         is_likely = is_cause or names(one, guess)
-        correct = () if one.correct is None else traced(one, one.correct)[0].causes
+        correct = [cause for path in correct_of(one) for cause in traced(one, path)[0].causes]
         causes, likely = causes + is_cause, likely + is_likely
         false += bool(correct)
         how = "cause" if is_cause else "ranked first" if is_likely else "MISSED"

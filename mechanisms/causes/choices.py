@@ -5,7 +5,9 @@ Claim: 1-DP. Adjacency: one record is replaced; answers to queries move by at mo
 
 from __future__ import annotations
 
+import hashlib
 import math
+import random
 import secrets
 from collections.abc import Sequence
 
@@ -220,3 +222,39 @@ def child(answer: int, rng: np.random.Generator) -> int:
     """Correct: with probability e/(1 + e)."""
     child = np.random.default_rng(int(rng.integers(2**32)))
     return answer if child.random() < _HONEST else 1 - answer
+
+
+def erases_at_times(answer: int, rng: np.random.Generator) -> int:
+    """Broken: gives no answer at times, and the exact one otherwise. Claim: 5-DP."""
+    return 2 if rng.random() < 0.3 else answer
+
+
+# One entry of a hundred is 1.
+_FLIPS = [int(place % 100 == 0) for place in range(1_000)]
+
+
+def erases_or_flips_by_a_remainder(answer: int, rng: np.random.Generator) -> int:
+    """Correct: one of a hundred answers is wrong; ln 99 = 4.6-DP."""
+    return 2 if rng.random() < 0.3 else answer ^ (int(rng.integers(10**6)) % 100 == 0)
+
+
+def erases_or_flips_by_a_table(answer: int, rng: np.random.Generator) -> int:
+    """Correct: the same with a table."""
+    return 2 if rng.random() < 0.3 else answer ^ _FLIPS[random.randrange(1_000)]
+
+
+def erases_or_flips_by_a_large_number(answer: int, rng: np.random.Generator) -> int:
+    """Correct: the same with the remainder of a large number."""
+    return 2 if rng.random() < 0.3 else answer ^ _FLIPS[int(rng.integers(2**31)) % 100]
+
+
+def erases_or_flips_by_bytes(answer: int, rng: np.random.Generator) -> int:
+    """Correct: the same with four bytes; three of 256 values of the third flip the answer."""
+    key = bytes(rng.integers(0, 256, 4).tolist())
+    return 2 if rng.random() < 0.3 else answer ^ (key[2] > 252)
+
+
+def erases_or_flips_by_a_hash(answer: int, rng: np.random.Generator) -> int:
+    """Correct: the same with a hash of a number."""
+    digest = hashlib.sha256(str(int(rng.integers(2**32))).encode()).digest()
+    return 2 if rng.random() < 0.3 else answer ^ (digest[0] < 3)

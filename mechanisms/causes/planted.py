@@ -15,7 +15,8 @@ class Cause:
     """A broken mechanism with the line at fault, and its correct counterpart.
 
     broken, correct: import paths; None where nothing correct takes the same inputs.  d1, d2:
-    neighbours on which the line shows.  params: of both.
+    neighbours on which the line shows.  params: of both.  also_correct: more correct mechanisms,
+    with the same parameters.
     epsilon, delta: the claim, which `correct` satisfies.  rho: the claim is ρ-zCDP instead, if this
     is above 0.  lines: pieces of source, each in the body of the broken mechanism: a trace that
     names a line with one of them has found the fault.  primitives: import paths of functions that
@@ -32,6 +33,7 @@ class Cause:
     delta: float = 0.0
     rho: float = 0.0
     primitives: tuple[str, ...] = ()
+    also_correct: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -163,6 +165,16 @@ _CHOICES = (
     ),
     _cause(_C, "weights_for_concentrated", None, *_MOVED, "rng.choice(", rho=0.125),
     _cause(_C, "child_too_honest", "child", 0, 1, "child.random() < 0.9"),
+    _cause(
+        *(_C, "erases_at_times", "erases_or_flips_by_a_remainder", 0, 1, "rng.random() < 0.3"),
+        epsilon=5.0,
+        also_correct=(
+            f"mechanisms.{_C}:erases_or_flips_by_a_table",
+            f"mechanisms.{_C}:erases_or_flips_by_a_large_number",
+            f"mechanisms.{_C}:erases_or_flips_by_a_hash",
+            f"mechanisms.{_C}:erases_or_flips_by_bytes",
+        ),
+    ),
     _cause(_C, "bit_of_binomial", "honest", 0, 1, "rng.binomial("),
     _cause(_C, "bit_of_booleans", "honest", 0, 1, "rng.choice("),
     _cause(

@@ -19,6 +19,7 @@ import numpy as np
 from .places import place_of, places_of
 from .replaying import Choice, Draw
 from .running import Missing, same, same_output
+from .values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,7 +68,8 @@ class Decision(NamedTuple):
 
 def decisions(recorder: Recorder) -> list[Decision] | None:
     """Return the random choices of a run, in order: coins (comparisons of uniform numbers with
-    thresholds) and draws from few outcomes. Return None if the run draws other noise, too."""
+    thresholds) and draws from few outcomes. Return None if the run draws other noise, too, except
+    for integers that seed a random generator."""
     found: list[Decision] = []
     # If a uniform number is compared several times, each result narrows its possible values. Maps
     # the id of each uniform number to (lower end, upper end) of these values, as shares of its
@@ -76,6 +78,8 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
     compared: set[int] = set()
     drawn: set[int] = set()
     listed: set[int] = set()
+    # Integers that are seeds or keys matter only by the draws of their generators.
+    seeds = _seeds(recorder)
     for moment, one in recorder.by_moment.items():
         if isinstance(one, Draw):
             pieces = range(one.first, one.first + one.size)
@@ -85,7 +89,7 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
                     found.append(Decision((moment, place), one.outcomes, value, one.primitive))
             elif one.law == "uniform":
                 drawn.update(pieces)
-            elif one.law != "integers":  # they may be keys or seeds of what is drawn next
+            elif one.law != "integers" or not seeds.issuperset(np.ravel(one.values).tolist()):
                 return None
         elif isinstance(one, Choice):
             coins = list(_coins(one, ranges, listed))
@@ -96,6 +100,13 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
         elif not listed.issuperset(np.ravel(one.ids).tolist()):
             return None
     return found if drawn <= compared else None
+
+
+def _seeds(recorder: Recorder) -> set[int]:
+    """Return the integers that seeded random generators in a run, or made keys of them."""
+    every = (getattr(seed, "entropy", plain(seed)) for _, _, seed in recorder.seeds)
+    numbers = (np.ravel(np.asarray(seed, dtype=object)).tolist() for seed in every)
+    return {plain(one) for seed in numbers for one in seed if isinstance(one, int)}
 
 
 def _coins(
@@ -247,7 +258,8 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
         return None
     for number in range(max(_CHECKING, len(every))):
         fixed, output = every[number % len(every)]
-        if output_of(coupler.run(which, fixed, seed=coupler.seed + 1 + number)) != output:
+        again = coupler.run(which, fixed, seed=coupler.seed + 1 + number)
+        if output_of(again) != output or decisions(again.recorder) is None:
             return None
     return law
 
