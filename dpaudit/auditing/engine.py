@@ -66,9 +66,9 @@ from dpaudit.sampling.executors import (
     new_processes,
     resolved,
 )
-from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
+from dpaudit.sampling.seeding import preserved
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import (
     CallableTarget,

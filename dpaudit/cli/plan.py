@@ -47,7 +47,7 @@ from dpaudit.errors import MechanismError, UsageError
 from dpaudit.import_path import split
 from dpaudit.reports.layout import wrap
 from dpaudit.reports.numbers import GLUE, duration, unglued
-from dpaudit.sampling.generators import preserved
+from dpaudit.sampling.seeding import preserved
 from dpaudit.stats.power import POWER
 from dpaudit.targets.target import runs_in_another_process
 from dpaudit.wording import counted

@@ -22,7 +22,7 @@ from dpaudit.config.problems import reported
 from dpaudit.config.targets import parse_duration, target_of
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
-from dpaudit.sampling.generators import preserved
+from dpaudit.sampling.seeding import preserved
 from dpaudit.searching.distances import NORMS
 from dpaudit.searching.sensitivity import SECONDS, SensitivityResult, Target, searched
 

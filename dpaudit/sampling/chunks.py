@@ -205,7 +205,7 @@ class Measure:
 class Chunk(Generic[Result]):
     """A request for a number of draws. The type parameter `Result` is the type of its result.
 
-    key: numbers from which `generators.chunk_streams` derives the random streams of the chunk,
+    key: numbers from which `seeding.chunk_streams` derives the random streams of the chunk,
         together with the seed of the audit; key[0] is the index of the pair of inputs.
     size: number of draws.
     """

@@ -53,7 +53,7 @@ from dpaudit.sampling.chunks import (
     ToLearn,
     ToProbe,
 )
-from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_streams
+from dpaudit.sampling.seeding import ChunkStreams, carried_generators, chunk_streams
 from dpaudit.targets.construction import check_found
 from dpaudit.targets.target import AnyTarget
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.sampling.generators import (
+from dpaudit.sampling.seeding import (
     code_names,
     comes_from,
     home_of,

@@ -23,7 +23,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw
-from dpaudit.sampling.generators import carried_generators, chunk_streams, preserved
+from dpaudit.sampling.seeding import carried_generators, chunk_streams, preserved
 from dpaudit.sampling.state import changed, kept_state
 from dpaudit.searching.proposals import Proposal
 from dpaudit.searching.timeouts import Limit

@@ -33,8 +33,8 @@ from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.sampling.chunks import Chunk, Result, ToCount, ToTime
 from dpaudit.sampling.executors import Setup, WorkerPool, threads_refused
-from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.sampler import Sampler
+from dpaudit.sampling.seeding import preserved
 from dpaudit.version import __version__
 from dpaudit.wording import install_command
 

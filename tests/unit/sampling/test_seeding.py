@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.sampling.generators import (
+from dpaudit.sampling.seeding import (
     carried_generators,
     chunk_streams,
     home_of,
