@@ -1,3 +1,3 @@
-"""The attacks (functions that order outcomes by the evidence for one input), one per file, and the
-learner that chooses between them.
+"""The attacks, which order outcomes by the evidence for one input, and the learner that chooses
+between them. `scorers.py` lists the attacks, `learning.py` tells the learner from top to bottom.
 """

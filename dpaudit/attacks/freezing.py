@@ -68,7 +68,8 @@ def freeze(
     rare_tables: Sequence[RareTable] = (),
 ) -> Learned:
     """Return the result of a round of learning: frozen rules, beliefs to bet on (Pr[d1 | level] of
-    each bettor), and the candidates that are kept to count further draws.
+    each bettor), and the candidates that are kept to count further draws. Every refit of the rules
+    is a round; the exact test has the rules of the last round.
 
     A level is a group of outcomes; a rule guesses d2 below level l, and d1 from level u on. Side
     rules, which may join the main rule, are a rule for rare outputs and a rule of another

@@ -7,9 +7,9 @@
 1. *Features.* An outcome is a table row: columns of numbers and labels (`outcomes/`). A column is
    cut into cells (`levels/cells.py`) or turned into numbers for regressions and trees
    (`features.py`), without a look at the inputs.
-2. *Scorers* (`scorers.py`, one function each; also boosted trees, `trees.py`, and users' attacks)
-   estimate the likelihood ratio of the two inputs from some columns or all. Each draw is scored by
-   a fit to other draws.
+2. *Scorers* (one function each, listed in `scorers.py`; also boosted trees, `trees.py`, and users'
+   attacks) estimate the likelihood ratio of the two inputs from some columns or all. Each draw is
+   scored by a fit to other draws.
 3. *Candidates* (`levels/candidates.py`) are the resulting orders of outcomes, cut into levels, with
    counts of draws by level and input: ordered bins, unordered cells, and rare outputs
    (`rare_outputs.py`). Counts are smoothed over bins (`levels/piecewise_logit.py`) and shrunk over

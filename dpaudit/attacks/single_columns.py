@@ -4,7 +4,8 @@
 columns of wider outcomes, `represented` at how outputs are represented (types, signs of zero,
 orders of keys), `elapsed` at how long calls took, and `bits` at the low-order bits of numbers. Each
 cuts a column into cells without a look at the inputs, and orders the cells by size, or by their
-log-ratios of d1 and d2. `learning.py` calls all five.
+log-ratios of d1 and d2. `learning.py` calls the first and the third for outcomes of one column;
+`scorers.py` lists those for wider outcomes and for options.
 
 The last bits of a float show how it was computed. Noise added in floating point leaves gaps that
 depend on the input (Mironov 2012, "On significance of the least significant bits for differential

@@ -238,9 +238,9 @@ class ScoreDistributions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """The result of a round of learning: rules for the exact test, and beliefs to bet on.
+    """The result of a round of learning: rules, and beliefs to bet on.
 
-    portfolio: the rules for the exact test.
+    portfolio: the rules of this round. The exact test has those of the last round of learning.
     beliefs: Pr[d1 | level] of every bettor, and the rules to bet on.
     tried: the attacks that were considered.
     scores: histogram of the score of the main rule; None if the main rule has no score.
