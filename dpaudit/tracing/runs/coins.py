@@ -87,10 +87,10 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
                 listed.update(pieces)
                 for place, value in enumerate(np.ravel(one.values).tolist()):
                     found.append(Decision((moment, place), one.outcomes, value, one.primitive))
-            elif one.law == "uniform":
-                drawn.update(pieces)
-            elif one.law != "integers" or not seeds.issuperset(np.ravel(one.values).tolist()):
+            elif one.law not in ("uniform", "integers"):
                 return None
+            elif one.law == "uniform" or not seeds.issuperset(np.ravel(one.values).tolist()):
+                drawn.update(pieces)
         elif isinstance(one, Choice):
             coins = list(_coins(one, ranges, listed))
             if any(math.isnan(chance) for each in coins for _, chance in each.outcomes):
