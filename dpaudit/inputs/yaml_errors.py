@@ -20,10 +20,13 @@ _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 # Matches the first key of a line, up to its colon.
 _KEY = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'\[{#-][^:#]*|-[^\s:][^:]*)\s*:(?=\s|$)""")
 _DASH = re.compile(r"-( +|$)")
+# Matches what follows a key or a dash if the text of the value is in the lines below.
+_TEXT_BELOW = re.compile(r"\s*([!&]\S*\s+)*[|>][-+1-9]{0,2}\s*(#.*)?$")
 # Matches a text that starts with a character that YAML reserves, so that the text needs quotes.
 _RESERVED = re.compile(r"[@`%*&|>][^\s,}\]]*")
 # Matches a reference without quotes, such as `${epsilon}`, which stands for a value in the key
-# `matrix`. In braces or brackets, YAML needs quotes around it.
+# `matrix`. In braces or brackets, YAML needs quotes around it; without them, parsers stop at its
+# brace.
 _REFERENCE = re.compile(r"(?<![\"'\w$])\$\{[^{}\"']+\}")
 # Explanations for parts of PyYAML's messages.
 _CLEARER = {
@@ -86,7 +89,7 @@ def explain(error: Any, text: str) -> Explanation:
         return _at(mark.line, line.index("\t"), "the line is indented by a tab; use spaces")
     if text[mark.index :].startswith("\t") and "token" in problem:
         return _at(mark.line, mark.column, "there is a tab in front of the value; use spaces")
-    if reference := _REFERENCE.search(line):
+    if "flow" in context and (reference := _REFERENCE.match(line, max(0, mark.column - 1))):
         why = f'a reference in braces or brackets needs quotes: "{reference[0]}"'
         return _at(mark.line, reference.start(), why)
     if "flow" in context and "content" not in problem:
@@ -99,6 +102,8 @@ def explain(error: Any, text: str) -> Explanation:
     if reserved and any(word in f"{problem} {context}" for word in ("token", "alias", "anchor")):
         first, word = reserved[0][0], reserved[0]
         why = f'a text with {first} in front needs quotes: "{word}"'
+        if "undefined alias" in problem:
+            why += f", or no &{word[1:]} is defined above"
         return _at(before.line, before.column, why)
     is_first = mark.column == margin and line != ""
     if "mapping values are not allowed" in problem:
@@ -164,18 +169,24 @@ def _indentation(lines: list[str], number: int) -> str | None:
 
 def _indents(lines: list[str]) -> list[_Indent]:
     """Return the indentations that a line after `lines` may have, the smallest first: those of the
-    keys and dashes that are still open after these lines.
+    keys and dashes that are still open after these lines. The lines of a text below | or > have
+    neither.
     """
     found: list[_Indent] = []
+    above: int | None = None  # indentation of the key or dash of the text
     for number, line in enumerate(lines, 1):
         spaces = len(line) - len(line.lstrip(" "))
         rest = line[spaces:]
+        if above is not None and (spaces > above or not rest):
+            continue
         while dash := _DASH.match(rest):
             # The dashes of a list may be indented like the key above it.
             found = [one for one in found if (one.spaces, one.is_dash) < (spaces, True)]
             found.append(_Indent(spaces, is_dash=True, line=number))
             spaces, rest = spaces + dash.end(), rest[dash.end() :]
-        if _KEY.match(rest):
+        if key := _KEY.match(rest):
             found = [one for one in found if one.spaces < spaces]
             found.append(_Indent(spaces, is_dash=False, line=number))
+            rest = rest[key.end() :]
+        above = found[-1].spaces if found and _TEXT_BELOW.match(rest) else None
     return found

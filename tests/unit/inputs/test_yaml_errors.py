@@ -25,6 +25,12 @@ INDENTED: list[tuple[str, str, list[int]]] = [
     ("version: 1\n  audits: []\n", "2:3", [2, 0, 1]),
     ("a:\n- b: 1\n  c: 2\n d: 3\n", "4:2", [1, 0, 1, 2, 3]),
     ("  a: 1\nb: 2\n", "2:1", [0, 2, 1]),
+    (AUDIT + "   d2: ${b}\n", "7:4", [3, 4, 5, 0, 2]),
+    ("a: 1\n  b: ${c}\n", "2:3", [2, 0, 1]),
+    ("a: |\n  text: x\n b: 2\n", "3:2", [1, 0, 1]),
+    ("a:\n  - b: !!str >-  # c\n\n      d: x\n     c: 2\n", "5:6", [5, 4, 2]),
+    ("- |2+\n   text: x\n  - d: 1\n- e: 1\n f: 2\n", "5:2", [1, 2, 4]),
+    ("a: b |\nc:\n  d: 1\n e: 2\n", "4:2", [1, 0, 2, 2, 3]),
 ]  # fmt: skip
 # Text, place, and a word of the message.
 OTHERS = [
@@ -37,6 +43,7 @@ OTHERS = [
     (AUDIT + "    d1: [1]]\n", "7:12", "quotes"),
     (AUDIT + "    d1: *\n", "7:9", '"*"'),
     (AUDIT + "    d1: *b\n", "7:9", '"*b"'),
+    ("a: &x 1\nb: *y\n", "2:4", "&y"),
     (AUDIT + "    d1: @b.csv\n", "7:9", '"@b.csv"'),
     (AUDIT + "    d1: - 1\n", "7:9", "dash"),
     (AUDIT + "    d1 0\n    d2: 1\n", "7:5", "key: value"),
@@ -47,6 +54,8 @@ OTHERS = [
     ("- b\na: 1\n", "2:1", "dashes"),
     ("version\naudits: []\n", "2:1", "key: value"),
     ("a: {b: ${c}}\n", "1:8", '"${c}"'),
+    ('a: [\n  "${b}", ${c},\n]\n', "2:11", '"${c}"'),
+    ("a: {b: 1\nc: ${d}\n", "2:2", "line 1"),
 ]
 
 
