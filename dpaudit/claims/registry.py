@@ -15,7 +15,7 @@ from typing import Any
 from dpaudit.claims import base, definitions
 from dpaudit.claims.base import Form, Parameter, PrivacyClaim
 from dpaudit.errors import ClaimError, Name
-from dpaudit.wording import did_you_mean
+from dpaudit.wording import did_you_mean, nearest
 
 DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
     kind.key: kind
@@ -116,6 +116,7 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     '0.5-Gaussian DP'
     """
     given = {name: value for name, value in parameters.items() if value is not None}
+    is_stated = definition is not None
     if definition is None:
         definition = implied_definition(given)
         if clash := conflict_message(given):
@@ -128,7 +129,7 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
         )
     if definition == "pure" and given.get("delta") == 0:
         del given["delta"]
-    _check_names(given, definition)
+    _check_names(given, definition, is_stated=is_stated)
     return DEFINITIONS[definition](**_converted(given, definition))
 
 
@@ -259,7 +260,27 @@ def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
     return converted
 
 
-def _check_names(given: dict[str, Any], definition: str) -> None:
+def _of_another(wrong: str, given: Mapping[str, Any], *, is_stated: bool) -> str:
+    """Return a sentence for an error message that suggests a parameter of another definition, such
+    as delta for detla; "" if no definition takes this parameter and the others that were given.
+
+    wrong: name that the user gave, and that is a parameter of no definition.
+    given: all given values by name of the parameter.
+    is_stated: whether the user named the definition, so that the message names another one.
+    """
+    near = nearest(wrong, set().union(*map(_names, DEFINITIONS)))
+    if near is None:
+        return ""
+    meant = {near if name == wrong else name: value for name, value in given.items()}
+    takers = [key for key in DEFINITIONS if meant.keys() <= _names(key)]
+    if not takers:
+        return ""
+    if not is_stated and implied_definition(meant) in takers:
+        return f" Did you mean {near!r}?"
+    return f" Did you mean {near!r} of another definition: {' or '.join(takers)}?"
+
+
+def _check_names(given: dict[str, Any], definition: str, *, is_stated: bool) -> None:
     about = _DESCRIBED[definition].items()
     words = {name: " or ".join(_spellings(name, one)) for name, one in about}
     for name in given:
@@ -270,7 +291,7 @@ def _check_names(given: dict[str, Any], definition: str) -> None:
                 + (
                     did_you_mean(name, words)
                     or _which_to_leave_out(name, given, definition)
-                    or did_you_mean(name, set().union(*map(_names, DEFINITIONS)))
+                    or _of_another(name, given, is_stated=is_stated)
                 ),
                 code="parameter-unknown",
             )
