@@ -315,8 +315,9 @@ def _neighbour_text(dataset: Any, adjacency: Any) -> str:
     from dpaudit.cli.init_files import in_yaml  # only for this message
 
     neighbour = _neighbour(dataset, same_size=adjacency == "replace")
-    text = shlex.quote(in_yaml(neighbour))
-    return text if neighbour != dataset and len(text) <= _LONGEST_EXAMPLE else ""
+    text = in_yaml(neighbour)  # compared as text, since .nan is not equal to itself
+    is_example = text != in_yaml(dataset) and len(shlex.quote(text)) <= _LONGEST_EXAMPLE
+    return shlex.quote(text) if is_example else ""
 
 
 def _neighbour(value: Any, *, same_size: bool) -> Any:

@@ -71,6 +71,8 @@ def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> Au
     """
     locate = project.locating(settings, lambda path: "")
     flags = set(OPTIONS) - project.inherited(settings)
+    if "search" in flags:
+        flags.add("space")  # a key of `search`, with a flag of its own
     return located_spec(project.beneath(settings), locate, flags=flags)
 
 

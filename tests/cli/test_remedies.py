@@ -198,6 +198,9 @@ def test_the_remedy_is_named(refused: Any) -> None:
 NEIGHBOURS = [
     ("0", "1", "1"),
     ("1.5", "2.5", "2.5"),
+    (".nan", "D2", "D2"),
+    ("1e300", "D2", "D2"),
+    ("[1, .nan]", "[1]", "D2"),
     ("true", "false", "false"),
     ("b", '"a"', '"a"'),
     ("[1, 2]", "[1]", "[1, 3]"),

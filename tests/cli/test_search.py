@@ -77,6 +77,7 @@ def test_few_draws_are_said_to_be_too_few(folder: Path, dpaudit: Any) -> None:
     ("words", "said"),
     [
         (("--space", "list of numbr"), "Did you mean 'number'"),
+        (("--space", "list of numbr"), "--space='list of numbr': "),
         (("--space", ""), "space"),
         (("--adjacency", "remove"), "Did you mean 'add-remove'"),
         (("--keep", "abc"), "abc"),
