@@ -104,7 +104,8 @@ def bisect(
     environment of its own, by uv or pip, and tests the same event there. There are three answers
     for a release: refuted; not refuted, if the test had the power to show the leak; cannot tell.
 
-    Exit code 1 if a release is refuted, 0 if none is, 4 if dpaudit cannot tell for any release.
+    Exit code 1 if a release is refuted, 0 if none is, 4 if dpaudit cannot tell for any release, 3
+    if the calls of TARGET fail on the release of --found-in.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
@@ -127,17 +128,17 @@ def bisect(
     with heeded():
         try:
             interpreter = environments.interpreter(found)
+            spec = build_spec({"mechanism": target, "python": interpreter, **settings})
+            versions_ = every if found in every else [found, *every]
+            result = bisected(
+                spec, environments, versions_, found, is_kept=not one_at_a_time, on_release=_say
+            )
         except NotInstallable as error:
             why = (
                 f"--found-in {found}: {package} {found} does not install: {error} Name a release "
                 "that does, or another Python with --python"
             )
             raise UsageError(why, code="release-not-installable") from None
-        spec = build_spec({"mechanism": target, "python": interpreter, **settings})
-        versions_ = every if found in every else [found, *every]
-        result = bisected(
-            spec, environments, versions_, found, is_kept=not one_at_a_time, on_release=_say
-        )
     from dpaudit.reports.releases import FORMATS
 
     texts = {name: FORMATS[name](result) for name in {"text", *(kind for kind, _ in outputs)}}

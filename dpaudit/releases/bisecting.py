@@ -164,33 +164,37 @@ def bisected(
     is_kept: whether the environments stay on disk.
     on_release: called with the `ReleaseResult` of each release, as soon as the release is tested.
 
-    Raises UsageError if the audit cannot have a single event, or if `found_in` cannot be installed,
-    and MechanismError if the mechanism does not run on this release.
+    Raises UsageError if the audit cannot have a single event. For the release `found_in`, raises
+    NotInstallable if it cannot be installed, MechanismError if every call of the mechanism raises
+    an exception, and the DpauditError of draws that end with an error.
     """
     if spec.claim.counts_single_outputs or spec.search is not None or len(spec.pairs) != 1:
         why = "a bisection takes one pair of inputs, and a claim that is not probabilistic"
         raise UsageError(why, code="options-conflict")
     frozen = freeze(spec)
     level = (1 - spec.statistics.confidence) / len(versions)
+    answers: dict[str, ReleaseResult] = {}
+
+    def add(answer: ReleaseResult) -> None:
+        answers[answer.release] = answer
+        on_release(answer)
+        if not is_kept:
+            environments.remove(answer.release)
+
     # Test the release on which the event was found first: its lower bound for ε is the leak that
     # the tests of other releases must be able to detect.
-    order = [found_in, *(one for one in versions if one != found_in)]
-    answers: dict[str, ReleaseResult] = {}
-    needed = 0.0
-    for release in order:
-        tested, test = _tested(spec, frozen, environments, release, level, needed)
-        if release == found_in and test is None:
-            raise MechanismError(
-                f"--found-in {release}: {tested.why}. Repair the mechanism, or name a release on "
-                "which it runs",
-                code="always-raises",
-            )
-        if release == found_in and test is not None:
-            needed = test.epsilon_lower
-        answers[release] = tested
-        on_release(tested)
-        if not is_kept:
-            environments.remove(release)
+    try:
+        first = _test(spec, frozen, environments, found_in, level)
+    except _AlwaysRaises as error:
+        raise MechanismError(
+            f"--found-in {found_in}: {error}. Repair the mechanism, or name a release on which it "
+            "runs",
+            code="always-raises",
+        ) from None
+    add(_answer(found_in, first, 0.0))
+    for release in versions:
+        if release != found_in:
+            add(_tested(spec, frozen, environments, release, level, first.epsilon_lower))
     return Bisection(
         package=environments.package,
         found_in=found_in,
@@ -229,35 +233,45 @@ def _tested(
     release: str,
     level: float,
     needed: float,
-) -> tuple[ReleaseResult, FixedTest | None]:
-    """Return (answer for a release, its exact test). The test is None if no test was possible.
+) -> ReleaseResult:
+    """Return the answer for a release, also if no test is possible. needed: as in `_answer`."""
+    try:
+        return _answer(release, _test(spec, frozen, environments, release, level), needed)
+    except NotInstallable as error:
+        return ReleaseResult(release, "cannot tell", f"does not install: {error}")
+    except (DpauditError, _AlwaysRaises) as error:
+        return ReleaseResult(release, "cannot tell", f"does not run: {error}")
+
+
+def _test(
+    spec: AuditSpec, frozen: Frozen, environments: Environments, release: str, level: float
+) -> FixedTest:
+    """Return the exact test of the event on draws of a release. Raises NotInstallable, DpauditError
+    or _AlwaysRaises if no test is possible."""
+    program = environments.interpreter(release)
+    target = IsolatedTarget(target=_python_target(spec), python=program)
+    return count(replace(spec, target=target), frozen, level)
+
+
+def _answer(release: str, test: FixedTest, needed: float) -> ReleaseResult:
+    """Return the answer for a release from its exact test.
 
     needed: the leak ε of the release on which the event was found. If the test could not have
         detected this ε, the answer is "cannot tell" instead of "not refuted"; 0 if the leak is not
         known.
     """
-    try:
-        program = environments.interpreter(release)
-        target = IsolatedTarget(target=_python_target(spec), python=program)
-        test = count(replace(spec, target=target), frozen, level)
-    except NotInstallable as error:
-        return ReleaseResult(release, "cannot tell", f"does not install: {error}"), None
-    except DpauditError as error:
-        return ReleaseResult(release, "cannot tell", f"does not run: {error}"), None
-    except _AlwaysRaises as error:
-        return ReleaseResult(release, "cannot tell", f"does not run: {error}"), None
     numbers: dict[str, Any] = {
         "epsilon_lower": test.epsilon_lower,
         "detectable": test.detectable_epsilon,
         "p_value": test.p_value,
         "draws": test.draws,
     }
-    if test.p_value <= level:
-        return ReleaseResult(release, "refuted", **numbers), test
+    if test.p_value <= test.alpha:
+        return ReleaseResult(release, "refuted", **numbers)
     if not needed or test.detectable_epsilon > needed:
         why = "under-powered: the event is too rare or too frequent here to show the leak"
-        return ReleaseResult(release, "cannot tell", why, **numbers), test
-    return ReleaseResult(release, "not refuted", **numbers), test
+        return ReleaseResult(release, "cannot tell", why, **numbers)
+    return ReleaseResult(release, "not refuted", **numbers)
 
 
 class _AlwaysRaises(Exception):

@@ -63,11 +63,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def found(folder: Path, versions: list[str], found_in: str = "2.0", **more: Any) -> Bisection:
+def found(
+    folder: Path,
+    versions: list[str],
+    found_in: str = "2.0",
+    *,
+    learned_in: str | None = None,
+    **more: Any,
+) -> Bisection:
     environments = Started(folder, "mine")
     settings = {
         "mechanism": f"{folder / 'm.py'}:noisy",
-        "python": environments.interpreter(found_in),
+        "python": environments.interpreter(learned_in or found_in),
         "d1": 0,
         "d2": 1,
         "claim": {"epsilon": EPSILON},
@@ -140,6 +147,18 @@ def test_the_event_is_not_tested_elsewhere_if_the_mechanism_raises_where_it_is_l
     error = refusal(found, folder, ["1.0", "6.0"], "6.0", on_release=seen.append)
     assert (error.code, error.exit_code, seen) == ("always-raises", 3, [])
     assert "not in this release" in str(error)
+
+
+def test_an_error_of_the_release_where_the_event_is_looked_for_keeps_its_kind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bisecting, "LEARNED", 500)
+    for place in ({}, {"learned_in": "2.0"}):
+        error = refusal(found, folder, ["1.0"], "4.0", **place)
+        assert error.code == "mechanism-not-made", place
+        assert "newer Python" in str(error)
+    with pytest.raises(NotInstallable):
+        found(folder, ["1.0"], "8.0", learned_in="2.0")
 
 
 def test_other_audits_are_refused(folder: Path) -> None:
