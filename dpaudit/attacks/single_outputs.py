@@ -170,10 +170,13 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
 
 
 def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
-    """Return the outputs to test one by one against a point (ε, δ). For each input, they are the
-    outputs whose log-ratio of this input to the other exceeds ε. In addition, outputs with the next
-    largest log-ratios are taken until the total probability of the outputs under this input exceeds
-    δ. Exceptions are not tested in this way."""
+    """Return the outputs to test one by one against a point (ε, δ), at most 64 for each input.
+
+    For each input, the outputs that it gave are ordered by their log-ratio of this input to the
+    other minus its standard error, the largest first. An output is taken if its log-ratio exceeds
+    ε, or if a lower bound for the total probability of the outputs before it, under this input,
+    does not exceed δ. Exceptions are not tested in this way.
+    """
     result = count_atoms(selection)
     raw = ~raised(result.outcomes)
     every = result.counts.sum(axis=0)

@@ -91,8 +91,8 @@ class Evidence:
     limits: maps the order of a Rényi divergence to the largest divergence that the claim allows, in
         nats.
     illustration: if bets ended the run, counts of an event on draws made after the event was
-        chosen; else None. The counts have three levels: guess d1, guess d2, no guess. These draws
-        are not in `blocks`.
+        chosen; else None. The counts have three levels: guess d1, guess d2, no guess. The draws
+        are a part of the draws of `blocks`, which counts them by other levels.
     """
 
     point: ProfilePoint
