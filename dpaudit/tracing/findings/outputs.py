@@ -12,12 +12,12 @@ import numpy as np
 from dpaudit.certificates.traced import GIVE_AN_OUTPUT, Finding, FindingKind, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Floats, Piece, discrete_delta, exceeds, tail
-from dpaudit.tracing.findings.sites import Case, choice_cost, unexplained
+from dpaudit.tracing.findings.sites import AGAIN, Case, choice_cost, reported, unexplained
 from dpaudit.tracing.findings.words import number, same_parts, shown, times
 from dpaudit.tracing.runs.coins import Laws, epsilon
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import Coupled
-from dpaudit.tracing.runs.one_sided import AND, Selected
+from dpaudit.tracing.runs.one_sided import AND
 from dpaudit.tracing.runs.places import Place
 
 
@@ -275,27 +275,12 @@ def _of_one_alone(name: str, runs: Runs) -> str:
     return f" is always {next(iter(seen[which]))} for d{which + 1}, and never for d{2 - which}"
 
 
-# Error probability of each confidence bound on the probability of a value.
-_LEVEL = 1e-5
-# A value that only one input gives is reported if it occurs in at least this number of runs. A
-# value that occurs once may be a number that contains noise.
-_AGAIN = 2
-# If the distribution of some noise is unknown, the counts of runs are the only evidence. So a value
-# that only one input gives is then reported only if it occurs in at least this number of runs, or
-# if the counts refute the claim. If all distributions are known, fewer runs are enough.
-_OFTEN = 100
-
-
 def of_selected(case: Case) -> Iterator[Finding]:
     """Yield a finding for each value of the output that occurred in runs on one input, and in no
     run on the other input. If the counts of the runs refute the claim, the finding is a cause of a
     leak. If they do not, the other input may give the value, but too rarely to be seen."""
-    # Report the most frequent value first.
-    for one in sorted(case.runs.selected, key=lambda one: -one.often):
-        is_cause = _is_above(one, case.claim)
-        is_joint = AND in one.part
-        if not (is_cause or (not is_joint and (one.is_known or one.often >= _OFTEN))):
-            continue
+    for one, is_cause in reported(case.runs, case.claim):
+        part = AND.join(one.part)
         which, other = (f"d{number}" for number in (one.which + 1, 2 - one.which))
         often = f"in {one.often} of {one.runs} runs"
         if one.error is not None:
@@ -305,16 +290,16 @@ def of_selected(case: Case) -> Iterator[Finding]:
             line = _line(place or one.place)
             yield Finding("exception", is_cause, line, words, GIVE_AN_OUTPUT, cost=math.inf)
             continue
-        if one.often < _AGAIN:
+        if one.often < AGAIN:
             words = (
-                f"{one.part} is {one.value} for {which} and {one.other} for {other} with the same "
+                f"{part} is {one.value} for {which} and {one.other} for {other} with the same "
                 "noised values: what hides this was not seen"
             )
             yield Finding("no-noise", False, _line(one.place), words, "")
             continue
-        verb = "are" if is_joint else "is"
+        verb = "is" if len(one.part) == 1 else "are"
         words = (
-            f"{one.part} {verb} {one.value} for {which} {often} and never for {other}, which has "
+            f"{part} {verb} {one.value} for {which} {often} and never for {other}, which has "
             f"{one.other} with the same noised values: noise selects it, and does not hide it"
         )
         remedy = "add noise to it, or do not release it"
@@ -323,17 +308,6 @@ def of_selected(case: Case) -> Iterator[Finding]:
 
 def _line(place: Place | None) -> SourceLine:
     return shown(place or Place("?", 0, "", ""))
-
-
-def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
-    if claim is None or not one.often:
-        return False
-    # Imported here to save time: most traces do not need it.
-    from dpaudit.stats.binomial import clopper_pearson_lower, clopper_pearson_upper
-
-    least = clopper_pearson_lower(one.often, one.runs, _LEVEL)
-    most = clopper_pearson_upper(0, one.runs, _LEVEL)
-    return any(least > math.exp(point.epsilon) * most + point.delta for point in claim.points())
 
 
 def of_unexplained(case: Case) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from dpaudit.tracing.findings.words import Changes, number, shown
 from dpaudit.tracing.runs.coins import Absorbed, epsilon
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import Chosen, Hidden
+from dpaudit.tracing.runs.one_sided import Selected
 from dpaudit.tracing.runs.places import Place
 
 # Name of the parameter of a library's mechanism that is the value to which it adds noise.
@@ -106,7 +107,8 @@ def _total(
     than the claim allows."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # noise that only one input draws has no known cost
-    if runs.selected or runs.rare or unexplained(runs):
+    alone = [one for one in runs.selected if len(one.part) == 1]
+    if alone or reported(runs, claim) or runs.rare or unexplained(runs):
         return None, False  # a difference that no noise hides is not part of the sum
     pieces = [one.worst for one in calls]
     coins = [one.cost for one in coin_sites(runs)]
@@ -155,6 +157,40 @@ def unexplained(runs: Runs) -> list[str]:
         if (hidden or not has_coins) and not any(any(one.shifts) for one in hidden):
             found += pair.noised
     return found
+
+
+# A value that only one input gives is reported if it occurs in at least this number of runs. A
+# value that occurs once may be a number that contains noise.
+AGAIN = 2
+# If the distribution of some noise is unknown, the counts of runs are the only evidence. So a value
+# that only one input gives is then reported only if it occurs in at least this number of runs, or
+# if the counts refute the claim. If all distributions are known, fewer runs are enough. The values
+# of two entries together may be rare because one of them contains noise: they are reported only if
+# they occur as often, too.
+_OFTEN = 100
+
+
+def reported(runs: Runs, claim: PrivacyClaim | None) -> list[tuple[Selected, bool]]:
+    """Return the values of the output that only one input gives and that findings report, the most
+    frequent first. Each has the form (value, whether its counts refute the claim)."""
+    every = sorted(runs.selected, key=lambda one: -one.often)
+    judged = [(one, _is_above(one, claim)) for one in every]
+    return [
+        (one, is_cause)
+        for one, is_cause in judged
+        if is_cause or one.often >= _OFTEN or (one.is_known and len(one.part) == 1)
+    ]
+
+
+def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
+    if claim is None or not one.often:
+        return False
+    # Imported here to save time: most traces do not need it.
+    from dpaudit.stats.binomial import clopper_pearson_lower, clopper_pearson_upper
+
+    least = clopper_pearson_lower(one.often, one.runs, one.level)
+    most = clopper_pearson_upper(0, one.runs, one.level)
+    return any(least > math.exp(point.epsilon) * most + point.delta for point in claim.points())
 
 
 def cost_together(pieces: Sequence[Piece]) -> float:

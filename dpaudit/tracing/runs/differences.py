@@ -160,7 +160,7 @@ class Coupled(NamedTuple):
     noised: The names of the differing entries of the output that contain noise.
     threshold_leaks: The entries of the output that occur only on the input of the second run, and
         there only if noise exceeds a threshold.
-    together: Maps the names of two entries, such as `output[0] and output[1]`, to their values in
+    together: Maps the names of two entries, such as `output[0]` and `output[1]`, to their values in
         the first and second run, as text. Noise may select an entry that differs, and the other
         entry may show what it selected.
     """
@@ -172,4 +172,4 @@ class Coupled(NamedTuple):
     bare: list[str]
     noised: list[str]
     threshold_leaks: list[ThresholdLeak]
-    together: dict[str, tuple[str, str]]
+    together: dict[tuple[str, ...], tuple[str, str]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from contextlib import suppress
-from itertools import islice
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,10 +52,10 @@ _TELLING = 500
 # A value that occurs less than twice (`_AGAIN`) in the first 100 runs (`_FEW`) is probably a number
 # that contains noise. Its occurrences are not counted any further.
 _AGAIN, _FEW = 2, 100
-# Error probability of each confidence bound on how often a value occurs. Counting also stops if the
-# bounds refute the claim. The probability is a tenth of the level (1e-5) at which
-# `findings/outputs.py` judges the final counts, since the counts are checked up to 30 times.
-_LEVEL = 1e-6
+# Error probability of each confidence bound on how often a value occurs, if a single value is
+# counted. Counting also stops if the bounds refute the claim. The counts are checked up to 30 times
+# (`_RUNS` / `_STEP`), so that all checks together have the error probability 1e-5.
+_LEVEL = 1e-5 * _STEP / _RUNS
 # Distributions of noise that hide the number to which the noise is added.
 _HIDING = (
     *("laplace", "normal", "discrete", "geometric", "logistic"),
@@ -63,8 +63,10 @@ _HIDING = (
 )
 
 
-# Joins the names, and the values, of two entries of the output that are examined together.
+# Joins the texts of two entries of the output that are examined together.
 AND = " and "
+# Stands for an exception in place of the names of entries.
+_RAISES = ("raises",)
 # Pairs of entries are examined together, in addition to single entries, only if the output has at
 # most this number of entries.
 _ENTRIES = 8
@@ -74,8 +76,8 @@ class Selected(NamedTuple):
     """A value of an entry of the output that only one of the two inputs gives, or an exception that
     only one input raises, although both runs have the same noisy values.
 
-    part: The name of the entry of the output, such as `output[1]`, or of two entries, such as
-        `output[0] and output[1]`; "raises" for an exception.
+    part: The name of the entry of the output, such as `output[1]`, or the names of two entries;
+        "raises" for an exception.
     which: The index of the input that gives the value: 0 for d1, 1 for d2.
     value: The value as text.
     other: The value, as text, that the other input gives with the same noise.
@@ -85,9 +87,10 @@ class Selected(NamedTuple):
     error: The type, the message and the line of the exception; None for a value.
     place: The last line of the user's code that the run executes; None if it is unknown.
     is_known: Whether all noise has a known distribution. If not, only `often` is evidence.
+    tried: The number of values that were counted in the same runs.
     """
 
-    part: str
+    part: tuple[str, ...]
     which: int
     value: str
     other: str
@@ -96,6 +99,13 @@ class Selected(NamedTuple):
     error: Any
     place: Place | None
     is_known: bool = True
+    tried: int = 1
+
+    @property
+    def level(self) -> float:
+        """Error probability of each confidence bound on how often the value occurs. All values that
+        were counted share it."""
+        return _LEVEL / self.tried
 
 
 class FreeRuns:
@@ -172,13 +182,16 @@ def selected(
     """
     differing = [one for one in pairs if one.noised]
     found: list[Selected] | None = None
+    chosen = 0  # these first runs choose the values; later runs count them
     for free in runs.growing() if differing else ():
         many = min(map(len, free))
         if found is None:
-            found = list(_candidates(differing, free))
+            chosen, found = many, list(_candidates(differing, free))
+            found = [one._replace(tried=len(found)) for one in found]
         elif many % _STEP and many < _RUNS:
             continue
-        found = [one for one in (_counted(one, free, many) for one in found) if one is not None]
+        counted = [_counted(one, free, range(chosen, many)) for one in found]
+        found = [one for one in counted if one is not None]
         most = max((one.often for one in found), default=_ENOUGH)
         is_enough = many >= _TELLING or all(one.is_known for one in found)
         if (most >= _ENOUGH and is_enough) or many >= (_RUNS if most >= _AGAIN else _FEW):
@@ -195,24 +208,25 @@ def _refutes(one: Selected, point: tuple[float, float]) -> bool:
     (epsilon, delta), share = point, one.often / max(1, one.runs)
     # The lower bound is the larger of two: one by Hoeffding's inequality, one by the multiplicative
     # form of Chernoff's inequality, which is tighter for small shares.
-    error = -math.log(_LEVEL) / max(1, one.runs)
+    error = -math.log(one.level) / max(1, one.runs)
     least = share - min(math.sqrt(error / 2), math.sqrt(2 * share * error))
     most = -math.expm1(-error)
     return least - delta > 0 and math.log((least - delta) / most) > epsilon
 
 
-def _counted(one: Selected, free: Free, many: int) -> Selected | None:
-    """Return a copy of a value whose field `often` is the number of the first `many` runs on its
-    input that give the value. Return None if one of the first `many` runs on the other input gives
-    the value, too.
+def _counted(one: Selected, free: Free, counting: range) -> Selected | None:
+    """Return a copy of a value whose field `often` is the number of runs on its input that give the
+    value. Return None if a run on the other input gives the value, too.
 
     one: The value, with the index of its input.
     free: The runs on d1 and the runs on d2, with independent noise.
+    counting: The indexes of the runs that are counted.
     """
     own, others = (
-        [text_of(run, one.part) for run in runs[:many]] for runs in _turned(free, one.which)
+        [text_of(runs[place], one.part) for place in counting] for runs in _turned(free, one.which)
     )
-    return None if one.value in others else one._replace(often=own.count(one.value), runs=many)
+    is_on_both = one.value in others
+    return None if is_on_both else one._replace(often=own.count(one.value), runs=len(counting))
 
 
 def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
@@ -227,8 +241,8 @@ def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
     for pair in sorted(pairs, key=_is_known, reverse=True):
         comparison = pair.comparison
         ends = [one for one in comparison.ends if one is not None]
-        for part in (*pair.noised, *pair.together):
-            raises = part == "raises"
+        for part in (*((name,) for name in pair.noised), *pair.together):
+            raises = part == _RAISES
             error = next((one for one in comparison.errors if one is not None), None)
             texts = texts_of(pair, part)
             for which in (0, 1):
@@ -248,40 +262,40 @@ def _turned(free: Free, which: int) -> Free:
     return free if which == 0 else free[::-1]
 
 
-def texts_of(pair: Coupled, part: str) -> tuple[str | None, str | None]:
-    """Return (value on d1, value on d2), as texts, of one entry of the output in a pair of runs.
+def texts_of(pair: Coupled, part: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """Return (value on d1, value on d2), as texts, of one or two entries of the output in a pair of
+    runs.
 
-    part: The name of the entry, such as `output[1]`; "raises" for an exception.
+    part: The names of the entries, such as `output[1]`; "raises" for an exception.
     """
-    if part == "raises":
-        both = tuple(None if one is None else part for one in pair.comparison.errors)
+    if part == _RAISES:
+        both = tuple(None if one is None else part[0] for one in pair.comparison.errors)
     else:
-        both = {**pair.comparison.differing, **pair.together}[part]
+        (name, *more) = part
+        both = pair.together[part] if more else pair.comparison.differing[name]
     one, other = both
     return (one, other) if pair.forward else (other, one)
 
 
-def text_of(one: Run, part: str) -> str | None:
-    if part == "raises":
-        return None if one.error is None else part
-    names = part.split(AND) if part not in one.parts else [part]
-    return (
-        AND.join(briefly(one.parts[name]) for name in names)
-        if one.parts.keys() >= {*names}
-        else None
-    )
+def text_of(one: Run, part: tuple[str, ...]) -> str | None:
+    if part == _RAISES:
+        return None if one.error is None else part[0]
+    if not one.parts.keys() >= {*part}:
+        return None
+    return AND.join(briefly(one.parts[name]) for name in part)
 
 
-def values_together(first: Run, second: Run, noised: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return a mapping from the names of two entries of the output, such as `output[0] and
-    output[1]`, to (values in the first run, values in the second run) as text. The mapping is empty
-    for a long output.
+def values_together(
+    first: Run, second: Run, noised: Sequence[str]
+) -> dict[tuple[str, ...], tuple[str, str]]:
+    """Return a mapping from the names of two entries of the output to (values in the first run,
+    values in the second run) as text. The mapping is empty for a long output.
 
     noised: The entries that differ between the runs. One of the two entries is among them.
     """
     if first.parts.keys() != second.parts.keys() or len(first.parts) > _ENTRIES:
         return {}
-    names = (AND.join((other, name)) for name in noised for other in first.parts if other != name)
+    names = (two for two in combinations(sorted(first.parts), 2) if {*two} & {*noised})
     return {each: (str(text_of(first, each)), str(text_of(second, each))) for each in names}
 
 
@@ -491,8 +505,8 @@ def _of_one_alone(
     free = runs.both()
     for name in sorted(pair.noised, key=lambda name: name.startswith("len(")):
         for which in (0, 1):
-            own = {text_of(one, name) for one in both[which]}
-            never = {text_of(one, name) for one in (*both[1 - which], *free[1 - which])}
+            own = {text_of(one, (name,)) for one in both[which]}
+            never = {text_of(one, (name,)) for one in (*both[1 - which], *free[1 - which])}
             (value, *more) = own
             if value is not None and not more and value not in never:
                 return name, which, value

@@ -14,9 +14,11 @@ from scipy import stats
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, PureDP
 from dpaudit.targets.target import CallableTarget
+from dpaudit.tracing.findings import judge
 from dpaudit.tracing.runs import coupling, one_sided
 from dpaudit.tracing.runs.coupling import couple
-from dpaudit.tracing.runs.one_sided import Selected
+from dpaudit.tracing.runs.one_sided import FreeRuns, Selected
+from dpaudit.tracing.runs.running import Coupler
 from dpaudit.tracing.trace import subject_of, trace_pair
 
 pytestmark = pytest.mark.usefixtures("shared_runs")
@@ -160,8 +162,53 @@ def test_they_are_sent_as_they_are() -> None:
     assert math.isclose(found.selected[0].often / found.selected[0].runs, 0.5, abs_tol=0.2)
 
 
+SWAPPED = [3, 2], [2, 3]
+
+
+def with_names(votes: Any, rng: Any) -> Any:
+    winner, count = count_of_the_winner(votes, rng)
+    return {"winner and more": winner, "count and more": count}
+
+
+@pytest.mark.parametrize("function", [count_of_the_winner, with_names])
+def test_two_values_that_leak_together_are_found(function: Any) -> None:
+    (cause,) = traced(function, SWAPPED).causes
+    assert (cause.kind, cause.cost) == ("no-noise", math.inf)
+    without = trace_pair(CallableTarget(function=function), *SWAPPED, None)
+    assert [(one.kind, one.is_cause) for one in without.findings][:1] == [("no-noise", False)]
+    assert (without.understood, without.total) == (False, None)
+
+
+def test_a_name_may_contain_any_word() -> None:
+    found = trace_pair(CallableTarget(function=with_names), *VOTES, None)
+    assert [(one.kind, one.is_cause) for one in found.findings][:1] == [("no-noise", False)]
+    assert not found.understood
+
+
+@pytest.mark.parametrize(("often", "total"), [(99, "ε = 1"), (100, None)])
+def test_two_values_that_are_not_reported_do_not_hide_the_total(
+    often: int, total: str | None
+) -> None:
+    runs = couple(subject_of(CallableTarget(function=count_of_the_winner)), *SWAPPED, 2)
+    rare = [one._replace(often=often, runs=1_500) for one in runs.selected]
+    case = judge(runs._replace(selected=tuple(rare)), PureDP(4.0))
+    assert rare
+    assert bool(case.found) is (total is None)
+    assert case.total == total
+
+
+def test_values_share_the_error_probability_and_are_counted_in_later_runs() -> None:
+    subject = subject_of(CallableTarget(function=count_of_the_winner))
+    pairs, runs = couple(subject, *SWAPPED, 2).coupled, FreeRuns(Coupler(subject, SWAPPED))
+    found = one_sided.selected(pairs, runs)
+    assert {one.part for one in found} == {("output[0]", "output[1]")}
+    assert {one.runs for one in found} == {len(runs.both()[0]) - one_sided._FREE}
+    assert {one.tried for one in found} == {4}
+    assert math.isclose(found[0].level * 4 * 30, 1e-5)
+
+
 def counted(often: int, runs: int) -> Selected:
-    return Selected("output", 0, "1", "0", often, runs, None, None)
+    return Selected(("output",), 0, "1", "0", often, runs, None, None)
 
 
 def test_counting_stops_when_the_counts_refute_the_claim() -> None:
