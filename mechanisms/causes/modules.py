@@ -115,6 +115,12 @@ def integer_noise(data: Sequence[int]) -> int:
     return len(data) + int(stats.dlaplace.rvs(1.0))
 
 
+def geometric_of_scipy_half(data: Sequence[int]) -> int:
+    """Broken: the difference of two geometric numbers; the noise decays as e^-2."""
+    p = -math.expm1(-2.0)
+    return int(len(data) + (stats.geom.rvs(p) - stats.geom.rvs(p)))
+
+
 def seeded_state(data: Sequence[int]) -> float:
     """Broken: a generator of the old kind, with a seed."""
     rng = np.random.RandomState(7)

@@ -185,16 +185,29 @@ _CHOICES = (
 )
 _BITS = ([0, 1], [0])
 _MODULES = (
-    _cause(_M, "dice_too_honest", "dice", 0, 1, "return (", "answer if", epsilon=1.2),
+    _cause(
+        *(_M, "dice_too_honest", "dice", 0, 1),
+        *("randint(1, 20) > 1", "randrange(20) > 0", "getrandbits(3) > 0"),
+        epsilon=1.2,
+    ),
     _cause(_M, "picks_the_truth_too_often", "picks_the_truth", 0, 1, "random.choice("),
     _cause(_M, "picks_by_weights", "picks_by_half_weights", *_MOVED, "random.choices("),
-    _cause(_M, "permutes_and_flips", "permutes_and_flips_half", *_MOVED, "rng."),
-    _cause(_M, "shuffles_and_flips", "shuffles_and_flips_half", *_MOVED, "random."),
+    _cause(
+        _M, "permutes_and_flips", "permutes_and_flips_half", *_MOVED, "rng.random() < math.exp(2.0"
+    ),
+    _cause(
+        _M,
+        "shuffles_and_flips",
+        "shuffles_and_flips_half",
+        *_MOVED,
+        "random.random() < math.exp(2.0",
+    ),
     _cause(_M, "old_normal_half", "old_normal", *_BITS, "np.random.randn(", delta=1e-5),
     _cause(_M, "table_half", "table", *_BITS, "rng.laplace(", "counts + noise"),
     _cause(_M, "quantiles_of_scipy_half", "quantiles_of_scipy", *_BITS, ".rvs(", "0.5 *"),
     _cause(_M, "quantiles_of_random_half", "quantiles_of_scipy", *_BITS, "uniform(", "0.5 *"),
     _cause(_M, "integer_noise_half", "integer_noise", *_BITS, ".rvs("),
+    _cause(_M, "geometric_of_scipy_half", "integer_noise", *_BITS, "stats.geom.rvs("),
     _cause(_M, "seeded_state", f"mechanisms.{_R}:not_seeded", *_BITS, "RandomState(7)"),
     _cause(_M, "seeded_numpy", f"mechanisms.{_R}:not_seeded", *_BITS, "seed(11)"),
     _cause(_M, "seeded_random", f"mechanisms.{_A}:deviation", *_BITS, "Random(5)", delta=1e-5),

@@ -40,8 +40,8 @@ for one in OF_LIBRARIES[sys.argv[1]]:
     )
     code = [each.code for cause in broken.causes for each in (cause.line, *cause.others)]
     is_named = any(piece in each for piece in one.lines for each in code)
-    kinds = [each.kind for each in broken.causes]
-    found[one.name] = is_named, kinds, [each.kind for each in correct.causes]
+    causes = [(each.kind, each.cost) for each in broken.causes]
+    found[one.name] = is_named, causes, [each.kind for each in correct.causes]
 print(json.dumps(found))
 """
 
@@ -69,13 +69,13 @@ def traces(programs: Path, folder: Path, file: str, *asked: tuple[str, float]) -
     return dict(json.loads(said.stdout))
 
 
-def assert_lines_are_named(programs: Path, library: str) -> dict[str, list[str]]:
+def assert_lines_are_named(programs: Path, library: str) -> dict[str, list[Any]]:
     """Trace the mechanisms of a library in `mechanisms.causes`: a cause must name the line at
-    fault, and the correct counterparts must have no cause. Return the kinds of causes by
-    mechanism."""
+    fault, and the correct counterparts must have no cause. Return [kind, cost] of each
+    cause by mechanism."""
     said = run(ROOT, programs / "python", "-c", _CAUSES, library)
     assert said.returncode == 0, said.stderr
     found = json.loads(said.stdout)
     assert found
     assert not [name for name, (is_named, _, correct) in found.items() if correct or not is_named]
-    return {name: kinds for name, (_, kinds, _) in found.items()}
+    return {name: causes for name, (_, causes, _) in found.items()}

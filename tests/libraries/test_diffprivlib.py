@@ -51,8 +51,9 @@ def findings(trace: Any) -> list[tuple[str, bool]]:
 
 
 def test_lines_with_noise_of_diffprivlib_are_named() -> None:
-    kinds = assert_lines_are_named(THERE, "diffprivlib")
-    assert kinds["truncated-at-the-size"] == [PARAMETER]
+    causes = assert_lines_are_named(THERE, "diffprivlib")
+    assert [kind for kind, _ in causes["truncated-at-the-size"]] == [PARAMETER]
+    assert causes["half-the-sensitivity"] == [["too-little-noise", 2.0]]
 
 
 def test_a_bound_that_no_output_comes_near_is_a_cause_but_for_a_delta(

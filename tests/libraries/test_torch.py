@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -84,4 +85,8 @@ def test_a_process_of_its_own_is_seeded_and_read_too(folder: Path) -> None:
 
 
 def test_lines_with_noise_of_torch_are_named() -> None:
-    assert_lines_are_named(TORCH, "torch")
+    causes = assert_lines_are_named(TORCH, "torch")
+    assert causes["seeded"] == [["constant-seed", math.inf]]
+    costs = {"number-half": 1 / 1.87, "laplace-half": 2.0, "coin-too-honest": math.log(9)}
+    for name, cost in costs.items():
+        assert causes[name] == [["too-little-noise", pytest.approx(cost, rel=1e-9)]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from pathlib import Path
 from typing import Any
@@ -314,7 +315,11 @@ def test_the_operand_of_the_noise_of_jax_is_seen(name: str, cost: float | None) 
 
 
 def test_lines_with_noise_of_jax_are_named() -> None:
-    assert_lines_are_named(JAX, "jax")
+    causes = assert_lines_are_named(JAX, "jax")
+    assert causes["constant-key"] == [["constant-seed", math.inf]]
+    costs = {"compiled-half": 2.0, "coin-too-honest": math.log(9), "die-too-honest": math.log(9)}
+    for name, cost in costs.items():
+        assert causes[name] == [["too-little-noise", pytest.approx(cost, rel=1e-9)]]
 
 
 KEYS = """

@@ -317,6 +317,7 @@ _LAWS = {
     "cauchy": "cauchy",
     "uniform": "uniform",
     "dlaplace": "discrete",
+    "geom": "geometric",
 }
 
 
@@ -337,6 +338,8 @@ def _rvs(recorder: Recorder, real: Any) -> Any:
         scale: Any = given.get("scale", 1.0)
         if law == "discrete":
             scale = 1 / float(given["a"])
+        elif law == "geometric":
+            scale = _of_failures(given)
         elif law == "unknown":
             scale = None
         skipped = ("loc", "size", "random_state")
