@@ -42,6 +42,11 @@ def dice(answer: int) -> tuple[int, int, int]:
     )
 
 
+def three_rare_dice(answer: int) -> list[int]:
+    """Correct for claims of at least 3 ln 19 = 8.84: each answer is wrong once in 20 draws."""
+    return [answer if random.randint(1, 20) > 1 else 1 - answer for _ in range(3)]
+
+
 def picks_the_truth_too_often(answer: int) -> int:
     """Broken: is honest for nine of ten items of a list; ln 9 = 2.2-DP."""
     if random.choice([True] * 9 + [False]):

@@ -59,6 +59,12 @@ def test_the_correct_counterparts_have_no_cause(one: Cause) -> None:
         assert not found.causes
 
 
+def test_choices_that_are_the_same_in_all_runs_still_hide_the_answer() -> None:
+    target = ImportedTarget(path="mechanisms.causes.modules:three_rare_dice")
+    found = trace_pair(target, 0, 1, PureDP(9.0), seeds=2)
+    assert not found.causes
+
+
 @pytest.mark.parametrize("one", PLANTED, ids=lambda one: one.name)
 def test_the_correct_counterpart_has_no_cause_on_edge_cases(one: Planted) -> None:
     claim: PrivacyClaim = claim_of(

@@ -423,11 +423,26 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
     alone, and then all of them are set together. The key is (moment of the draw, index in the
     draw); a moment is (kind, instruction, number of earlier draws by this instruction).
     """
+    yield from islice(_other_outcomes(recorder), _DECIDING_PIECES)
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
         if len(pieces) > 1:
             yield {entry: ends[end] for entry, ends in pieces}
+
+
+def _other_outcomes(recorder: Recorder) -> Iterator[dict[Entry, Any]]:
+    """Yield settings that give one random choice of a run another possible outcome."""
+    for coin in recorder.choices:
+        chances = np.ravel(coin.probability).tolist()
+        for place, value in enumerate(np.ravel(coin.values).tolist()):
+            if 0 < chances[place] < 1:
+                yield {(coin.moment, place): not value}
+    for draw in recorder.draws:
+        for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
+            for outcome, chance in draw.outcomes or ():
+                if chance > 0 and outcome != value:
+                    yield {(draw.moment, place): outcome}
 
 
 def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
