@@ -103,7 +103,7 @@ def explain(error: Any, text: str) -> Explanation:
         first, word = reserved[0][0], reserved[0]
         why = f'a text with {first} in front needs quotes: "{word}"'
         if "undefined alias" in problem:
-            why += f", or no &{word[1:]} is defined above"
+            why += f"; if it is an alias, define &{word[1:]} above it"
         return _at(before.line, before.column, why)
     is_first = mark.column == margin and line != ""
     if "mapping values are not allowed" in problem:

@@ -157,11 +157,12 @@ def _loading(text: str) -> Iterator[PlainLoader]:
     try:
         yield loader
     except yaml.YAMLError as error:
+        if _TOO_DEEP in str(error):
+            mark = getattr(error, "problem_mark", None)
+            raise _too_deep(None if mark is None else mark.line + 1) from None
         from dpaudit.inputs.yaml_errors import explain
 
         why, line, column = explain(error, text)
-        if _TOO_DEEP in why:
-            raise _too_deep(line) from None
         code = "yaml-invalid"
         raise YamlError(f"not valid YAML: {why}", line, column, code=code) from None
     except (ValueError, OverflowError) as error:  # such as a date in month 13

@@ -47,6 +47,20 @@ def three_rare_dice(answer: int) -> list[int]:
     return [answer if random.randint(1, 20) > 1 else 1 - answer for _ in range(3)]
 
 
+def rare_dice_after_coins(answer: int) -> list[int]:
+    """Correct for claims of at least 4 ln 63 = 16.58: each answer is wrong once in 64 draws. The
+    coins come first, and say nothing.
+    """
+    coins = [random.random() < 0.5 for _ in range(40)]
+    return [*coins, *(answer if random.randint(1, 64) > 1 else 1 - answer for _ in range(4))]
+
+
+def answer_unless_two_coins(answer: int) -> int:
+    """Correct for claims of at least ln 399 = 5.99: wrong if both rare coins agree."""
+    both = [random.random() < 0.05, random.random() < 0.05]
+    return 1 - answer if all(both) else answer
+
+
 def picks_the_truth_too_often(answer: int) -> int:
     """Broken: is honest for nine of ten items of a list; ln 9 = 2.2-DP."""
     if random.choice([True] * 9 + [False]):

@@ -59,10 +59,15 @@ def test_the_correct_counterparts_have_no_cause(one: Cause) -> None:
         assert not found.causes
 
 
-def test_choices_that_are_the_same_in_all_runs_still_hide_the_answer() -> None:
-    target = ImportedTarget(path="mechanisms.causes.modules:three_rare_dice")
-    found = trace_pair(target, 0, 1, PureDP(9.0), seeds=2)
-    assert not found.causes
+@pytest.mark.parametrize(
+    ("name", "epsilon"),
+    [("three_rare_dice", 9.0), ("rare_dice_after_coins", 17.0), ("answer_unless_two_coins", 6.0)],
+)
+def test_choices_that_are_the_same_in_all_runs_still_hide_the_answer(
+    name: str, epsilon: float
+) -> None:
+    target = ImportedTarget(path=f"mechanisms.causes.modules:{name}")
+    assert not trace_pair(target, 0, 1, PureDP(epsilon), seeds=2).causes
 
 
 @pytest.mark.parametrize("one", PLANTED, ids=lambda one: one.name)

@@ -107,8 +107,9 @@ def _total(
     than the claim allows."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # noise that only one input draws has no known cost
-    alone = [one for one in runs.selected if len(one.part) == 1]
-    if alone or reported(runs, claim) or runs.rare or unexplained(runs):
+    if any(map(_may_leak, runs.selected)) or reported(runs, claim):
+        return None, False
+    if runs.rare or unexplained(runs):
         return None, False  # a difference that no noise hides is not part of the sum
     pieces = [one.worst for one in calls]
     coins = [one.cost for one in coin_sites(runs)]
@@ -168,6 +169,9 @@ AGAIN = 2
 # of two entries together may be rare because one of them contains noise: they are reported only if
 # they occur as often, too.
 _OFTEN = 100
+# Two values that only one input gives together, and less than twice in this number of runs, are
+# noise. It is one step of the counts.
+_COUNTED = 50
 
 
 def reported(runs: Runs, claim: PrivacyClaim | None) -> list[tuple[Selected, bool]]:
@@ -180,6 +184,12 @@ def reported(runs: Runs, claim: PrivacyClaim | None) -> list[tuple[Selected, boo
         for one, is_cause in judged
         if is_cause or one.often >= _OFTEN or (one.is_known and len(one.part) == 1)
     ]
+
+
+def _may_leak(one: Selected) -> bool:
+    """Return whether a value that only one input gives may be a leak. Two values that occur
+    together at most once in enough runs are noise: the other input may give them, too."""
+    return len(one.part) == 1 or one.often >= AGAIN or one.runs < _COUNTED
 
 
 def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:

@@ -377,6 +377,12 @@ def _shown(one: Run, entry: Entry) -> set[Spot]:
 # set to rare values in further runs. To limit the number of runs, only the first ones, up to this
 # number, are set.
 _DECIDING_PIECES = 32
+# To see whether a random choice, such as a coin or a die, decides an entry of the output, each of
+# its other outcomes is tried in a further run. If the choices of a run have more other outcomes
+# than this, no such run is made, and no entry is called free of noise.
+_OUTCOMES = 64
+# Less probable outcomes are not tried. It is the probability of the rare values of other noise.
+_LEAST_CHANCE = 1e-4
 # Maps each distribution to its quantiles for the probabilities 10⁻⁴ and 1 - 10⁻⁴, at scale 1.
 _RARE = {
     "laplace": (-8.5, 8.5),
@@ -390,24 +396,45 @@ _RARE = {
 
 
 def is_decided(
-    coupler: Coupler, both: tuple[Sequence[Run], Sequence[Run]], valued: Callable[[Run], Any]
+    both: tuple[Sequence[Run], Sequence[Run]],
+    rare: Callable[[int], Sequence[Run] | None],
+    valued: Callable[[Run], Any],
 ) -> bool:
     """Return whether a value that is constant in the runs of an input may depend on noise.
 
-    Such a value may still depend on the noise of a comparison. So each input is run again with the
-    noise of its comparisons set to the quantiles for 10⁻⁴ and 1 - 10⁻⁴. The result is True if, in
-    these new runs, each input gives a value that the other input gave in its earlier runs.
+    The result is True if, in runs with rare noise, each input gives a value that the other input
+    gave in its earlier runs. It is also True if there are too many such runs to make them.
 
-    both: The earlier runs on d1 and on d2. The first run on each input has the coupler's seed,
-        which the new runs have, too.
+    both: The earlier runs on d1 and on d2.
+    rare: A function from the index of an input to the runs that `rare_runs` returns.
     valued: A function from a run to its value.
     """
     for which in (0, 1):
         wanted = [valued(one) for one in both[1 - which]]
-        tried = (valued(coupler.run(which, one)) for one in _rare(both[which][0].recorder))
-        if not any(_alike(one, other) for one in tried for other in wanted):
+        tried = rare(which)
+        if tried is not None and not any(
+            _alike(valued(one), other) for one in tried for other in wanted
+        ):
             return False
     return True
+
+
+def rare_runs(coupler: Coupler, which: int, first: Run) -> list[Run] | None:
+    """Return further runs on an input, in which noise has values that it rarely has. None if a run
+    can have too many other outcomes of random choices (coins, dice) to make a run for each.
+
+    In each of these runs, either one random choice has another outcome, or all of them have; or
+    numbers that are compared are set to the quantiles for 10⁻⁴ or 1 - 10⁻⁴ of their distributions.
+
+    which: The index of the input.
+    first: A run on this input with the coupler's seed, which the further runs have, too.
+    """
+    others = list(islice(_other_outcomes(first.recorder), _OUTCOMES + 1))
+    if len(others) > _OUTCOMES:
+        return None
+    if len(together := {key: value for one in others for key, value in one.items()}) > 1:
+        others.append(together)
+    return [coupler.run(which, one) for one in (*others, *_rare(first.recorder))]
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -423,7 +450,6 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
     alone, and then all of them are set together. The key is (moment of the draw, index in the
     draw); a moment is (kind, instruction, number of earlier draws by this instruction).
     """
-    yield from islice(_other_outcomes(recorder), _DECIDING_PIECES)
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -432,16 +458,17 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 
 def _other_outcomes(recorder: Recorder) -> Iterator[dict[Entry, Any]]:
-    """Yield settings that give one random choice of a run another possible outcome."""
+    """Yield settings that give one random choice of a run another outcome. Outcomes with a
+    probability below `_LEAST_CHANCE` are left out."""
     for coin in recorder.choices:
         chances = np.ravel(coin.probability).tolist()
         for place, value in enumerate(np.ravel(coin.values).tolist()):
-            if 0 < chances[place] < 1:
+            if _LEAST_CHANCE <= (1 - chances[place] if value else chances[place]) < 1:
                 yield {(coin.moment, place): not value}
     for draw in recorder.draws:
         for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
             for outcome, chance in draw.outcomes or ():
-                if chance > 0 and outcome != value:
+                if chance >= _LEAST_CHANCE and outcome != value:
                     yield {(draw.moment, place): outcome}
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .differences import ThresholdLeak
-from .effects import is_decided
+from .effects import is_decided, rare_runs
 from .places import place_of
 from .replaying import Choice, TooLong
 from .running import Missing, briefly, same, same_output
@@ -54,7 +54,8 @@ _TELLING = 500
 _AGAIN, _FEW = 2, 100
 # Error probability of each confidence bound on how often a value occurs, if a single value is
 # counted. Counting also stops if the bounds refute the claim. The counts are checked up to 30 times
-# (`_RUNS` / `_STEP`), so that all checks together have the error probability 1e-5.
+# (`_RUNS` / `_STEP`), so that each of the two bounds has the error probability 1e-5 in all checks
+# together.
 _LEVEL = 1e-5 * _STEP / _RUNS
 # Distributions of noise that hide the number to which the noise is added.
 _HIDING = (
@@ -83,7 +84,8 @@ class Selected(NamedTuple):
     other: The value, as text, that the other input gives with the same noise.
     often: The number of runs on input `which`, with independent noise, that give the value. No run
         on the other input gives it.
-    runs: The number of runs with independent noise on each input.
+    runs: The number of runs on each input, with independent noise, in which the value is counted;
+        the first runs, which chose the value, are left out.
     error: The type, the message and the line of the exception; None for a value.
     place: The last line of the user's code that the run executes; None if it is unknown.
     is_known: Whether all noise has a known distribution. If not, only `often` is evidence.
@@ -115,6 +117,7 @@ class FreeRuns:
     def __init__(self, coupler: Coupler) -> None:
         self._coupler = coupler._replace(seed=_FREE_SEED, alignment=None)
         self._runs: tuple[list[Run], list[Run]] | None = None
+        self._rare: dict[int, list[Run] | None] = {}
 
     def both(self) -> tuple[list[Run], list[Run]]:
         """Return (runs on d1, runs on d2) with independent noise. The first call makes 24 runs on
@@ -155,7 +158,14 @@ class FreeRuns:
         is_constant = any(all(same(one, runs[0]) for one in runs) for runs in both)
         if not is_constant or any(same(one, other) for one in both[0] for other in both[1]):
             return False
-        return not is_decided(self._coupler, both_runs, valued)
+        return not is_decided(both_runs, self._rare_runs, valued)
+
+    def _rare_runs(self, which: int) -> list[Run] | None:
+        """Return the runs on an input with rare values of the noise, which are the same for all
+        entries of the output; None if there are too many."""
+        if which not in self._rare:
+            self._rare[which] = rare_runs(self._coupler, which, self.both()[which][0])
+        return self._rare[which]
 
     def is_never(self, which: int, name: str) -> bool:
         """Return whether a name occurs in no run with independent noise on an input. It occurs in a
