@@ -457,8 +457,8 @@ class AuditRun:
         if self._stop_early is None:
             by_clock: StopEarly = "bets" if seconds > SLOW_DRAW else "confirmed"
             self._stop_early = asked or by_clock
-            # The choice is recorded if a rerun might choose otherwise. It would not if draws are
-            # faster than a fifth of `SLOW_DRAW`: every rerun then chooses "confirmed".
+            # Whether a rerun might choose the other value, so that this choice must be recorded.
+            # If draws are faster than a fifth of `SLOW_DRAW`, every rerun chooses "confirmed".
             self._is_by_clock = asked is None and seconds > SLOW_DRAW / 5
         return self._stop_early == "bets"
 
