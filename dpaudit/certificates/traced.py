@@ -280,9 +280,10 @@ class Trace:
     def understood(self) -> bool:
         """Whether the trace knows the cost of at least one noise value, or a reason for the leak.
 
-        If not, the trace shows nothing, and does not count as passed.
+        If not, the trace shows nothing, and does not count as passed. A trace that stopped early
+        without a cause does not count as passed either.
         """
-        if self.seemingly_bare and not self.causes:
+        if (self.seemingly_bare or self.cut) and not self.causes:
             return False
         explained = len(self.findings) > len(self._drawn_for_one)
         return explained or any(one.cost is not None for one in self.sites)

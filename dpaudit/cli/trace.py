@@ -104,7 +104,7 @@ def trace(
     is none. Without a claim, dpaudit lists every line that adds noise, with its privacy cost.
 
     Exit code 1 if a cause was found, 0 if none was found, 4 if the trace could not see the effect
-    of the noise, 2 for wrong usage.
+    of the noise or stopped early, 2 for wrong usage.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)

@@ -205,7 +205,7 @@ def _headline(trace: Trace) -> str:
             line = in_a_line(str(trace.seemingly_bare[0].line))
             return f"{NOT_UNDERSTOOD}  {name}: what noise does not seem to hide, {line}; no pass"
         seen = "noise was seen, but not what it costs" if trace.sites else "no noise was seen"
-        why = in_a_line(trace.notes[0]) if trace.notes else f"{seen}; this is no pass"
+        why = in_a_line(_why(trace) or f"{seen}; this is no pass")
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
     # A finding need not be a certain cause of a violation of the claim. For example, a line whose
     # privacy cost exceeds the claim is a certain cause only if the mechanism releases all noise
@@ -264,8 +264,12 @@ def _listed(label: str, texts: list[str], most: int | None) -> Iterator[Row]:
 
 def _notes(trace: Trace) -> tuple[str, ...]:
     """Return the notes of a trace that its headline does not already contain."""
-    is_said = not (trace.understood or trace.seemingly_bare)
-    return trace.notes[1:] if is_said else trace.notes
+    why = None if trace.understood or trace.seemingly_bare else _why(trace)
+    return tuple(note for note in trace.notes if note != why)
+
+
+def _why(trace: Trace) -> str | None:
+    return trace.cut or next(iter(trace.notes), None)
 
 
 def _site(one: Site) -> str:

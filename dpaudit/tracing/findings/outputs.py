@@ -275,6 +275,12 @@ def _of_one_alone(name: str, runs: Runs) -> str:
     return f" is always {next(iter(seen[which]))} for d{which + 1}, and never for d{2 - which}"
 
 
+# A value that occurs in fewer runs on one input, and in none on the other, may be hidden by noise
+# that the trace does not know: the other input may give it, too, but more rarely.
+_OFTEN = 100
+_NOT_SEEN = "what hides this was not seen"
+
+
 def of_selected(case: Case) -> Iterator[Finding]:
     """Yield a finding for each value of the output that occurred in runs on one input, and in no
     run on the other input. If the counts of the runs refute the claim, the finding is a cause of a
@@ -290,20 +296,18 @@ def of_selected(case: Case) -> Iterator[Finding]:
             line = _line(place or one.place)
             yield Finding("exception", is_cause, line, words, GIVE_AN_OUTPUT, cost=math.inf)
             continue
+        verb = "is" if len(one.part) == 1 else "are"
+        said, noised = f"{part} {verb} {one.value} for {which}", "with the same noised values"
         if one.often < AGAIN:
-            words = (
-                f"{part} is {one.value} for {which} and {one.other} for {other} with the same "
-                "noised values: what hides this was not seen"
-            )
+            words = f"{said} and {one.other} for {other} {noised}: {_NOT_SEEN}"
             yield Finding("no-noise", False, _line(one.place), words, "")
             continue
-        verb = "is" if len(one.part) == 1 else "are"
-        words = (
-            f"{part} {verb} {one.value} for {which} {often} and never for {other}, which has "
-            f"{one.other} with the same noised values: noise selects it, and does not hide it"
-        )
-        remedy = "add noise to it, or do not release it"
-        yield Finding("no-noise", is_cause, _line(one.place), words, remedy, cost=math.inf)
+        is_telling = is_cause or one.often >= _OFTEN
+        end = "noise selects it, and does not hide it" if is_telling else _NOT_SEEN
+        words = f"{said} {often} and never for {other}, which has {one.other} {noised}: {end}"
+        remedy = "add noise to it, or do not release it" if is_telling else ""
+        cost = math.inf if is_telling else None
+        yield Finding("no-noise", is_cause, _line(one.place), words, remedy, cost=cost)
 
 
 def _line(place: Place | None) -> SourceLine:
@@ -315,7 +319,7 @@ def of_unexplained(case: Case) -> Iterator[Finding]:
     which noise was added is equal. A note is a finding that is not counted as a cause of a leak."""
     ends = (pair.comparison.ends[0] for pair in case.runs.coupled if pair.noised)
     for name in unexplained(case.runs)[:1]:
-        words = f"{name} differs with the same noised values: what hides this was not seen"
+        words = f"{name} differs with the same noised values: {_NOT_SEEN}"
         yield Finding("no-noise", False, _line(next(ends, None)), words, "")
 
 

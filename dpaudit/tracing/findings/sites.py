@@ -107,9 +107,7 @@ def _total(
     than the claim allows."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # noise that only one input draws has no known cost
-    if any(map(_may_leak, runs.selected)) or reported(runs, claim):
-        return None, False
-    if runs.rare or unexplained(runs):
+    if reported(runs, claim) or runs.rare or unexplained(runs):
         return None, False  # a difference that no noise hides is not part of the sum
     pieces = [one.worst for one in calls]
     coins = [one.cost for one in coin_sites(runs)]
@@ -160,36 +158,24 @@ def unexplained(runs: Runs) -> list[str]:
     return found
 
 
-# A value that only one input gives is reported if it occurs in at least this number of runs. A
-# value that occurs once may be a number that contains noise.
-AGAIN = 2
-# If the distribution of some noise is unknown, the counts of runs are the only evidence. So a value
-# that only one input gives is then reported only if it occurs in at least this number of runs, or
-# if the counts refute the claim. If all distributions are known, fewer runs are enough. The values
-# of two entries together may be rare because one of them contains noise: they are reported only if
-# they occur as often, too.
-_OFTEN = 100
-# Two values that only one input gives together, and less than twice in this number of runs, are
-# noise. It is one step of the counts.
-_COUNTED = 50
+# Two values that only one input gives together, and less than `AGAIN` times in at least `_COUNTED`
+# runs (one step of the counts), contain noise: the other input may give them, too.
+AGAIN, _COUNTED = 2, 50
 
 
 def reported(runs: Runs, claim: PrivacyClaim | None) -> list[tuple[Selected, bool]]:
-    """Return the values of the output that only one input gives and that findings report, the most
+    """Return the values of the output that only one input gives and that may be a leak, the most
     frequent first. Each has the form (value, whether its counts refute the claim)."""
+    is_uneven = any(pair.comparison.uneven for pair in runs.coupled)
     every = sorted(runs.selected, key=lambda one: -one.often)
-    judged = [(one, _is_above(one, claim)) for one in every]
-    return [
-        (one, is_cause)
-        for one, is_cause in judged
-        if is_cause or one.often >= _OFTEN or (one.is_known and len(one.part) == 1)
-    ]
+    return [(one, _is_above(one, claim)) for one in every if _may_leak(one, is_uneven)]
 
 
-def _may_leak(one: Selected) -> bool:
-    """Return whether a value that only one input gives may be a leak. Two values that occur
-    together at most once in enough runs are noise: the other input may give them, too."""
-    return len(one.part) == 1 or one.often >= AGAIN or one.runs < _COUNTED
+def _may_leak(one: Selected, is_uneven: bool) -> bool:
+    if len(one.part) > 1:
+        return one.often >= AGAIN or one.runs < _COUNTED
+    # Another finding names noise that only one input draws: it may give a value that occurs once.
+    return one.often >= AGAIN or one.is_known or not is_uneven
 
 
 def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:

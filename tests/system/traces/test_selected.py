@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from dpaudit.certificates.traced import Trace
-from dpaudit.claims import PrivacyClaim, PureDP
+from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.findings import judge
 from dpaudit.tracing.runs import coupling, one_sided
@@ -185,16 +185,66 @@ def test_a_name_may_contain_any_word() -> None:
     assert not found.understood
 
 
-@pytest.mark.parametrize(("often", "total"), [(1, "ε = 1"), (2, None), (100, None)])
-def test_two_values_that_are_not_reported_do_not_hide_the_total(
-    often: int, total: str | None
+@pytest.mark.parametrize(
+    ("often", "runs", "total"),
+    [(1, 1_500, "ε = 1"), (2, 1_500, None), (100, 1_500, None), (0, 50, "ε = 1"), (0, 49, None)],
+)
+def test_two_values_that_may_leak_are_a_finding_and_leave_no_total(
+    often: int, runs: int, total: str | None
 ) -> None:
-    runs = couple(subject_of(CallableTarget(function=count_of_the_winner)), *SWAPPED, 2)
-    rare = [one._replace(often=often, runs=1_500) for one in runs.selected]
-    case = judge(runs._replace(selected=tuple(rare)), PureDP(4.0))
+    made = couple(subject_of(CallableTarget(function=count_of_the_winner)), *SWAPPED, 2)
+    rare = [one._replace(often=often, runs=runs) for one in made.selected]
+    case = judge(made._replace(selected=tuple(rare)), PureDP(4.0))
     assert rare
-    assert bool(case.found) is (often >= 100)
     assert case.total == total
+    kinds = [(one.kind, one.is_cause) for one in case.found]
+    assert kinds == ([("no-noise", False)] if total is None else [])
+    assert {one.cost for one in case.found} <= {math.inf if often >= 100 else None}
+
+
+def laplace_vector(votes: Any, rng: Any) -> Any:
+    return list(np.array(votes) + rng.laplace(scale=4, size=2))
+
+
+def normal_vector(votes: Any, rng: Any) -> Any:
+    return list(np.array(votes) + rng.normal(scale=20, size=2))
+
+
+def wide_integers(votes: Any, rng: Any) -> Any:
+    return [int(one + rng.geometric(0.02) - rng.geometric(0.02)) for one in votes]
+
+
+def wide_rounded(votes: Any, rng: Any) -> Any:
+    return [round(float(one + rng.laplace(scale=50))) for one in votes]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 300.0])
+def test_two_values_that_were_counted_in_few_runs_are_no_pass(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    # A slow mechanism has no time for more runs.
+    monkeypatch.setattr(one_sided, "_SECONDS", seconds)
+    found = traced(count_of_the_winner, SWAPPED, PureDP(4.0))
+    assert [(one.kind, one.is_cause) for one in found.findings] == [("no-noise", False)]
+    assert not found.understood
+    assert found.total is None
+    claim = ApproximateDP(1.0, 1e-5)
+    for function in (laplace_vector, normal_vector, wide_integers, wide_rounded):
+        found = traced(function, SWAPPED, claim)
+        assert (found.findings, found.understood) == ((), True)
+        assert found.total is not None
+
+
+def by_two_uniform_numbers(votes: Any, rng: Any) -> Any:
+    size = 9 * math.sqrt(-2 * math.log(rng.random()))
+    return votes[0] + rng.laplace(scale=2), votes[1] + size * math.cos(6.283 * rng.random())
+
+
+def test_noise_of_an_unknown_form_next_to_noise_of_a_known_cost_is_no_pass() -> None:
+    found = traced(by_two_uniform_numbers, ([3, 2], [2, 3]))
+    assert not found.causes
+    assert not found.understood
+    assert "no-noise" in {one.kind for one in found.findings}
 
 
 def test_values_share_the_error_probability_and_are_counted_in_later_runs() -> None:

@@ -8,6 +8,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -563,6 +564,9 @@ def test_what_the_clock_ends_is_said() -> None:
     target = ImportedTarget(path="mechanisms.laplace:laplace")
     found = trace_pair(target, 0, 1, ONE, seconds=0.0)
     assert any(note.startswith("not all runs ") for note in found.notes)
+    whole = trace_pair(target, 0, 1, ONE)
+    assert whole.understood
+    assert not replace(whole, notes=found.notes).understood
 
 
 def test_own_primitives() -> None:
