@@ -135,17 +135,14 @@ class Limits:
         a block. Blocks are larger only if a budget would have too many blocks.
     confirming: least number of draws of a confirmation.
     bets: whether bets alone may end the run.
+    single_draws: whether the mechanism is called once for each draw.
     """
 
     learned: int = MAX_BUFFERED_DRAWS
     block: int = _LARGEST_BLOCK
     confirming: int = FEW_DRAWS
     bets: bool = False
-
-    @property
-    def single_draws(self) -> bool:
-        """Whether the mechanism is called once for each draw."""
-        return self.confirming < FEW_DRAWS
+    single_draws: bool = False
 
 
 def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> Limits:
@@ -159,7 +156,12 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
     rows = max(least, _MAX_BUFFERED_VALUES // columns)
     block = _LARGEST_BLOCK // _SIZE_RANGE if single_draws else _LARGEST_BLOCK
     confirming = MINIMUM_SAMPLES if single_draws and not by_outputs else FEW_DRAWS
-    return Limits(min(MAX_BUFFERED_DRAWS, rows), min(block, rows), confirming)
+    return Limits(
+        learned=min(MAX_BUFFERED_DRAWS, rows),
+        block=min(block, rows),
+        confirming=confirming,
+        single_draws=single_draws,
+    )
 
 
 class Plan:

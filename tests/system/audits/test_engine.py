@@ -19,7 +19,14 @@ from dpaudit.attacks import learning as selection
 from dpaudit.auditing import pair_audit as rounds
 from dpaudit.auditing.engine import _sampler_maker, run_audit
 from dpaudit.auditing.recheck import recheck
-from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
+from dpaudit.auditing.schedule import (
+    FEW_DRAWS,
+    Limits,
+    Plan,
+    limits_for,
+    look_stride,
+    wants_refit,
+)
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Round
@@ -64,6 +71,23 @@ def test_a_refutation_stops_early_and_is_confirmed_on_fresh_draws() -> None:
     assert 0.4 < one.epsilon_lower < 1.0
     assert one.wealth >= 1 / one.alpha_betting
     assert result.p_value < 0.01
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), ProbabilisticDP(1.0, 0.01)])
+def test_a_refutation_of_single_draws_needs_at_most_1000_further_draws(
+    claim: dpaudit.PrivacyClaim,
+) -> None:
+    calls = 0
+
+    def answer(x: int, rng: np.random.Generator) -> int:
+        nonlocal calls
+        calls += 1
+        return x if rng.random() < 0.9 else 1 - x
+
+    result = audit(claim, answer, samples=20_000, seed=1)
+    assert result.verdict is Verdict.VIOLATION
+    # Some further calls probe the mechanism; a check of batches would make 8,000 further draws.
+    assert calls - only(result).draws < 2 * FEW_DRAWS
 
 
 def test_full_spends_the_budget_and_bounds_better() -> None:
@@ -474,9 +498,9 @@ def test_wide_outcomes_are_kept_in_smaller_numbers() -> None:
     assert limits_for(1, single_draws=False).learned == 100_000
     wide = limits_for(1_000, single_draws=False)
     assert (wide.learned, wide.block) == (4_000, 4_000)
-    assert limits_for(20_000, single_draws=True) == Limits(2_000, 2_000, 100)
+    assert limits_for(20_000, single_draws=True) == Limits(2_000, 2_000, 100, single_draws=True)
     # The longest outputs that are taken: in hundreds of megabytes, no more.
-    assert limits_for(100_000, single_draws=True) == Limits(400, 400, 100)
+    assert limits_for(100_000, single_draws=True) == Limits(400, 400, 100, single_draws=True)
 
 
 def test_a_plan_by_the_clock_is_made_once() -> None:
