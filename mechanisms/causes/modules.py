@@ -273,6 +273,14 @@ add_noise.law = "laplace"  # type: ignore[attr-defined]
 add_noise.scale = lambda value, epsilon: 1 / epsilon  # type: ignore[attr-defined]
 
 
+def add_noise_within(value: float, b: float, end: float) -> float:
+    """Return a value with Laplace noise of scale b, clamped to numbers from 0 to an end."""
+    return min(max(0.0, add_noise(value, 1 / b)), end)
+
+
+add_noise_within.bounds = lambda value, b, end: (0.0, end)  # type: ignore[attr-defined]
+
+
 class Noise:
     """Normal noise. A trace sees `add` by the name of its argument."""
 
@@ -288,6 +296,16 @@ def own_function_half(data: Sequence[int]) -> float:
 def own_function(data: Sequence[int]) -> float:
     """Correct: for ε = 1."""
     return add_noise(len(data), 1.0)
+
+
+def ends_at_the_size(data: Sequence[int]) -> float:
+    """Broken: outputs end at the private number of records."""
+    return add_noise_within(len(data), 1.0, len(data))
+
+
+def ends_at_ten(data: Sequence[int]) -> float:
+    """Correct."""
+    return add_noise_within(len(data), 1.0, 10.0)
 
 
 def own_method_half(data: Sequence[int]) -> float:

@@ -224,6 +224,10 @@ _MODULES = (
         primitives=(f"mechanisms.{_M}:add_noise",),
     ),
     _cause(
+        *(_M, "ends_at_the_size", "ends_at_ten", *_BITS, "add_noise_within("),
+        primitives=(f"mechanisms.{_M}:add_noise_within",),
+    ),
+    _cause(
         *(_M, "own_method_half", "own_method", *_BITS, ".add("),
         delta=1e-5,
         primitives=(f"mechanisms.{_M}:Noise.add",),
@@ -368,8 +372,7 @@ _NEIGHBOURS = tuple(
 )
 CAUSES = (*_ADDITIVE, *_RELEASED, *_CHOICES, *_MODULES, *_REFERENCE, *_NEIGHBOURS)
 
-# A mechanism for each kind of finding (docs/guides/trace.md), but for `data-dependent-parameter`,
-# which mechanisms of diffprivlib in `OF_LIBRARIES` have.
+# A mechanism for each kind of finding (docs/guides/trace.md).
 SHOWN = {
     "constant-seed": "seeded",
     "no-noise": "with-the-count",
@@ -377,6 +380,7 @@ SHOWN = {
     "exception": "raises-for-large",
     "noise-used-twice": "one-noise-for-two",
     "data-dependent-scale": "scale-of-the-largest",
+    "data-dependent-parameter": "ends-at-the-size",
     "too-little-noise": "half-the-noise",
     "data-dependent-choice": "place-by-the-score",
     "drawn-for-one-input": "coin-for-one-alone",

@@ -42,12 +42,12 @@ def test_the_line_is_named(one: Cause) -> None:
 def test_each_kind_of_finding_has_a_mechanism_that_shows_it(kind: str) -> None:
     one = next(each for each in CAUSES if each.name == SHOWN[kind])
     target = ImportedTarget(path=one.broken, params=one.params)
-    found = trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2)
+    found = trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2, primitives=one.primitives)
     assert kind in {each.kind for each in found.findings}
 
 
 def test_no_kind_is_without_a_mechanism() -> None:
-    assert SHOWN.keys() == KINDS.keys() - {"data-dependent-parameter"}
+    assert SHOWN.keys() == KINDS.keys()
 
 
 @pytest.mark.parametrize("one", CORRECT, ids=lambda one: one.name)

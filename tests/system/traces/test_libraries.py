@@ -20,7 +20,7 @@ from opendp.mod import Measurement, Queryable
 from pydp.algorithms._algorithm import MetaAlgorithm
 
 import dpaudit
-from dpaudit import PureDP, Trace
+from dpaudit import ApproximateDP, PureDP, Trace
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from dpaudit.tracing.trace import trace_pair
 from tests import faulty
@@ -416,6 +416,36 @@ def test_what_it_noises_that_is_no_number_is_not_understood() -> None:
     assert not found.sites
     assert not found.findings
     assert found.not_understood
+
+
+def clamped(value: float, low: float, high: float) -> float:
+    return min(max(value + random.SystemRandom().gauss(0, 1), low), high)
+
+
+clamped.bounds = lambda value, low, high: (low, high)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("law", "ends", "delta", "is_cause"),
+    [
+        ("laplace", lambda x: (0, 5), 0, None),
+        ("laplace", lambda x: (0, 1_000 + x), 0, True),
+        ("laplace", lambda x: (0, 1_000 + x), 1e-9, False),
+        ("laplace", lambda x: (x - 5, 1_000), 1e-9, True),
+        ("unknown", lambda x: (x - 5, 5), 0, True),
+        ("unknown", lambda x: (x - 5, 5), 1e-9, False),
+    ],
+)
+def test_bounds_of_a_function_of_ones_own_are_compared(
+    monkeypatch: pytest.MonkeyPatch, law: str, ends: Any, delta: float, is_cause: bool | None
+) -> None:
+    if law != "unknown":
+        monkeypatch.setattr(clamped, "law", law, raising=False)
+    monkeypatch.setattr(clamped, "scale", 1.0, raising=False)
+    claim = ApproximateDP(1.0, delta) if delta else PureDP(1.0)
+    found = traced(lambda x: clamped(x, *ends(x)), primitives=[clamped], claim=claim)
+    expected = [] if is_cause is None else [("data-dependent-parameter", is_cause)]
+    assert [(one.kind, one.is_cause) for one in found.findings] == expected
 
 
 # Around a run.

@@ -1,9 +1,10 @@
 """Replace the user's primitives: functions or methods that add noise to their first argument.
 
-A user names a primitive with `--primitive my.lib:add_noise`. A primitive may have two attributes:
-`law` (laplace, normal, discrete, …), and `scale`, a number or a function of the primitive's
-arguments that returns the scale. Without the attribute `scale`, the scale is the argument called
-`scale`, `b` (Laplace noise) or `sigma` (standard deviation of normal noise).
+A user names a primitive with `--primitive my.lib:add_noise`. A primitive may have three attributes:
+`law` (laplace, normal, discrete, …); `scale`, a number or a function of the primitive's arguments
+that returns the scale; and `bounds`, a function of the same arguments that returns the least and
+the largest output. Without the attribute `scale`, the scale is the argument called `scale`, `b`
+(Laplace noise) or `sigma` (standard deviation of normal noise).
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def _noised(function: Any, recorder: Recorder, *, is_method: bool) -> Any:
         if value is None or what is None or np.shape(value) != np.shape(what):
             return recorder.opaque(label, result)
         law, scale = _law(function, args, named, given)
-        noise = recorder.released(label, value, what, law=law, scale=scale)
+        bounds = _bounds(function, args, named, what)
+        noise = recorder.released(label, value, what, law=law, scale=scale, parameters=bounds)
         return type(result)(noise.tolist()) if isinstance(result, (list, tuple)) else noise
 
     return functools.update_wrapper(noised, function) if _has_name(function) else noised
@@ -161,3 +163,13 @@ def _law(
         if scale is None and isinstance(given.get(name), _NUMBERS):
             law, scale = (meant if law == "unknown" else law), float(given[name])
     return law, scale
+
+
+def _bounds(
+    function: Any, args: tuple[Any, ...], named: dict[str, Any], operand: Any
+) -> dict[str, Any] | None:
+    bounds = getattr(function, "bounds", None)
+    if bounds is None or np.ndim(operand):
+        return None
+    lower, upper = bounds(*args, **named)
+    return {"value": operand, "lower": float(lower), "upper": float(upper)}
