@@ -44,48 +44,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.outcomes.columns import (
-    ABSENT,
-    ELAPSED,
-    KIND,
-    RAISED,
-    Column,
-    KeyArray,
-    Raised,
-    number_word,
-)
-from dpaudit.outcomes.long_table import NamedColumns, joined, lengthened
-from dpaudit.outcomes.reading import from_raw
-from dpaudit.outcomes.tables import (
-    Outcomes,
-    Table,
-    TimedOutcomes,
-    are_alike,
-    failures,
-    narrowed,
-    raised,
-    stacked,
-    timed,
-)
-
-__all__ = [
-    "ABSENT",
-    "ELAPSED",
-    "KIND",
-    "RAISED",
-    "Column",
-    "KeyArray",
-    "NamedColumns",
-    "Outcomes",
-    "Raised",
-    "concatenate",
-    "failures",
-    "from_raw",
-    "narrowed",
-    "number_word",
-    "raised",
-    "timed",
-]
+from dpaudit.outcomes.columns import ABSENT as ABSENT
+from dpaudit.outcomes.columns import ELAPSED as ELAPSED
+from dpaudit.outcomes.columns import KIND as KIND
+from dpaudit.outcomes.columns import RAISED as RAISED
+from dpaudit.outcomes.columns import Column as Column
+from dpaudit.outcomes.columns import KeyArray as KeyArray
+from dpaudit.outcomes.columns import Raised as Raised
+from dpaudit.outcomes.columns import number_word as number_word
+from dpaudit.outcomes.long_table import NamedColumns as NamedColumns
+from dpaudit.outcomes.long_table import joined, lengthened
+from dpaudit.outcomes.reading import from_raw as from_raw
+from dpaudit.outcomes.tables import Outcomes as Outcomes
+from dpaudit.outcomes.tables import Table, TimedOutcomes, are_alike, stacked
+from dpaudit.outcomes.tables import failures as failures
+from dpaudit.outcomes.tables import narrowed as narrowed
+from dpaudit.outcomes.tables import raised as raised
+from dpaudit.outcomes.tables import timed as timed
 
 
 def concatenate(tables: Sequence[Outcomes]) -> Outcomes:

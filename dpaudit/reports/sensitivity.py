@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from itertools import chain
 from typing import Any
 
@@ -180,37 +181,29 @@ def _cut(text: str, width: int = _LONGEST) -> str:
 def as_json(result: SensitivityResult) -> str:
     """Return a result as JSON. Datasets and outputs are written as Python expressions, since JSON
     has neither NaN nor infinities."""
-    largest = None if result.largest is None else _record(result.largest)
     document = {
         "kind": "sensitivity",
         "dpaudit": __version__,
-        "function": result.function,
-        "source": result.source,
-        "space": result.space,
-        "adjacency": result.adjacency,
-        "norm": result.norm,
-        "claimed": result.claimed,
-        "exceeded": result.exceeded,
+        **_fields(result),
         "witnesses": [_record(one) for one in result.witnesses],
         "beyond": [_record(one) for one in result.beyond],
-        "largest": largest,
+        "largest": None if result.largest is None else _record(result.largest),
         "tried": dict(result.tried),
-        "raised": result.raised,
-        "notes": list(result.notes),
-        "snippet": result.snippet,
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _record(one: Witness) -> dict[str, Any]:
     return {
+        **_fields(one),
         "d1": as_python(one.d1),
         "d2": as_python(one.d2),
         "outputs": [
             output if isinstance(output, str) else as_python(output) for output in one.outputs
         ],
         "distance": "inf" if math.isinf(one.distance) else one.distance,
-        "kind": one.kind,
-        "words": one.words,
-        "inside": one.inside,
     }
+
+
+def _fields(record: SensitivityResult | Witness) -> dict[str, Any]:
+    return {one.name: getattr(record, one.name) for one in fields(record)}
