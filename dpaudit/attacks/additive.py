@@ -111,7 +111,7 @@ class Term:
     def of(cls, cells: Cells, *columns: Column) -> Term:
         return cls(cells, [cells(column).astype(np.int32) for column in columns])
 
-    def counts(self, is_d1: NDArray[np.bool_]) -> IntArray:
+    def tally(self, is_d1: NDArray[np.bool_]) -> IntArray:
         """Return the number of draws by fold (of cross-validation), cell (interval or label) and
         input: (folds, cells, 2). Draws without an entry in the column, such as lists that are too
         short, are counted only if the column holds the kinds of entries (a number, a string), as
@@ -229,7 +229,7 @@ def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
     """
     columns = []
     for term in terms:
-        counts = term.counts(is_d1)
+        counts = term.tally(is_d1)
         train = training_counts(counts)
         columns.append(_Column(term.cells.intervals, counts, train, _shrunk(train)))
     if len(columns) <= MOST_COLUMNS:

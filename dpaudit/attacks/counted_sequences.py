@@ -7,7 +7,8 @@ The score that is frozen in the end is fitted to all learning draws, so none is 
 Instead, it gets the counts of the last measured score: both scores are cut into intervals that hold
 the same shares of the draws in memory, and interval k of the frozen score gets the counts of
 interval k of the measured score. `prefixes.py` and `blocks.py` call `relearned`;
-`auditing/counting.py` then calls `add` of the candidate (docs/method.md §5, *Continued learning*).
+`auditing/counted_learning.py` then calls `add` of the candidate (docs/method.md §5, *Continued
+learning*).
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class ByEntry:
     def levels(self) -> int:
         return self.intervals + sum(step.cells for score in self.scores for step in score.steps)
 
-    def counts(self, outcomes: Outcomes) -> IntArray:
+    def tally(self, outcomes: Outcomes) -> IntArray:
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
             rest, result = self.total.rest, []

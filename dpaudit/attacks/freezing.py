@@ -22,7 +22,7 @@ import numpy as np
 from dpaudit.attacks.objective import Objective, best_predicted, rank_key, refutes
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, Counting, OrderedBins, UnorderedCells
+from dpaudit.levels.candidates import Candidate, CountsFurther, OrderedBins, UnorderedCells
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
 from dpaudit.levels.limits import BEST, GROUPS
 from dpaudit.levels.portfolio import (
@@ -81,8 +81,8 @@ def freeze(
         draws    rules for   made by                    levels near l, u  side rules  fallback
         kept     bets        learn(to_bet=True)         as they are       none        no
         kept     exact test  learn(to_bet=False)        cut finer         up to two   yes
-        counted  bets        learn_again(to_bet=True)   cut finer         up to two   no
-        counted  exact test  learn_again(to_bet=False)  cut finer         up to two   yes
+        counted  bets        learn_from_counts(to_bet=True)   cut finer         up to two   no
+        counted  exact test  learn_from_counts(to_bet=False)  cut finer         up to two   yes
 
     winner: the candidate (order of outcomes) of the main rule.
     candidates: all candidates, among them `winner`.
@@ -277,7 +277,7 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
 
 def _leading(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
-) -> tuple[Counting, ...]:
+) -> tuple[CountsFurther, ...]:
     """Return the candidates (orders of outcomes) that continue to count further draws, the best
     first: usually three, at most four.
 
@@ -292,7 +292,7 @@ def _leading(
     """
     ranked = sorted(candidates, key=lambda one: rank_key(one, objective), reverse=True)
     ranked = [winner, *(one for one in ranked if one is not winner)]
-    order = [one for one in ranked if isinstance(one, Counting)]
+    order = [one for one in ranked if isinstance(one, CountsFurther)]
     cells = [one.cell_counts if isinstance(one, UnorderedCells) else None for one in order]
     order = [one for n, one in enumerate(order) if cells[n] is None or cells.index(cells[n]) == n]
     of_cells = [n for n, one in enumerate(order) if isinstance(one, UnorderedCells)]

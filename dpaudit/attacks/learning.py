@@ -22,10 +22,10 @@
    finer levels is the main rule. A rare rule and a rule of another class of candidate may join it.
    The levels also give the bettors their beliefs.
 
-`learn` learns from draws that are kept, `learn_again` from draws that are only counted.
-`auditing/counting.py` has the loop over counted draws; the functions after `best_point` decide when
-it ends. Nothing here touches validity: the draws that certify a rule are drawn after the rule is
-frozen. docs/method.md §5 has the mathematics in the same order.
+`learn` learns from draws that are kept, `learn_from_counts` from draws that are only counted.
+`auditing/counted_learning.py` has the loop over counted draws; the functions after `best_point`
+decide when it ends. Nothing here touches validity: the draws that certify a rule are drawn after
+the rule is frozen. docs/method.md §5 has the mathematics in the same order.
 
 The words that these modules share:
 
@@ -164,7 +164,7 @@ def _has_few_values(selection: SelectionDraws) -> bool:
     return values <= FEW and selection.size >= values * DRAWS_PER_VALUE
 
 
-def learn_again(
+def learn_from_counts(
     candidates: Sequence[Candidate],
     objective: Objective,
     rare_tables: Sequence[RareTable] = (),
@@ -219,7 +219,7 @@ def best_point(
     return max(claim.points(), key=size)
 
 
-# The functions below decide when learning from counts ends. `auditing/counting.py` calls them.
+# The functions below decide when learning from counts ends, for `auditing/counted_learning.py`.
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:

@@ -3,8 +3,8 @@
 Outcomes with a rare entry are kept whole, and counted by cell (a value, a label, or a piece of a
 tail) in each column. The counts give a candidate (an order of outcomes, as other scorers propose),
 and the rare rule of a portfolio, which guesses an input at outputs that only this input gave while
-learning. `learning.py` makes tables from kept draws, `auditing/counting.py` from counted draws
-(docs/method.md §5, *Rare outputs* and *The rare rule*).
+learning. `learning.py` makes tables from kept draws, `auditing/counted_learning.py` from counted
+draws (docs/method.md §5, *Rare outputs* and *The rare rule*).
 """
 
 from __future__ import annotations

@@ -190,12 +190,12 @@ class CellLevels(LevelMap):
     def __call__(self, outcomes: Outcomes) -> LevelArray:
         return np.asarray(self.cells(outcomes.column(self.cells.name)), dtype=np.intp)
 
-    def counts(self, outcomes: Outcomes) -> IntArray:
+    def tally(self, outcomes: Outcomes) -> IntArray:
         if prefix_of(self.cells.name) is None:
             column = outcomes.column(self.cells.name)
             if column.codes is None:
-                return self.cells.digitise.counts(column.numbers, self.levels)
-        return LevelMap.counts(self, outcomes)
+                return self.cells.digitise.tally(column.numbers, self.levels)
+        return LevelMap.tally(self, outcomes)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.cells.words(chosen)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.counting import DOUBTING, Ledger
+from dpaudit.auditing.ledger import DOUBTING, Ledger
 from dpaudit.auditing.schedule import FEW_DRAWS
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Block

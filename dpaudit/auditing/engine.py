@@ -21,8 +21,8 @@ import numpy as np
 
 from dpaudit import torch_use
 from dpaudit.auditing.checks import doubtful_inputs
-from dpaudit.auditing.counting import PROBING, Ledger
 from dpaudit.auditing.kept_state import KeptState, state_words
+from dpaudit.auditing.ledger import PROBING, Ledger
 from dpaudit.auditing.options import StopEarly, flag_of
 from dpaudit.auditing.pair_audit import PairAudit
 from dpaudit.auditing.schedule import (

@@ -28,7 +28,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.counting import Ledger
 from dpaudit.auditing.journal_file import (
     FORMAT,
     JournalFile,
@@ -40,6 +39,7 @@ from dpaudit.auditing.journal_file import (
     unknown_format,
     unusable,
 )
+from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.auditing.time_left import Journal, Plain

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.adapters.calls import ONE_BY_ONE, names_after_dataset
-from dpaudit.auditing.counting import PROBING
+from dpaudit.auditing.ledger import PROBING
 from dpaudit.auditing.schedule import FIRST_CALLS
 from dpaudit.auditing.time_left import Journal
 from dpaudit.certificates.records import Redrawn

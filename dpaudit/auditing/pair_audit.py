@@ -23,7 +23,7 @@ from dpaudit.attacks.early_bets import EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS, bet_
 from dpaudit.attacks.learning import best_point, learn, scorers_of
 from dpaudit.attacks.objective import Objective
 from dpaudit.auditing.checks import DrawChecks, certifying_tallies
-from dpaudit.auditing.counting import LEARNING, TIMING, Counts, Ledger, learn_by_counting
+from dpaudit.auditing.counted_learning import CountedLearning, learn_by_counting
 from dpaudit.auditing.exact_tests import (
     frozen_rules,
     integer_noise,
@@ -34,6 +34,7 @@ from dpaudit.auditing.exact_tests import (
     single_outputs,
     without_levels,
 )
+from dpaudit.auditing.ledger import LEARNING, TIMING, Ledger
 from dpaudit.auditing.schedule import look_stride, wants_refit
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import (
@@ -96,7 +97,7 @@ class PairAudit:
             spec.sampling.time is not None or self._plan.freeze_at > self._plan.buffer_until
         )
         self._buffer: list[SelectionDraws] = []
-        self._counts: Counts | None = None
+        self._counted_learning: CountedLearning | None = None
         self._learned_from = 0
         # Rules learned so far, if bets alone may end the run: the event of one of these rules then
         # illustrates the refutation in the report. Each entry is (number of draws, rule), where the
@@ -126,7 +127,7 @@ class PairAudit:
         """
         ledger, plan = self._ledger, self._plan
         learned = self._learn()
-        self._warnings += filter(None, [narrowed(self._selection.outcomes)])
+        self._warnings += filter(None, [narrowed(self._pool_buffer().outcomes)])
         if ledger.may_stop and ledger.ends_by_bets:
             return self._ended_by_bets(learned, *self._event_since())
         measure = self._measure(learned.portfolio)
@@ -135,7 +136,7 @@ class PairAudit:
         certifying: Tally | None = None
         if not ledger.may_stop:  # else bets have refuted the claim during learning
             ledger.bet_with(learned.beliefs)
-            ledger.begin_witnesses(learned, self._selection)
+            ledger.begin_witnesses(learned, self._pool_buffer())
             total = self._count("certification", plan.certifying_sizes(ledger.spent), measure)
             if not ledger.may_stop:
                 return self._tested("certification", learned, measure, total, limited)
@@ -169,7 +170,7 @@ class PairAudit:
         """
         portfolio, ledger, atoms = measure.portfolio, self._ledger, measure.atoms
         interval = self._interval(total if stage == "certification" else None)
-        self._warnings += self._checks.counted(self._selection, portfolio)
+        self._warnings += self._checks.counted(self._pool_buffer(), portfolio)
         self._warnings += self._checks.varied(self._kept, portfolio, total.unseen)
         evidence = Evidence(
             point=ledger.point,
@@ -233,7 +234,7 @@ class PairAudit:
         Of all rules that were learned from at most half of the draws, return the latest. If there
         is none, return the first rule.
         """
-        selection = self._selection
+        selection = self._pool_buffer()
         chosen = [one for one in self._events if 2 * one[0] <= selection.size] or self._events[:1]
         begin, portfolio = chosen[-1]
         ends = accumulate(block.draws for block in self._ledger.blocks)
@@ -255,26 +256,26 @@ class PairAudit:
             self._time_draws(learned or self._fit())
             plan.plan_by_clock(ledger.spent)
         if learned is not None and ledger.may_stop and ledger.ends_by_bets:
-            self._warnings += self._checks.learned(self._selection)
+            self._warnings += self._checks.learned(self._pool_buffer())
             return learned
         learned = self._fit(to_bet=ledger.may_stop)
         if not (learned.predicts_bound or ledger.may_stop) and plan.extend_buffer():
             ledger.bet_with(learned.beliefs)
             self._fill_buffer(learned)
             learned = self._fit(to_bet=ledger.may_stop)
-        self._warnings += self._checks.learned(self._selection)
+        self._warnings += self._checks.learned(self._pool_buffer())
         if ledger.may_stop:
             return learned
         plan.plan_again(ledger.spent)
         may_find_more = not learned.predicts_bound and plan.may_count_after_buffer(ledger.spent)
         if not may_find_more and ledger.spent >= plan.freeze_at:
             return learned
-        self._counts = Counts(self._selection, learned)
-
-        def check(tallies: Sequence[Tally], rule: Portfolio) -> None:
-            self._warnings += self._checks.learned_again(tallies, rule)
-
-        return learn_by_counting(ledger, self._counts, learned, self._objective, check)
+        self._counted_learning = CountedLearning(self._pool_buffer(), learned)
+        learned, warnings = learn_by_counting(
+            ledger, self._counted_learning, learned, self._objective(), self._checks
+        )
+        self._warnings += warnings
+        return learned
 
     def _fill_buffer(self, learned: Learned | None) -> Learned | None:
         """Draw until the sample buffer (the learning draws in memory) is full or the bets refute
@@ -305,7 +306,7 @@ class PairAudit:
             if wants_refit(before, spent, buffer_until, points, full=full, bets=bets):
                 learned = self._fit()
                 ledger.bet_with(learned.beliefs)
-                ledger.begin_witnesses(learned, self._selection)
+                ledger.begin_witnesses(learned, self._pool_buffer())
                 if bets and (not self._events or spent >= 2 * self._events[-1][0]):
                     self._events.append((spent, learned.portfolio.only(0)))
         return learned
@@ -354,13 +355,13 @@ class PairAudit:
                 break
 
     def _fit(self, *, to_bet: bool = True) -> Learned:
-        selection, spec = self._selection, self._spec
+        selection, spec = self._pool_buffer(), self._spec
         attacks = scorers_of(selection, spec.switches)
         if not self._has_point:
             # Choose the point (ε, δ) of the claim to test. These draws may choose it: the claim is
             # tested on later draws, and no bet was made yet.
-            point = best_point(selection, self._claim, self._coming, attacks)
-            self._ledger.settle(point)
+            point = best_point(selection, self._claim, self._ledger.coming, attacks)
+            self._ledger.bet_against(point)
             self._has_point = True
         self._learned_from = selection.size
         objective, custom = self._objective(), self._users_attacks
@@ -375,38 +376,30 @@ class PairAudit:
         points = several_points(self._claim)
         return Objective(
             self._ledger.point,
-            self._coming,
+            self._ledger.coming,
             for_delta=bool(points),
             points=points,
             reserve=self._reserves,
         )
 
-    @property
-    def _coming(self) -> int:
-        """Number of draws on which the next rules will be tested: the draws of the confirmation if
-        bets have refuted the claim and the run may end early, else the remaining budget.
-        """
-        if self._ledger.may_stop:
-            return self._plan.confirming(self._ledger.spent)
-        return max(self._plan.budget - self._ledger.spent, 1)
-
-    @property
-    def _selection(self) -> SelectionDraws:
-        """All draws in the sample buffer, as one table."""
+    def _pool_buffer(self) -> SelectionDraws:
+        """Join all draws in the sample buffer to one table, and return it."""
         self._buffer = [pool(self._buffer)]
         return self._buffer[0]
 
     @property
     def _kept(self) -> SelectionDraws:
         """All draws in the sample buffer, and later learning draws with rare outputs."""
-        return self._selection if self._counts is None else self._counts.kept()
+        return (
+            self._pool_buffer() if self._counted_learning is None else self._counted_learning.kept()
+        )
 
     def _measure(self, portfolio: Portfolio) -> Measure:
         """Return a `Measure`, which lists the things to count in certifying draws: guesses of the
         rules, single outputs, outputs that the user has declared possible (`range`), and outputs
         with a value that no learning draw had.
         """
-        singles = single_outputs(self._claim, self._selection, self._ledger.point)
+        singles = single_outputs(self._claim, self._pool_buffer(), self._ledger.point)
         declared = None if self._range is None else self._range.keys
         # Outputs with a value that no learning draw had are counted, except if a refutation by bets
         # may end the run: the report then does not mention such outputs.
@@ -414,7 +407,7 @@ class PairAudit:
         return Measure(portfolio, singles, declared, seen=seen)
 
     def _count(self, stage: _CountedStage, sizes: Iterable[int], measure: Measure) -> Counted:
-        return reduce(add, self._ledger.count(stage, sizes, measure))
+        return reduce(add, self._ledger.draw_and_bet(stage, sizes, measure))
 
     def _with_strongest_rule(self, measure: Measure, counted: Tally | None = None) -> Measure:
         """Return a copy of `measure`, which says what to count in draws, with only one rule: the
@@ -441,7 +434,9 @@ class PairAudit:
         share = CONFIRMATION_SHARE if self._ledger.may_stop else CERTIFICATION_SHARE
         share = 1 - EARLY_BETTING_SHARE if self._ledger.ends_by_bets else share
         alpha = share * self._spec.alpha
-        return limited_divergence(self._claim, learned, self._selection, self._coming, alpha)
+        return limited_divergence(
+            self._claim, learned, self._pool_buffer(), self._ledger.coming, alpha
+        )
 
     def _interval(self, total: Counted | None) -> EpsilonInterval | None:
         """Return an interval for ε, if the user has declared all possible outputs (`range`) and the
@@ -477,7 +472,7 @@ class PairAudit:
         tallies: counts of the draws on which this rule was tested, one tally for each block.
         """
         texts = [*certificate.warnings, *self._checks.doubted(measure, guesses, tallies)]
-        redrawn = self._compare(self._selection, measure, guesses, tallies)
+        redrawn = self._compare(self._pool_buffer(), measure, guesses, tallies)
         # New processes have stored no results. Their draws agree with the draws of this process
         # (a difference raises MechanismError), so stored results did not cause the refutation, and
         # the warning about stored results is dropped.
@@ -491,14 +486,14 @@ class PairAudit:
         return {} if bets is None else {"divergence_bets": bets.recorded, "limits": bets.limits}
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
-        ledger, limits, selection = self._ledger, self._plan.limits, self._selection
+        ledger, limits, selection = self._ledger, self._plan.limits, self._pool_buffer()
         first, counts = ledger.failures.first, ledger.failures.counts
         kept = (
             []
             if self._spec.statistics.floating_point
             else low_bits(selection.outcomes, "floating_point")
         )
-        dropped = [] if self._counts is None else self._counts.rare.dropped()
+        dropped = [] if self._counted_learning is None else self._counted_learning.rare.dropped()
         learning = sum(block.draws for block in ledger.blocks if block.stage == "learning")
         return certificate(
             evidence,

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.learning import best_point, learn, learn_again
+from dpaudit.attacks.learning import best_point, learn, learn_from_counts
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import thresholds
-from dpaudit.auditing.counting import Counts, is_enough
+from dpaudit.auditing.counted_learning import CountedLearning, may_end_learning
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.exact_tests import (
     frozen_rules,
@@ -257,7 +257,7 @@ class _RecordedRun:
         self._rng = np.random.default_rng(audit.seed)
         self._warnings: list[str] = []
         self._ignored: list[str] = []
-        self._counts: Counts | None = None
+        self._counted_learning: CountedLearning | None = None
         # One tally for each block of rows that rules are learned from: an array, (1, 2), with the
         # numbers of rows of d1 and of d2. Its only row counts all outputs.
         self._learning: list[Tally] = []
@@ -345,22 +345,26 @@ class _RecordedRun:
         plan, spent = Plan(split.size, None, self._limits), selection.size
         if spent >= plan.freeze_at:
             return learned
-        self._counts = counts = Counts(selection, learned)
+        self._counted_learning = counted_learning = CountedLearning(selection, learned)
         while True:
             rows = split.learn_from(plan.next_freeze_check(spent) - spent)
             for start in range(0, len(rows), plan.limits.block):
                 draws = self._fresh(rows[start : start + plan.limits.block]).release()
                 outcomes, is_d1 = draws.outcomes, draws.is_d1
-                counts.add([Tally(by_input(one, outcomes, is_d1)) for one in counts.counters])
-                counts.rare.add(rare(counts.rare.rare_filter, outcomes, is_d1, 2 * MOST_RARE))
+                counted_learning.add(
+                    [Tally(by_input(one, outcomes, is_d1)) for one in counted_learning.counters]
+                )
+                counted_learning.rare.add(
+                    rare(counted_learning.rare.rare_filter, outcomes, is_d1, 2 * MOST_RARE)
+                )
                 self._learning.append(without_levels(draws))
             spent += len(rows)
-            candidates, tables = counts.candidates()
+            candidates, tables = counted_learning.candidates()
             objective = replace(objective, coming=split.left())
-            if is_enough(candidates, spent, plan, objective):
-                self._ignored += counts.rare.dropped()
-                return learn_again(candidates, objective, tables, to_bet=False)
-            counts.make_room(spent, plan.most_until_refit(spent, delta=0), objective)
+            if may_end_learning(candidates, spent, plan, objective):
+                self._ignored += counted_learning.rare.dropped()
+                return learn_from_counts(candidates, objective, tables, to_bet=False)
+            counted_learning.make_room(spent, plan.most_until_refit(spent, delta=0), objective)
 
     def _fresh(self, rows: Rows) -> FreshDraws:
         return FreshDraws(self._audit.outcomes.take(rows), self._audit.is_d1[rows])
@@ -395,7 +399,9 @@ class _RecordedRun:
         levels = rule(audit.outcomes.take(by_place)).astype(np.int64)
         self._warnings += check_guesses(levels, audit.is_d1[by_place], rule.guesses, sorted_by)
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
-        seen = RareFilter.seen(selection if self._counts is None else self._counts.kept())
+        seen = RareFilter.seen(
+            selection if self._counted_learning is None else self._counted_learning.kept()
+        )
         outcomes, is_d1 = audit.outcomes.take(rows), audit.is_d1[rows]
         by_counts: Method = "clopper-pearson" if use_pair else "game"
         counts = None if singles is None else atom_tally(singles.keys, outcomes, is_d1)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.checks import PART, SUSPECT_E_VALUE
-from dpaudit.auditing.counting import REDRAWING, Ledger
+from dpaudit.auditing.ledger import REDRAWING, Ledger
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal
 from dpaudit.certificates.records import Redrawn

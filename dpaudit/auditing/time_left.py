@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from dpaudit.auditing.counting import Ledger
+from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress

@@ -214,7 +214,7 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
         alpha = evidence.fixed_share * evidence.alpha
         setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
         return (illustrated(setting, evidence.illustration, evidence.rules[0]),)
-    total = _counted(evidence)
+    total = _exact_test_tally(evidence)
     test = pair_test if evidence.method == "clopper-pearson" else game_test
     tests = []
     for rule in evidence.rules:
@@ -315,7 +315,7 @@ def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> f
 
 
 def _divergence_test(evidence: Evidence, witness: Witness, allowed: float) -> DivergenceTest:
-    counts, alpha = _counted(evidence).counts, evidence.fixed_share * evidence.alpha
+    counts, alpha = _exact_test_tally(evidence).counts, evidence.fixed_share * evidence.alpha
     lower, p = divergence_lower(witness, counts, alpha), p_value(witness, counts, allowed)
     # The lower bound and the p-value are rounded separately, so one of them may refute the claim
     # when the other does not. Then change the other, so that both refute it.
@@ -358,11 +358,11 @@ def mixed_log_wealth(bets: Sequence[DivergenceBet], limits: Mapping[float, float
 
 
 def _unseen(evidence: Evidence, new: tuple[int, int]) -> Unseen:
-    delta = hidden_delta(new, _counted(evidence).arms, evidence.alpha)
+    delta = hidden_delta(new, _exact_test_tally(evidence).arms, evidence.alpha)
     return Unseen(*new, delta, evidence.ranges)
 
 
-def _counted(evidence: Evidence) -> Tally:
+def _exact_test_tally(evidence: Evidence) -> Tally:
     """Return the counts of all draws of the exact test, summed over its blocks."""
     counts = (tally(block) for block in evidence.blocks if block.stage == evidence.stage)
     return sum(counts, Tally.empty(len(evidence.rules[0].guesses)))

@@ -13,8 +13,8 @@ one protocol:
 * `RareOutputs` have a level for each cell of rare outputs. Their draws are kept whole by a
   `RareTable`, which makes a new candidate after further draws; the classes above only count draws.
 
-Scorers in `attacks/` make candidates; `attacks/objective.py` compares them; `auditing/counting.py`
-adds counts of further draws.
+Scorers in `attacks/` make candidates; `attacks/objective.py` compares them;
+`auditing/counted_learning.py` adds counts of further draws.
 """
 
 from __future__ import annotations
@@ -507,4 +507,4 @@ class RareOutputs(Candidate):
 
 # The classes of candidates (orders of outcomes) that count further draws. `RareOutputs`, the third
 # class of candidates, is left out, since a `RareTable` counts the draws with rare outputs.
-Counting = OrderedBins | UnorderedCells
+CountsFurther = OrderedBins | UnorderedCells

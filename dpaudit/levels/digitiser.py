@@ -56,7 +56,7 @@ class Digitiser:
             return np.asarray(self.values[np.searchsorted(self.edges, numbers, side="right")])
         return grid.look_up(numbers, self.edges, self.values)
 
-    def counts(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
+    def tally(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
         """Return how many of the numbers are mapped to each of the values 0, 1, …: (values,).
 
         values: the number of possible values.

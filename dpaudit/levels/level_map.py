@@ -41,7 +41,7 @@ class CellCounter(Protocol):
     @property
     def levels(self) -> int: ...
 
-    def counts(self, outcomes: Outcomes) -> IntArray:
+    def tally(self, outcomes: Outcomes) -> IntArray:
         """Return the number of outcomes in each cell: (levels,), where `levels` is the number of
         cells."""
         ...
@@ -61,7 +61,7 @@ class LevelMap(CellCounter, Protocol):
         """Return the level (group of outcomes) of every outcome: (size,)."""
         ...
 
-    def counts(self, outcomes: Outcomes) -> IntArray:
+    def tally(self, outcomes: Outcomes) -> IntArray:
         """Return the number of outcomes at each level (group of outcomes): (levels,). Outcomes are
         mapped in pieces, so that arrays stay in the processor's cache.
         """
@@ -97,8 +97,8 @@ class Grouped(LevelMap):
     def __call__(self, outcomes: Outcomes) -> LevelArray:
         return np.asarray(self.group[self.cells(outcomes)])
 
-    def counts(self, outcomes: Outcomes) -> IntArray:
-        result = np.bincount(self.group, weights=self.cells.counts(outcomes), minlength=self.levels)
+    def tally(self, outcomes: Outcomes) -> IntArray:
+        result = np.bincount(self.group, weights=self.cells.tally(outcomes), minlength=self.levels)
         return np.asarray(result, dtype=np.int64)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
@@ -169,7 +169,7 @@ def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_])
     counter: counts outcomes by cell.
     is_d1: (size,), whether each outcome was made on d1.
     """
-    each = (counter.counts(outcomes.take(np.flatnonzero(arm))) for arm in (is_d1, ~is_d1))
+    each = (counter.tally(outcomes.take(np.flatnonzero(arm))) for arm in (is_d1, ~is_d1))
     return np.stack(list(each), axis=1)
 
 

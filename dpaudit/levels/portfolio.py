@@ -26,7 +26,7 @@ from dpaudit.levels.level_map import IntArray, LevelMap
 from dpaudit.outcomes import KeyArray, Outcomes
 
 if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as everything else
-    from dpaudit.levels.candidates import Counting
+    from dpaudit.levels.candidates import CountsFurther
     from dpaudit.levels.rare_filter import RareFilter
     from dpaudit.stats.betting import Beliefs
 
@@ -260,7 +260,7 @@ class Learned:
     tried: tuple[Tried, ...] = ()
     scores: ScoreDistributions | None = None
     expected_draws: NDArray[np.float64] | None = None
-    leading: tuple[Counting, ...] = ()
+    leading: tuple[CountsFurther, ...] = ()
     rare_filter: RareFilter | None = None
     predicts_bound: bool = True
     counts: IntArray | None = None

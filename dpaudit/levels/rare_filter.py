@@ -4,8 +4,8 @@ An output is rare if one of its entries was seen rarely, or never, while learnin
 a value, a label, a number beyond nearly all others, or an entry at a place where no learning draw
 had one. After the sample buffer is full, draws are only counted and then discarded, but rare
 outputs are kept whole. `RareFilter` is made from kept draws. Its decision depends on the output
-alone, so rules may use it. When memory is full, `auditing/counting.py` makes the filter select
-fewer outputs. `rare_cells.py` divides the entries of rare outputs into cells.
+alone, so rules may use it. When memory is full, `auditing/counted_learning.py` makes the filter
+select fewer outputs. `rare_cells.py` divides the entries of rare outputs into cells.
 """
 
 from __future__ import annotations

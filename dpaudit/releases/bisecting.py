@@ -14,8 +14,8 @@ from typing import Any, Literal
 from dpaudit.attacks.learning import best_point, learn
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.scorers import scorers_for
-from dpaudit.auditing.counting import CERTIFYING, LEARNING, PROBING
 from dpaudit.auditing.exact_tests import frozen_rules, several_points
+from dpaudit.auditing.ledger import CERTIFYING, LEARNING, PROBING
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.fixed_test import FrozenRule, Setting, game_test
 from dpaudit.certificates.records import FixedTest

@@ -251,7 +251,7 @@ class Sampler:
 
     def _count_in_turns(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
         raw, outcomes, is_d1 = self._in_turns(chunk, streams)
-        counted = self._counted(chunk.measure, outcomes, raw, is_d1)
+        counted = self._measured(chunk.measure, outcomes, raw, is_d1)
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
     def _learn_by_arm(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
@@ -289,12 +289,12 @@ class Sampler:
             with rarely_collecting():
                 outcomes = self._read(raw)
             is_d1 = np.full(outcomes.size, arm == 0)
-            parts.append(self._counted(chunk.measure, outcomes, raw, is_d1))
+            parts.append(self._measured(chunk.measure, outcomes, raw, is_d1))
             first[arm] = outcomes.take(slice(HEAD))
         heads = (Head.mixed(first[0], first[1], streams.coins),) if chunk.heads else ()
         return replace(parts[0] + parts[1], heads=heads)
 
-    def _counted(
+    def _measured(
         self, measure: Measure, outcomes: Outcomes, raw: Sequence[Any], is_d1: NDArray[np.bool_]
     ) -> Counted:
         atoms, declared = measure.atoms, measure.declared
@@ -415,7 +415,7 @@ def _tally(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -
     if 0 < draws < len(is_d1):
         return Tally(by_input(counter, outcomes, is_d1))
     counts = np.zeros((counter.levels, 2), dtype=np.int64)  # all draws have one input: no copies
-    counts[:, int(draws == 0)] = counter.counts(outcomes)
+    counts[:, int(draws == 0)] = counter.tally(outcomes)
     return Tally(counts)
 
 

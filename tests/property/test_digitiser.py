@@ -43,7 +43,7 @@ def test_a_grid_finds_what_a_binary_search_does(
     digitise = Digitiser(edges, values)
     for one in (digitise, pickle.loads(pickle.dumps(digitise))):
         assert np.array_equal(one(numbers), expected)
-        assert np.array_equal(one.counts(numbers, levels), np.bincount(expected, minlength=levels))
+        assert np.array_equal(one.tally(numbers, levels), np.bincount(expected, minlength=levels))
 
 
 @given(edges_and_numbers())

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dpaudit.auditing.counting import LEARNING
+from dpaudit.auditing.ledger import LEARNING
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
 from dpaudit.composed import composed

@@ -9,7 +9,7 @@ import pytest
 
 from dpaudit.attacks.blocks import only, parts
 from dpaudit.attacks.counted_sequences import CountedEntries
-from dpaudit.attacks.learning import learn_again
+from dpaudit.attacks.learning import learn_from_counts
 from dpaudit.attacks.objective import Objective, best_predicted
 from dpaudit.attacks.prefixes import banded_sums, prefixes
 from dpaudit.attacks.rare_outputs import RareTable
@@ -53,7 +53,7 @@ def test_more_draws_tell_more() -> None:
 
 def test_what_is_promised_is_what_later_draws_give() -> None:
     order, later = learned(10), drawn(100_000, 77)
-    found = learn_again([order], AIM, [RareTable.of(drawn(KEPT, 0), OFTEN)], to_bet=False)
+    found = learn_from_counts([order], AIM, [RareTable.of(drawn(KEPT, 0), OFTEN)], to_bet=False)
     rule = found.portfolio
     guesses = rule.guesses[rule(later.outcomes)]
     right = (guesses == np.where(later.is_d1, 1, -1)).sum()

@@ -68,7 +68,7 @@ def test_its_levels_are_those_of_each_output_by_itself(kind: str) -> None:
         level = pickle.loads(pickle.dumps(one.freeze()))
         together: NDArray[np.intp] = level(later.outcomes)
         assert together.max() < level.levels
-        assert level.counts(later.outcomes).tolist() == np.bincount(
+        assert level.tally(later.outcomes).tolist() == np.bincount(
             together, minlength=level.levels
         ).tolist()  # fmt: skip
         alone = [int(level(later.outcomes.take(slice(row, row + 1)))[0]) for row in range(50)]

@@ -20,7 +20,7 @@ from dpaudit.attacks.learning import (
     columns_worth_counting,
     gains_by_doubling,
     learn,
-    learn_again,
+    learn_from_counts,
     may_freeze_early,
     no_bound_predicted,
     scorers_of,
@@ -171,7 +171,7 @@ def test_held_out_tallies_count_every_draw_once() -> None:
             place = level(draws.outcomes)
             assert place.max() < level.levels
             assert np.array_equal(
-                level.counts(draws.outcomes), np.bincount(place, minlength=level.levels)
+                level.tally(draws.outcomes), np.bincount(place, minlength=level.levels)
             )
 
 
@@ -544,7 +544,7 @@ def test_a_column_that_the_rare_rule_guesses_by_is_spared_whatever_others_promis
 @pytest.mark.parametrize(("of_d1", "of_d2"), [(30, 0), (0, 30)])
 def test_what_is_learned_again_has_the_rare_rule_of_all_draws(of_d1: int, of_d2: int) -> None:
     rare = rare_table(of_d1, of_d2)
-    found = learn_again([cells(0.0, cells_of=Sides())], AIM, [rare], to_bet=False)
+    found = learn_from_counts([cells(0.0, cells_of=Sides())], AIM, [rare], to_bet=False)
     main, side = found.portfolio.rules
     assert (main.role, side.role) == ("main", "rare")
     assert [main.share, side.share] == pytest.approx([0.92, 0.08])

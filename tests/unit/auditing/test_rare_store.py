@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.auditing import counting
-from dpaudit.auditing.counting import RareStore
+from dpaudit.auditing import counted_learning
+from dpaudit.auditing.counted_learning import RareStore
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import from_raw
@@ -19,7 +19,7 @@ NONE = frozenset[str]()
 
 @pytest.fixture(autouse=True)
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "MOST_KEPT", MOST)
+    monkeypatch.setattr(counted_learning, "MOST_KEPT", MOST)
 
 
 def drawn(size: int, seed: int, leak: float = 1e-4) -> SelectionDraws:
@@ -57,14 +57,17 @@ def test_the_store_keeps_all_draws_that_its_filter_selects() -> None:
             found.make_room(total.size, NONE)
             assert found.has_room(total.size)
         is_rare = found.rare_filter.is_rare(total.outcomes)
-        assert found.kept.outcomes.keys().tolist() == total.outcomes.take(is_rare).keys().tolist()
-        assert found.kept.is_d1.tolist() == total.is_d1[is_rare].tolist()
+        assert (
+            found.pool_kept().outcomes.keys().tolist()
+            == total.outcomes.take(is_rare).keys().tolist()
+        )
+        assert found.pool_kept().is_d1.tolist() == total.is_d1[is_rare].tolist()
         assert found.arms.tolist() == arms(total)
         assert found.size <= MOST
     # Nothing was lost, and what d1 alone gave is there.
     (let_go,) = found.dropped()
     assert "more often " in let_go
-    columns = found.kept.outcomes.columns
+    columns = found.pool_kept().outcomes.columns
     for place, value in ((2, 1e6), (3, 9.0)):
         was = total.outcomes.columns[place].numbers == value
         assert was.sum() >= 10
@@ -80,7 +83,7 @@ def test_evicted_outputs_count_as_seen() -> None:
         if not found.has_room(100_000):
             found.make_room(100_000, NONE)
     # Of the leaks, which are no part of what was drawn first, hardly any is kept.
-    assert (found.kept.outcomes.columns[3].numbers == 9).sum() < 100
+    assert (found.pool_kept().outcomes.columns[3].numbers == 9).sum() < 100
     seen = RareFilter.seen(pool([first, *found.seen]))
     assert seen is not None
     assert not seen.is_rare(pool(every).outcomes).any()
@@ -111,10 +114,10 @@ def test_spared_columns_are_kept() -> None:
         found, _ = store()
         for seed in range(1, 5):
             add(found, drawn(10_000, seed, leak=1e-2))
-        before = (found.kept.outcomes.columns[3].numbers == 9).sum()
+        before = (found.pool_kept().outcomes.columns[3].numbers == 9).sum()
         assert before > 100
         found.make_room(100_000, spared)
-        left = (found.kept.outcomes.columns[3].numbers == 9).sum()
+        left = (found.pool_kept().outcomes.columns[3].numbers == 9).sum()
         # Some of the evicted draws are rare in another column.
         assert left == before if spared else left < 5
 
@@ -149,9 +152,9 @@ def test_outputs_that_never_repeat_are_not_evicted() -> None:
     for _ in range(5):
         numbers = SelectionDraws(from_raw(rng.random(300)), rng.random(300) < 0.5)
         add(found, numbers)
-    before = found.kept.outcomes.keys().tolist()
+    before = found.pool_kept().outcomes.keys().tolist()
     found.make_room(10_000, NONE)
-    assert found.kept.outcomes.keys().tolist() == before
+    assert found.pool_kept().outcomes.keys().tolist() == before
     assert not found.has_room(1)
 
 

@@ -54,7 +54,7 @@ def test_a_digitiser_is_a_binary_search(name: str, rng: np.random.Generator) -> 
     expected = values[np.searchsorted(edges, numbers, side="right")]
     assert np.array_equal(digitise(numbers), expected)
     for times in (1, 5):  # one piece, and several
-        counts = digitise.counts(np.tile(numbers, times), len(values) + 2)
+        counts = digitise.tally(np.tile(numbers, times), len(values) + 2)
         assert np.array_equal(counts, times * np.bincount(expected, minlength=len(values) + 2))
 
 

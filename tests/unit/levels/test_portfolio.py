@@ -123,7 +123,7 @@ def test_the_level_depends_on_the_outcome_alone(seed: int) -> None:
     assert joint(OUTCOMES.take(some)).tolist() == joint(OUTCOMES)[some].tolist()
     assert len(joint(OUTCOMES.take(slice(0)))) == 0
     by_level = np.bincount(joint(OUTCOMES), minlength=joint.levels)
-    assert joint.level.counts(OUTCOMES).tolist() == by_level.tolist()
+    assert joint.level.tally(OUTCOMES).tolist() == by_level.tolist()
 
 
 def test_the_level_of_the_main_rule_is_not_changed_in_place() -> None:

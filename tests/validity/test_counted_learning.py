@@ -11,8 +11,8 @@ import pytest
 import dpaudit
 from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict
 from dpaudit.attacks.sequences import NAME as SEQUENCES
-from dpaudit.auditing import counting, schedule
-from dpaudit.auditing.counting import Counts
+from dpaudit.auditing import counted_learning, schedule
+from dpaudit.auditing.counted_learning import CountedLearning
 from dpaudit.auditing.recheck import recheck
 from dpaudit.composed import replace
 from dpaudit.reports.text import render
@@ -135,16 +135,16 @@ def test_a_file_that_hides_where_learning_ended_is_noticed() -> None:
 
 
 def test_workers_and_a_journal_that_is_cut_short_change_nothing(tmp_path: Path) -> None:
-    alone = audited("tests.validity.test_counting:tail")
+    alone = audited("tests.validity.test_counted_learning:tail")
     (certificate,) = alone.certificates
     path = tmp_path / "kept"
-    journaled = audited("tests.validity.test_counting:tail", journal=path)
+    journaled = audited("tests.validity.test_counted_learning:tail", journal=path)
     assert journaled.certificates == alone.certificates
     (file,) = path.glob("*.jsonl") if any(path.glob("*.jsonl")) else path.iterdir()
     whole = file.read_bytes()
     for share in (0.3, 0.8):
         file.write_bytes(whole[: int(share * len(whole))])
-        again = audited("tests.validity.test_counting:tail", journal=path, resume=True)
+        again = audited("tests.validity.test_counted_learning:tail", journal=path, resume=True)
         assert again.certificates[0].blocks == certificate.blocks
         assert again.certificates[0].rounds == certificate.rounds
 
@@ -162,21 +162,21 @@ def test_tails_of_many_columns_leave_room_for_a_leak(
     def found() -> AuditResult:
         return dpaudit.audit(rarer, 1, 0, RARER_CLAIM, samples=2 * SAMPLES, seed=seed)
 
-    monkeypatch.setattr(counting, "MOST_KEPT", 768)
+    monkeypatch.setattr(counted_learning, "MOST_KEPT", 768)
     result = found()
     (certificate,) = result.certificates
     assert result.verdict is Verdict.VIOLATION
     assert certificate.fixed.kind == "rare"
     assert recheck(result) == []
     assert any(ROOM in one for one in certificate.ignored)
-    monkeypatch.setattr(Counts, "make_room", lambda *_: None)
+    monkeypatch.setattr(CountedLearning, "make_room", lambda *_: None)
     assert found().verdict is Verdict.NO_VIOLATION_FOUND
 
 
 def test_where_room_is_made_nothing_is_found_without_a_leak(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(counting, "MOST_KEPT", 512)
+    monkeypatch.setattr(counted_learning, "MOST_KEPT", 512)
     result = audited(partial(narrow, p=0.0), seed=1)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert any(ROOM in one for one in result.certificates[0].ignored)
@@ -186,8 +186,8 @@ def test_where_room_is_made_nothing_is_found_without_a_leak(
 def test_room_is_made_alike_by_workers_and_when_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "MOST_KEPT", 512)
-    name = "tests.validity.test_counting:narrow"
+    monkeypatch.setattr(counted_learning, "MOST_KEPT", 512)
+    name = "tests.validity.test_counted_learning:narrow"
     alone = audited(name, seed=1)
     (certificate,) = alone.certificates
     assert any(ROOM in one for one in certificate.ignored)
@@ -210,7 +210,7 @@ def enough_kept(monkeypatch: pytest.MonkeyPatch, few_kept: None) -> None:
 
 @pytest.mark.usefixtures("enough_kept")
 def test_sequences_are_counted_alike_by_workers_and_when_continued(tmp_path: Path) -> None:
-    name = "tests.validity.test_counting:flags"
+    name = "tests.validity.test_counted_learning:flags"
     alone = audited(name, PureDP(0.2))
     (certificate,) = alone.certificates
     assert certificate.attack == SEQUENCES
@@ -305,11 +305,11 @@ def test_a_recorded_key_that_is_rare() -> None:
 
 
 def test_tails_of_recorded_columns_leave_room_for_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "MOST_KEPT", 1_024)
+    monkeypatch.setattr(counted_learning, "MOST_KEPT", 1_024)
     result = recorded_rarer(category, 2)
     assert result.verdict is Verdict.VIOLATION
     assert any(ROOM in one for one in result.certificates[0].ignored)
-    monkeypatch.setattr(Counts, "make_room", lambda *_: None)
+    monkeypatch.setattr(CountedLearning, "make_room", lambda *_: None)
     assert recorded_rarer(category, 2).verdict is Verdict.NO_VIOLATION_FOUND
 
 

@@ -12,8 +12,8 @@ from dpaudit.attacks.learning import learn
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import NAME as RARE
 from dpaudit.attacks.single_columns import one_dimensional
-from dpaudit.auditing import counting
-from dpaudit.auditing.counting import Counts
+from dpaudit.auditing import counted_learning
+from dpaudit.auditing.counted_learning import CountedLearning
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.rare_filter import RareFilter
@@ -25,7 +25,7 @@ AIM = Objective(ProfilePoint(1.0, 1e-6), 1_000_000)
 
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "MOST_KEPT", 1_024)
+    monkeypatch.setattr(counted_learning, "MOST_KEPT", 1_024)
 
 
 def side_by_side(size: int, seed: int, share: float) -> SelectionDraws:
@@ -43,7 +43,7 @@ def side_by_side(size: int, seed: int, share: float) -> SelectionDraws:
 def test_rare_outputs_are_evicted_unless_they_may_refute(share: float) -> None:
     """A label with some hundred draws is evicted, unless it may refute the claim."""
     selection = side_by_side(2_000, 0, share)
-    counts = Counts(selection, learn(selection, AIM))
+    counts = CountedLearning(selection, learn(selection, AIM))
     for seed in range(1, 100):
         draws = side_by_side(1_000, seed, share)
         counts.rare.add(rare(counts.rare.rare_filter, draws.outcomes, draws.is_d1))
@@ -63,7 +63,7 @@ def test_eviction_does_not_depend_on_the_rest_of_the_budget() -> None:
     selection = side_by_side(20_000, 0, 0.9)
     strange = []
     for coming in (100, 10_000_000):
-        counts = Counts(selection, learn(selection, AIM))
+        counts = CountedLearning(selection, learn(selection, AIM))
         more = side_by_side(60_000, 2, 0.9)
         counts.rare.add(rare(counts.rare.rare_filter, more.outcomes, more.is_d1))
         counts.make_room(80_000, 160_000, replace(AIM, coming=coming))
@@ -86,6 +86,6 @@ def test_outputs_that_may_refute_keep_their_filter() -> None:
         RARE,
         RARE,
     ]
-    rare_filter = Counts(selection, learned).rare.rare_filter
+    rare_filter = CountedLearning(selection, learned).rare.rare_filter
     assert rare_filter.is_rare(from_raw([-20.0, 0.1])).tolist() == [True, False]
     assert not RareFilter.of(selection).is_rare(from_raw([-20.0])).any()

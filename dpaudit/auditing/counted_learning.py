@@ -1,0 +1,306 @@
+"""Learning from draws that are counted but not kept.
+
+When the sample buffer is full, `learn_by_counting` continues to learn: it counts further draws by
+the levels of several candidates (a candidate assigns outputs to levels) and by input, `RareStore`
+keeps the draws with rare outputs, and rules are refitted. A rule guesses d1 or d2, or abstains, at
+each level (docs/method.md §5). A tally is the (levels, 2) array of counts of draws by level and
+input. recorded.py uses `CountedLearning`, too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import add
+
+import numpy as np
+
+from dpaudit.attacks import learning
+from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.rare_outputs import RareTable
+from dpaudit.auditing.checks import DrawChecks
+from dpaudit.auditing.ledger import Ledger
+from dpaudit.auditing.schedule import Plan
+from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
+from dpaudit.levels.candidates import Candidate, CountsFurther
+from dpaudit.levels.level_map import CellCounter, IntArray
+from dpaudit.levels.portfolio import Learned, Portfolio
+from dpaudit.levels.rare_filter import OFTEN, RareFilter
+from dpaudit.sampling.chunks import Measure, Rare
+from dpaudit.wording import counted
+
+# Largest number of draws with rare outputs that are kept in memory.
+MOST_KEPT = 16_384
+
+
+class RareStore:
+    """The draws with rare outputs, and the filter that selects rare outputs.
+
+    When memory is full, the filter is narrowed: the most frequent of the rare outputs are evicted,
+    and later draws with these outputs are only counted. The draws that remain are exactly the draws
+    that the narrower filter would have selected from the start. So no draw with their outputs is
+    missing, and the frequency of an output is its number of draws divided by `arms`.
+
+    arms: (2,), number of draws of d1 and of d2, rare or not, among which the filter selected the
+        rare draws.
+    """
+
+    def __init__(self, rare_filter: RareFilter, selection: SelectionDraws) -> None:
+        """Keep the rare draws of the sample buffer: the draws that `rare_filter` selects.
+
+        rare_filter: the filter of rare outputs.
+        selection: the draws in the sample buffer.
+        """
+        self.rare_filter = rare_filter
+        rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
+        self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
+        self._parts = [selection.take(rows)]
+        # Examples of outputs that were evicted (removed from memory): one draw for each rare value,
+        # label (text) or key (name of a field) that was evicted.
+        self._evicted: list[SelectionDraws] = []
+        self._evicted_draws = self._lost_draws = 0
+        self._is_full = False
+
+    def pool_kept(self) -> SelectionDraws:
+        """Join the draws with rare outputs that are in memory to one table, and return it."""
+        self._parts = [pool(self._parts)]
+        return self._parts[0]
+
+    @property
+    def seen(self) -> list[SelectionDraws]:
+        """The rare draws (draws with rare outputs) in memory, followed by examples: when draws were
+        removed from memory to make room, one draw of each removed rare output was kept."""
+        return [part for part in (self.pool_kept(), *self._evicted) if part.size]
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self._parts)
+
+    def add(self, rare: Rare) -> None:
+        """Add all rare draws of a further block or, if memory is full, none of them. If only some
+        were added, the frequencies of rare outputs would be unknown.
+
+        rare: the rare draws of the block, and the number of rare draws that the worker did not
+            keep.
+        """
+        self._is_full = self._is_full or self.size + rare.kept.size > MOST_KEPT
+        self._lost_draws += rare.lost
+        if self._is_full:
+            self._lost_draws += rare.kept.size
+            return
+        self._parts.append(rare.kept)
+        self.arms = self.arms + np.array(rare.arms, dtype=np.int64)
+
+    def has_room(self, coming: int) -> bool:
+        """Return whether memory has room for the draws with rare outputs that are expected among
+        `coming` further draws."""
+        return not self._is_full and self._fits(self.size, coming)
+
+    def make_room(self, coming: int, spared: frozenset[str]) -> None:
+        """Make room in memory for the rare outputs among the coming draws: evict the kept rare
+        outputs that occur most often, until the expected number of rare outputs fits.
+
+        Evicts about as few outputs as possible, and no output if no output repeats.
+
+        coming: number of draws until the next refit.
+        spared: names of columns from which nothing is evicted.
+        """
+        kept = self.pool_kept()
+
+        def size_without(frequency: int) -> int:
+            rare_filter, _ = self.rare_filter.narrowed(kept.outcomes, frequency, spared)
+            return int(np.count_nonzero(rare_filter.is_rare(kept.outcomes)))
+
+        # Possible limits, in draws: an entry that occurs in at least this number of the kept draws
+        # is no longer rare, and outputs without any other rare entry are evicted.
+        limits = range(OFTEN, MOST_KEPT // 2)
+        place = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
+        limit = limits[max(0, place - 1)]
+        if place > 0 or 2 * size_without(limit) <= kept.size:
+            self.rare_filter, firsts = self.rare_filter.narrowed(kept.outcomes, limit, spared)
+            rows = np.flatnonzero(self.rare_filter.is_rare(kept.outcomes))
+            self._parts = [kept.take(rows)]
+            self._evicted.append(kept.take(firsts))
+            self._evicted_draws += kept.size - self.size
+            self._is_full = False
+        self._is_full = self._is_full and not self._fits(self.size, coming)
+
+    def _fits(self, size: int, coming: int) -> bool:
+        expected = size * coming / max(1, int(self.arms.sum()))
+        return size + expected <= MOST_KEPT
+
+    def dropped(self) -> list[str]:
+        """Return remarks for the report on rare draws that are not in memory, since they were
+        evicted or did not fit.
+        """
+        remarks = []
+        if self._evicted_draws:
+            rare = counted(self._evicted_draws, "rare output")
+            remarks.append(f"{rare} that came up more often than others")
+        if self._lost_draws:
+            rare = counted(self._lost_draws, "rare output")
+            remarks.append(f"{rare} for which there was no room")
+        return remarks
+
+
+class CountedLearning:
+    """The counts of all learning draws: the sample buffer, and later draws that are not kept.
+
+    The leading candidates (orders of outputs with the best predicted bounds) count later draws.
+    Later draws with rare outputs are kept in `rare`.
+    """
+
+    def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
+        """Begin to count.
+
+        selection: the draws in the sample buffer.
+        learned: the rules and candidates learned from these draws.
+        """
+        # A rare rule in `learned` has a filter of its own. The same filter must select the later
+        # rare draws, so that they can be added to the counts of this rule.
+        rare_filter = learned.rare_filter or RareFilter.of(selection)
+        self._candidates: Sequence[CountsFurther] = learned.leading
+        self.selection = selection
+        self.rare = RareStore(rare_filter, selection)
+        # Table of the frequent outputs that only one input gives. It is made from the sample buffer
+        # alone, since a frequent output occurs there already; later draws are not added.
+        self._frequent = RareTable.frequent(selection, rare_filter)
+
+    @property
+    def counters(self) -> tuple[CellCounter, ...]:
+        """The counters of the leading candidates (orders of outputs). A counter maps an output to a
+        cell (group of outputs), and counts draws by cell.
+        """
+        return tuple(candidate.counter for candidate in self._candidates)
+
+    def measure(self, portfolio: Portfolio) -> Measure:
+        """Return what to count in further draws: the levels of `portfolio`, on which bettors bet,
+        the cells of the leading candidates, and rare outputs."""
+        return Measure(portfolio, others=self.counters, rare_filter=self.rare.rare_filter)
+
+    def add(self, tallies: Sequence[Tally]) -> None:
+        """Add the counts of a block of draws to the candidates.
+
+        tallies: the counts of the block by each counter in `counters`.
+        """
+        self._candidates = [
+            candidate.add(tally.counts)
+            for candidate, tally in zip(self._candidates, tallies, strict=True)
+        ]
+
+    def candidates(self) -> tuple[list[Candidate], list[RareTable]]:
+        """Return the candidates (orders of outputs) with the counts of all draws, and two tables.
+
+        The first table counts the outputs that the filter selects as rare. The second counts
+        frequent outputs that only one input gives.
+        """
+        table = self._table()
+        return [*self._candidates, *table.order()], [table, self._frequent]
+
+    def make_room(self, spent: int, coming: int, objective: Objective) -> None:
+        """If the rare outputs expected in `coming` further draws do not fit in memory, evict rare
+        outputs that occur more often than others.
+
+        An output is not evicted if it is rare by its entry in a column whose rare outputs may
+        refute the claim.
+
+        spent: number of draws so far.
+        coming: number of draws until the next refit.
+        objective: predicts bounds, by which these columns are chosen.
+        """
+        if self.rare.has_room(coming):
+            return
+        table = self._table()
+        # `coming`, the number of draws to come, is otherwise the remaining budget, which may depend
+        # on the clock. The outputs that are evicted from memory must be the same in a repeated
+        # audit, so `coming` is set to the number of draws so far.
+        objective = replace(objective, coming=spent)
+        spared = learning.columns_worth_counting(
+            table.by_column(), table, self._candidates, objective
+        )
+        self.rare.make_room(coming, spared)
+
+    def kept(self) -> SelectionDraws:
+        """Return the draws in memory: the sample buffer, the draws with rare outputs, and one
+        example draw of each rare output that was evicted."""
+        return pool([self.selection, *self.rare.seen])
+
+    def _table(self) -> RareTable:
+        return RareTable(self.rare.rare_filter, self.rare.pool_kept(), self.rare.arms)
+
+
+def may_end_learning(
+    candidates: list[Candidate], spent: int, plan: Plan, objective: Objective
+) -> bool:
+    """Return whether to freeze the rules now. Further learning may give better rules, but leaves
+    fewer draws to certify them.
+
+    candidates: orders of outputs from which rules are made, with the counts of all draws.
+    spent: number of draws so far.
+    plan: the budget and the schedule of the pair of inputs.
+    objective: predicts the bound that a rule will certify; rules are chosen by it.
+    """
+    if spent < plan.freeze_at and not (
+        plan.may_freeze_early(spent) and learning.may_freeze_early(candidates, objective)
+    ):
+        return False
+    if not plan.may_double(spent):
+        return True
+    return not (
+        learning.no_bound_predicted(candidates, objective)
+        or learning.gains_by_doubling(candidates, objective)
+    )
+
+
+def learn_by_counting(
+    ledger: Ledger,
+    counted_learning: CountedLearning,
+    learned: Learned,
+    objective: Objective,
+    checks: DrawChecks,
+) -> tuple[Learned, list[str]]:
+    """Go on learning after the sample buffer is full: count further draws, bet on them, and refit
+    the rules from time to time. Return the rules to freeze, and warnings about the draws.
+
+    ledger: records draws and bets.
+    counted_learning: the counts of learning draws so far, to which the new draws are added.
+    learned: rules learned from the sample buffer (the draws that are in memory).
+    objective: predicts the bound that a rule will certify; rules are chosen by this bound.
+    checks: compares the blocks of draws between two refits with each other.
+    """
+    plan, blocks = ledger.plan, 0
+    warnings: list[str] = []
+    until = plan.next_freeze_check(ledger.spent)
+    while True:
+        ledger.bet_with(learned.beliefs)
+        ledger.begin_witnesses(learned, counted_learning.selection)
+        measure = counted_learning.measure(learned.portfolio)
+        refit_at = plan.next_refit(ledger.spent, until, ledger.point.delta)
+        sizes = plan.counting_sizes(ledger.spent, refit_at)
+        tallies: list[Tally] = []
+        others: Sequence[Tally] = ()
+        for drawn in ledger.draw_and_bet("learning", sizes, measure, first=blocks):
+            tallies.append(drawn.tally)
+            if drawn.rare is not None:
+                counted_learning.rare.add(drawn.rare)
+            own = drawn.others[: len(counted_learning.counters)]
+            others = list(map(add, others, own)) if others else own
+        blocks += len(tallies)
+        warnings += checks.learned_again(tallies, measure.portfolio)
+        counted_learning.add(others)
+        plan.plan_again(ledger.spent)
+        candidates, tables = counted_learning.candidates()
+        now, is_last = replace(objective, coming=ledger.coming), ledger.may_stop
+        is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
+        if is_due and not is_last:
+            is_last = may_end_learning(candidates, ledger.spent, plan, now)
+        # `until` is the number of draws after which the audit next decides whether to freeze the
+        # rules. With a time limit, the budget may have become smaller; then this decision is due
+        # after fewer draws than planned before.
+        until = next_until if is_due else min(until, next_until)
+        learned = learning.learn_from_counts(candidates, now, tables, to_bet=not is_last)
+        if is_last:
+            return learned, warnings
+        coming = plan.most_until_refit(ledger.spent, ledger.point.delta)
+        counted_learning.make_room(ledger.spent, coming, now)
