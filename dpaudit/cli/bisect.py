@@ -16,7 +16,7 @@ from dpaudit.cli.options import USUAL, AuditCommand, option
 from dpaudit.cli.process.ending import heeded
 from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.saving import check_writable, write_whole
+from dpaudit.cli.saving import STDOUT, check_writable, write_whole
 from dpaudit.config.building import build_spec
 from dpaudit.errors import UsageError
 from dpaudit.import_path import check_file, split
@@ -27,7 +27,6 @@ from dpaudit.wording import did_you_mean, visible
 _CALLED = ("params", "init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "as")
 _CLAIM = tuple(one.name for one in owned("claim") if one.flag and one.name != "adversary")
 _EXAMPLE = "--d1 0 --d2 1 --epsilon 1 --package opendp --versions 0.13..latest --found-in 0.14.1"
-_STDOUT = "-"
 
 
 @click.command(
@@ -143,9 +142,9 @@ def bisect(
 
     texts = {name: FORMATS[name](result) for name in {"text", *(kind for kind, _ in outputs)}}
     for kind, file in outputs:
-        if file != _STDOUT:
-            write_whole(Path(file), texts[kind].encode(errors="backslashreplace"))
-    shown = [kind for kind, file in outputs if file == _STDOUT]
+        if file != STDOUT:
+            write_whole(Path(file), texts[kind])
+    shown = [kind for kind, file in outputs if file == STDOUT]
     click.echo(texts["text"], nl=False, err=bool(shown), file=None if shown else stdout)
     for kind in shown:
         click.echo(texts[kind], nl=False, file=stdout)
@@ -165,9 +164,9 @@ def _outputs(json: str | None, report: list[str]) -> list[tuple[str, str]]:
         if kind not in known:
             why = f"--report {one!r} is not known; known: {', '.join(known)}."
             raise UsageError(why + did_you_mean(kind, known), code="option-invalid")
-        found.append((kind, file if colon else _STDOUT))
+        found.append((kind, file if colon else STDOUT))
     for _, file in found:
-        if file != _STDOUT:
+        if file != STDOUT:
             check_writable(file)
     return found
 

@@ -61,12 +61,12 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     for to in wanted:
         text = by_format[id(to.format)](comparison)
         if to.is_added:
-            add_at_end(Path(to.file), text.encode(errors="backslashreplace"))
+            add_at_end(Path(to.file), text)
         elif to.file == STDOUT:
             click.echo(text, nl=False)
             is_shown = True
         else:
-            write_whole(Path(to.file), text.encode(errors="backslashreplace"))
+            write_whole(Path(to.file), text)
     # Show the comparison as text on standard output or, if a report such as JSON has been written
     # there, on standard error. `dpaudit run` does the same.
     click.echo(render(comparison), nl=False, err=is_shown)

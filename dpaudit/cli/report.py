@@ -175,8 +175,7 @@ def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
         click.echo(line)
     shown = badges.badge(results)
     if badge != STDOUT:
-        content = badges.svg(shown, "\n".join(said))
-        write_whole(Path(badge), content.encode(errors="backslashreplace"))
+        write_whole(Path(badge), badges.svg(shown, "\n".join(said)))
     click.echo("\n" + badges.markdown(shown, None if badge == STDOUT else badge))
 
 

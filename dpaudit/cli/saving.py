@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -139,7 +139,7 @@ class Results:
             with suppress(DpauditError, OSError):  # `finish` reports the error
                 if to.file != STDOUT or watching.is_watched():
                     path = Path(to.file) if to.file != STDOUT else self._aside()
-                    write_whole(path, _bytes(self._text(to, entries)), lasting=False)
+                    write_whole(path, self._text(to, entries), lasting=False)
 
     def finish(self) -> None:
         """Write all results. Raises UsageError if a file cannot be written.
@@ -150,7 +150,7 @@ class Results:
         for to, entries in self._entries.items():
             text = self._text(to, entries)
             if to.is_added:
-                add_at_end(Path(to.file), _bytes(text))
+                add_at_end(Path(to.file), text)
             elif to.file == STDOUT:
                 # Reports for people use the encoding of the terminal. Formats for programs, such as
                 # JSON, are always UTF-8.
@@ -161,7 +161,7 @@ class Results:
                     self._kept.unlink(missing_ok=True)
                     self._kept = None
             else:
-                write_whole(Path(to.file), _bytes(text))
+                write_whole(Path(to.file), text)
 
     def _text(self, to: Destination, entries: Sequence[Any]) -> str:
         return to.format.document(entries, self._planned, self.not_run)
@@ -177,9 +177,32 @@ class Results:
         return self._kept
 
 
-def add_at_end(path: Path, content: bytes) -> None:
-    """Append `content` to the file at `path`. Do nothing if the file cannot be written or would
-    reach `_LARGEST_SUMMARY` bytes, the limit of GitHub Actions."""
+def record_place(file: str | None) -> str | None:
+    """Return the value of --json with an absolute path, since a mechanism may change the working
+    directory. Raises UsageError if the file cannot be written."""
+    if file is None or file == STDOUT:
+        return file
+    check_writable(file)
+    return str(Path(file).absolute())
+
+
+def show_and_save(
+    report: str, record: Callable[[], str], place: str | None, stdout: TextIO
+) -> None:
+    """Print a report, and write its record as JSON to the place that `record_place` returned. If
+    the record goes to standard output, the report goes to standard error."""
+    if place is not None and place != STDOUT:
+        write_whole(Path(place), record())
+    is_shown = place == STDOUT
+    click.echo(report, nl=False, file=None if is_shown else stdout, err=is_shown)
+    if is_shown:
+        click.echo(_bytes(record()), nl=False, file=stdout)
+
+
+def add_at_end(path: Path, text: str) -> None:
+    """Append a text to the file at `path`. Do nothing if the file cannot be written or would reach
+    `_LARGEST_SUMMARY` bytes, the limit of GitHub Actions."""
+    content = _bytes(text)
     with suppress(OSError):
         before = path.read_bytes() if path.exists() else b""
         if len(before) + len(content) < _LARGEST_SUMMARY:
@@ -255,7 +278,7 @@ def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
         )
 
 
-def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
+def write_whole(path: Path, content: str | bytes, *, lasting: bool = True) -> None:
     """Replace a file atomically: readers see either the old content or the new content.
 
     lasting: whether to wait until the content is on the disk.
@@ -267,7 +290,7 @@ def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:
         temporary = _beside(path)
         try:
             with temporary.open("wb") as file:
-                file.write(content)
+                file.write(_bytes(content) if isinstance(content, str) else content)
                 file.flush()
                 if lasting:
                     os.fsync(file.fileno())

@@ -4,8 +4,8 @@ sensitivity."""
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, TextIO
+from functools import partial
+from typing import Any
 
 import click
 
@@ -17,18 +17,17 @@ from dpaudit.cli.options import AuditCommand, Choice, option
 from dpaudit.cli.process.ending import heeded, kept_from_leaving
 from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.saving import check_writable, write_whole
+from dpaudit.cli.saving import record_place, show_and_save
 from dpaudit.config.problems import reported
 from dpaudit.config.targets import parse_duration, target_of
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 from dpaudit.sampling.seeding import preserved
 from dpaudit.searching.distances import NORMS
-from dpaudit.searching.sensitivity import SECONDS, SensitivityResult, Target, searched
+from dpaudit.searching.sensitivity import SECONDS, Target, searched
 
 _TARGET = ("params", "init", "call", "factory", "data_arg", "python")
 _EXAMPLE = "--space 'list of number in [0, 1]' --adjacency add-remove --claimed 1"
-_STDOUT = "-"
 
 
 @click.command(
@@ -109,13 +108,10 @@ def sensitivity(
             f"dpaudit sensitivity {function} {_EXAMPLE}",
             code="option-missing",
         )
-    if json is not None and json != _STDOUT:
-        check_writable(json)
+    place = record_place(json)
     split(function)
     settings = given_settings(ctx, flags)
     named = {name: settings[name] for name in _TARGET if name in settings}
-    # Make the path absolute now, since the user's function may change the working directory.
-    file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()
     with reported(lambda path: "", OPTIONS):
         target = target_of({"mechanism": function, **named}, None)
@@ -134,7 +130,9 @@ def sensitivity(
             time=parse_duration(settings["time"]) if "time" in settings else SECONDS,
             check=requests.check,
         )
-    _show(result, file, stdout, quiet=quiet, as_json=json == _STDOUT)
+    from dpaudit.reports.sensitivity import as_json, render
+
+    show_and_save(render(result, quiet=quiet), partial(as_json, result), place, stdout)
     return exit_codes.VIOLATION if result.exceeded else exit_codes.NOTHING_FOUND
 
 
@@ -146,16 +144,3 @@ def _claimed(text: str) -> Fraction | float:
         raise UsageError(
             f"--claimed {text!r} must be a number, such as 1 or 1/30", code="option-invalid"
         ) from None
-
-
-def _show(
-    result: SensitivityResult, file: Path | None, stdout: TextIO, *, quiet: bool, as_json: bool
-) -> None:
-    from dpaudit.reports import sensitivity as reports
-
-    if file is not None:
-        write_whole(file, reports.as_json(result).encode(errors="backslashreplace"))
-    click.echo(reports.render(result, quiet=quiet), nl=False, file=None if as_json else stdout,
-               err=as_json)  # fmt: skip
-    if as_json:
-        click.echo(reports.as_json(result).encode(errors="backslashreplace"), nl=False, file=stdout)

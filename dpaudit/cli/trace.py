@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, TextIO
+from functools import partial
+from typing import Any
 
 import click
 
 from dpaudit.auditing.options import owned
-from dpaudit.certificates.traced import Trace
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import (
@@ -22,7 +21,7 @@ from dpaudit.cli.options import AuditCommand, option
 from dpaudit.cli.process.ending import heeded, kept_from_leaving, over_after
 from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.saving import check_writable, write_whole
+from dpaudit.cli.saving import record_place, show_and_save
 from dpaudit.config.building import build_spec
 from dpaudit.config.targets import parse_duration
 from dpaudit.errors import UsageError
@@ -39,7 +38,6 @@ _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
 # Claim to use internally if the user gives none. The report then lists the privacy cost of each
 # line of the mechanism's code, and does not compare these costs with the claim.
 _ANY_CLAIM = {"epsilon": 1}
-_STDOUT = "-"
 _SECONDS, _GRACE = 60.0, 0.2
 
 
@@ -118,12 +116,9 @@ def trace(
     has_claim = "claim" in settings
     settings.setdefault("claim", _ANY_CLAIM)
     check_complete(settings, ("d1", "d2"), "one pair", f"dpaudit trace {target} {_EXAMPLE}")
-    if json is not None and json != _STDOUT:
-        check_writable(json)
+    place = record_place(json)
     spec = build_spec({"mechanism": target, **settings})
     warn_of_inputs(spec.pairs, spec.group)
-    # Make the path absolute now, since a mechanism may change the working directory.
-    file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()
     seconds = parse_duration(time) if time is not None else _SECONDS
     # A traced run stops at the first noise that it draws after `seconds`. A run that draws no noise
@@ -139,22 +134,10 @@ def trace(
             primitives=primitive,
             seconds=seconds,
         )
-    _show(found, file, stdout, quiet=quiet, verbose=verbose, as_json=json == _STDOUT)
+    from dpaudit.reports.trace import as_json, render
+
+    text = render(found, quiet=quiet, verbose=verbose)
+    show_and_save(text, partial(as_json, found), place, stdout)
     if found.causes:
         return exit_codes.VIOLATION
     return exit_codes.NOTHING_FOUND if found.understood else exit_codes.UNDERPOWERED
-
-
-def _show(
-    found: Trace, file: Path | None, stdout: TextIO, *, quiet: bool, verbose: int, as_json: bool
-) -> None:
-    from dpaudit.reports.trace import as_json as written
-    from dpaudit.reports.trace import render
-
-    if file is not None:
-        write_whole(file, written(found).encode(errors="backslashreplace"))
-    text = render(found, quiet=quiet, verbose=verbose)
-    click.echo(text, nl=False, file=None if as_json else stdout, err=as_json)
-    if as_json:
-        record = written(found).encode(errors="backslashreplace")
-        click.echo(record, nl=False, file=stdout)
