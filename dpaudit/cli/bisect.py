@@ -11,7 +11,7 @@ import click
 from dpaudit.auditing.options import owned
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.flags import check_complete, check_given, given_settings, some_flags
 from dpaudit.cli.options import USUAL, AuditCommand, option
 from dpaudit.cli.process.ending import heeded
 from dpaudit.cli.process.parent import end_with_parent
@@ -109,11 +109,7 @@ def bisect(
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
     given = {"package": package, "versions": versions, "found-in": found_in}
-    missing = [f"--{name}" for name, value in given.items() if value is None]
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        why = f"{', '.join(missing)} {verb} missing; e.g. dpaudit bisect {target} {_EXAMPLE}"
-        raise UsageError(why, code="option-missing")
+    check_given(given, f"e.g. dpaudit bisect {target} {_EXAMPLE}")
     check_file(split(target)[0])
     check_complete(settings, ("d1", "d2"), "releases", f"dpaudit bisect {target} {_EXAMPLE}")
     outputs = _outputs(json, report)

@@ -29,6 +29,7 @@ from dpaudit.cli.messages import folded
 from dpaudit.cli.options import NUMBER, USUAL, Choice, option
 from dpaudit.config.targets import parse_duration
 from dpaudit.errors import DatasetError, UsageError
+from dpaudit.import_path import split
 from dpaudit.inputs.datasets import FILE, check_no_file, parse_dataset
 from dpaudit.inputs.decoding import check_read
 from dpaudit.inputs.pairs import NeighbouringPair, several_more, unlike_inputs
@@ -269,6 +270,29 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "claim": claim} if claim else settings
 
 
+def check_target(target: str | None, instead: str) -> None:
+    """Raise UsageError if a target is a file of audits, or no import path.
+
+    instead: end of the message about a file of audits, which names the right input.
+    """
+    if target is not None and target.endswith((".yaml", ".yml")):
+        raise UsageError(f"{target!r} is a file of audits{instead}", code="wrong-kind-of-file")
+    if target is not None:
+        split(target)
+
+
+def check_given(given: Mapping[str, Any], example: str) -> None:
+    """Raise UsageError if a value is None.
+
+    given: values of flags, by their names.
+    example: end of the message, which shows a complete command.
+    """
+    absent = [f"--{name}" for name, value in given.items() if value is None]
+    if absent:
+        verb = "is" if len(absent) == 1 else "are"
+        raise UsageError(f"{', '.join(absent)} {verb} missing; {example}", code="option-missing")
+
+
 def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, example: str) -> None:
     """Raise UsageError if one of the flags `needed`, or a parameter of the claim, is missing.
 
@@ -291,11 +315,7 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
         (other,) = {"d1", "d2"}.difference(given)
         text = _neighbour_text(settings[given[0]], settings.get("adjacency")) or other.upper()
         example = _with_value(example, other, text)
-    if absent:
-        flags, verb = ", ".join(f"--{one}" for one in absent), "is" if len(absent) == 1 else "are"
-        raise UsageError(
-            f"{flags} {verb} missing; an audit of {of} looks like {example}", code="option-missing"
-        )
+    check_given(dict.fromkeys(absent), f"an audit of {of} looks like {example}")
 
 
 def _with_value(example: str, name: str, text: str) -> str:

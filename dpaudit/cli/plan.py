@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,7 +35,13 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.flags import check_complete, given_settings, some_flags, warn_of_inputs
+from dpaudit.cli.flags import (
+    check_complete,
+    check_target,
+    given_settings,
+    some_flags,
+    warn_of_inputs,
+)
 from dpaudit.cli.options import NUMBER, AuditCommand, command_line, option, repeating
 from dpaudit.cli.process.ending import Requests, kept_from_leaving
 from dpaudit.cli.process.streams import kept, set_apart
@@ -44,7 +49,6 @@ from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import here
 from dpaudit.errors import MechanismError, UsageError
-from dpaudit.import_path import split
 from dpaudit.reports.layout import wrap
 from dpaudit.reports.numbers import GLUE, duration, unglued
 from dpaudit.sampling.seeding import preserved
@@ -154,15 +158,14 @@ def plan_(
             _check_speed(spec)
         found = plan(spec, excess, power, run, trial, within=within, say=say)
         rate = 0.0 if quiet else _rate(spec, found, requests)
-    goals = _Goals(excess, rare, power)
-    shown = _Shown(found, goals, spec.tested.points(), rate)
+    shown = _Shown(found, spec.tested.points(), rate, excess=excess, rare=rare, power=power)
     # If the user gave --rare and not --excess, the command succeeds even if no number of draws
     # catches a leak of the default --excess.
     is_asked = rare is None or ctx.get_parameter_source("excess") is not ParameterSource.DEFAULT
     is_planned = (found.samples is not None or not is_asked) and shown.samples is not None
     if quiet:
         if not is_planned:
-            why = _hopeless(found) if found.samples is None and is_asked else _hopeless_rare(goals)
+            why = _hopeless(found) if found.samples is None and is_asked else _hopeless_rare(rare)
             raise UsageError(f"{why}; run it without -q for details", code="plan-impossible")
         click.echo(shown.samples, file=stdout)
         return exit_codes.NOTHING_FOUND
@@ -214,14 +217,7 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
             "the mechanism is missing: dpaudit plan mine.py:mechanism --epsilon 1",
             code="option-missing",
         )
-    if target is not None and target.endswith((".yaml", ".yml")):
-        raise UsageError(
-            f"{target!r} is a file of audits; a plan is for one mechanism, such as "
-            "mine.py:function",
-            code="wrong-kind-of-file",
-        )
-    if target is not None:
-        split(target)
+    check_target(target, "; a plan is for one mechanism, such as mine.py:function")
     example = f"dpaudit plan {target or '--command …'} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
@@ -351,42 +347,38 @@ def _command(ctx: click.Context, target: str | None, spec: AuditSpec) -> str:
     return command_line(["run", *kept[kept.index("dpaudit") + 2 :]])
 
 
-def _hopeless_rare(goals: _Goals) -> str:
-    return f"no number of draws would catch an output of probability {goals.rare:g}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Goals:
-    """The leaks that an audit should catch.
-
-    excess: size of the leak, as a multiple of the claimed ε.
-    rare: probability of an output that only one of the two inputs can give; None if the user did
-        not ask for such outputs.
-    power: probability with which the audit should catch each leak.
-    """
-
-    excess: float
-    rare: float | None
-    power: float
+def _hopeless_rare(rare: float | None) -> str:
+    return f"no number of draws would catch an output of probability {rare:g}"
 
 
 class _Shown:
     """Describes a plan in lines of text."""
 
     def __init__(
-        self, found: AuditPlan, goals: _Goals, points: Sequence[ProfilePoint], rate: float
+        self,
+        found: AuditPlan,
+        points: Sequence[ProfilePoint],
+        rate: float,
+        *,
+        excess: float,
+        rare: float | None,
+        power: float,
     ) -> None:
         """Compute the numbers of the plan.
 
         points: points (ε, δ) of the claim's privacy profile.
         rate: speed in draws per second.
+        excess: size of the leak that an audit should catch, as a multiple of the claimed ε.
+        rare: probability of an output that only one of the two inputs can give; None if the user
+            did not ask for such outputs.
+        power: probability with which the audit should catch each leak.
         """
         self._found, self._points, self._rate = found, points, rate
-        self._excess, self._rare, self._power = goals.excess, goals.rare, goals.power
+        self._excess, self._rare, self._power = excess, rare, power
         self._rare_samples = self._for_rare()
         numbers = [found.samples, self._rare_samples]
         self.samples = max((one for one in numbers if one is not None), default=None)
-        if goals.rare is not None and self._rare_samples is None:
+        if rare is not None and self._rare_samples is None:
             self.samples = None
 
     def _for_rare(self) -> int | None:

@@ -4,9 +4,7 @@ audits."""
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -163,12 +161,9 @@ def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
     """Print a statement on each result that others can cite, and write the badge, an image that
     shows the verdict. Call this only after the numbers of the results have been checked."""
     from dpaudit.reports import badge as badges
+    from dpaudit.reports.html.page import clock
 
-    # If this variable is set, its time replaces the present time, so that the badge is the same in
-    # every build (https://reproducible-builds.org).
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    seconds = int(epoch) if epoch.isdecimal() else time.time()
-    date = time.strftime("%Y-%m-%d", time.gmtime(seconds))
+    date = clock().strftime("%Y-%m-%d")
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     said = [badges.statement(one, digest, date) for one in results]
     for line in said:

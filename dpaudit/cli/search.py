@@ -13,6 +13,7 @@ from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import (
     check_complete,
+    check_target,
     given_settings,
     outside_flags,
     refuse_misread,
@@ -27,8 +28,6 @@ from dpaudit.cli.saving import Results, destinations
 from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
-from dpaudit.errors import UsageError
-from dpaudit.import_path import split
 
 # Options of `dpaudit run` that `dpaudit search` does not have: those that give the inputs, avoid
 # draws, or concern several audits.
@@ -104,14 +103,8 @@ def _spec(
 ) -> AuditSpec:
     if target is None and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-    if target is not None and target.endswith((".yaml", ".yml")):
-        raise UsageError(
-            f"{target!r} is a file of audits: write search: in it, in place of d1 and d2, and give "
-            "it to dpaudit run",
-            code="wrong-kind-of-file",
-        )
-    if target is not None:
-        split(target)
+    instead = "write search: in it, in place of d1 and d2, and give it to dpaudit run"
+    check_target(target, f": {instead}")
     example = (
         f"dpaudit search {target or '--command …'} --space 'list of number in [0, 1]' "
         "--adjacency add-remove --epsilon 1"

@@ -12,7 +12,7 @@ import click
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.flags import given_settings, outside_flags, some_flags, space_flag
+from dpaudit.cli.flags import check_given, given_settings, outside_flags, some_flags, space_flag
 from dpaudit.cli.options import AuditCommand, Choice, option
 from dpaudit.cli.process.ending import heeded, kept_from_leaving
 from dpaudit.cli.process.parent import end_with_parent
@@ -100,14 +100,8 @@ def sensitivity(
     """
     stdout = ctx.with_resource(set_apart())
     given = {"space": space, "adjacency": adjacency, "claimed": claimed}
-    missing = [f"--{name}" for name, value in given.items() if value is None]
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise UsageError(
-            f"{', '.join(missing)} {verb} missing; a search for a sensitivity looks like "
-            f"dpaudit sensitivity {function} {_EXAMPLE}",
-            code="option-missing",
-        )
+    example = f"dpaudit sensitivity {function} {_EXAMPLE}"
+    check_given(given, f"a search for a sensitivity looks like {example}")
     place = record_place(json)
     split(function)
     settings = given_settings(ctx, flags)

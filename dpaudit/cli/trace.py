@@ -12,6 +12,7 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import (
     check_complete,
+    check_target,
     given_settings,
     ignored_flags,
     some_flags,
@@ -24,8 +25,6 @@ from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import record_place, show_and_save
 from dpaudit.config.building import build_spec
 from dpaudit.config.targets import parse_duration
-from dpaudit.errors import UsageError
-from dpaudit.import_path import split
 from dpaudit.tracing.runs.running import end_run
 from dpaudit.tracing.trace import SEEDS, trace_pair
 
@@ -107,12 +106,7 @@ def trace(
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
     settings.pop("time", None)  # the time limit of the trace is no setting of an audit
-    if target.endswith((".yaml", ".yml")):
-        raise UsageError(
-            f"{target!r} is a file of audits; a trace takes one import path",
-            code="wrong-kind-of-file",
-        )
-    split(target)
+    check_target(target, "; a trace takes one import path")
     has_claim = "claim" in settings
     settings.setdefault("claim", _ANY_CLAIM)
     check_complete(settings, ("d1", "d2"), "one pair", f"dpaudit trace {target} {_EXAMPLE}")

@@ -468,7 +468,7 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
 
 def clock() -> datetime:
     """Return the current time, or the time in the environment variable SOURCE_DATE_EPOCH if it is
-    set, as for reproducible builds."""
+    set, so that every build gives the same file (https://reproducible-builds.org)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 
