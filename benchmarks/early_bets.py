@@ -139,7 +139,7 @@ def by_sums(selection: SelectionDraws, point: ProfilePoint) -> Learned:
 
     Audits count held-out draws, so a twin of theirs gains little from a vector that it has seen.
     """
-    level = by_mean_differences(selection, pools=True)[0].freeze()
+    level = by_mean_differences(selection, pools=True)[0].level_map()
     counts = by_arm(level(selection.outcomes), level.levels, selection.is_d1)
     belief = (counts[:, 0] + 1) / (counts.sum(axis=1) + 2)
     rules = np.tile(np.where(belief >= 0.5, 1, -1), (_RULES, 1))

@@ -238,7 +238,7 @@ def counted(mechanism: Mechanism, *, fresh: bool = True) -> Run:
         selection = mechanism.tally(SELECTION, rng)
         fine = CellCounts(_CELLS, np.append(selection.counts, [[0, 0]], axis=0))
         order = UnorderedCells.of("cells", fine)
-        learned = learn_from_counts([order], Objective(point, CERTIFICATION), to_bet=False)
+        learned = learn_from_counts([order], Objective(point, CERTIFICATION), quick=False)
         level = cast(Grouped, learned.portfolio.level)
         rule = learned.portfolio.guesses[level.group][:-1]
         tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
@@ -259,7 +259,7 @@ def boldly(mechanism: Mechanism, *, fresh: bool = True) -> Run:
         selection = _outcomes(mechanism.tally(CERTIFICATION, rng))
         aim = Objective(point, CERTIFICATION, reserve=True)
         table = RareTable.of(selection, 10)
-        learned = learn_from_counts(one_dimensional(selection), aim, [table], to_bet=True)
+        learned = learn_from_counts(one_dimensional(selection), aim, [table], quick=True)
         draws = _outcomes(mechanism.tally(CERTIFICATION, rng)) if fresh else selection
         rule = learned.portfolio
         counts = by_arm(rule(draws.outcomes), rule.levels, draws.is_d1)
@@ -423,12 +423,12 @@ def narrowed(*, fresh: bool = True) -> Run:
         with patch.object(counted_learning, "MOST_KEPT", 256):
             store = RareStore(RareFilter.of(seen[0]), seen[0])
             first = RareTable(store.rare_filter, store.pool_kept(), store.arms).order()
-            counts = CountedLearning(seen[0], learn_from_counts(first, aim, to_bet=False))
+            counts = CountedLearning(seen[0], learn_from_counts(first, aim, quick=False))
             for one in seen[1:]:
                 counts.rare.add(rare(counts.rare.rare_filter, one.outcomes, one.is_d1))
                 counts.make_room(3 * FEW, 3 * FEW, aim)
         orders, _ = counts.candidates()
-        rule = learn_from_counts(orders[-1:], aim, to_bet=False).portfolio
+        rule = learn_from_counts(orders[-1:], aim, quick=False).portfolio
         tallies = [
             Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))
             for one in ([_tails(rng) for _ in seen] if fresh else seen)
@@ -454,7 +454,7 @@ def by_entry(*, fresh: bool = True) -> Run:
             orders = [
                 order.add(by_input(order.counter, one.outcomes, one.is_d1)) for order in orders
             ]
-        rule = learn_from_counts(orders, aim, to_bet=False).portfolio
+        rule = learn_from_counts(orders, aim, quick=False).portfolio
         tallies = [
             Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))
             for one in ([_flags(rng) for _ in seen] if fresh else seen)

@@ -31,7 +31,7 @@ FloatArray = NDArray[np.float64]
 # Where things are. A module that moves is changed here alone.
 LEARNING = "dpaudit.attacks.learning"
 OBJECTIVE = "dpaudit.attacks.objective"
-FREEZING = "dpaudit.attacks.freezing"
+RULES = "dpaudit.attacks.rules"
 ADDITIVE = "dpaudit.attacks.additive"
 COLUMNS = "dpaudit.attacks.single_columns"
 OUTPUTS = "dpaudit.attacks.single_outputs"
@@ -133,15 +133,15 @@ SMOOTHERS: dict[str, Patches] = {
     "smoother predictions among sequences": _set(
         "dpaudit.attacks.sequences:sequence_predictor", _none
     ),
-    "smoother finer intervals at cut-offs": _set(f"{FREEZING}:_cut_finer", _unsharpened),
+    "smoother finer intervals at cut-offs": _set(f"{RULES}:_cut_finer", _unsharpened),
 }
 
 CASES: dict[str, Patches] = {
     "case few values": _set(f"{LEARNING}:_has_few_values", _no),
     "case both sides look alike": _set(f"{OBJECTIVE}:_look_alike", _no),
     "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._smoothed_bounds", _none),
-    "case rare rule": _set(f"{FREEZING}:rare_rule", _none),
-    "case rule of another kind": _set(f"{FREEZING}:_other_rule", _none),
+    "case rare rule": _set(f"{RULES}:rare_rule", _none),
+    "case rule of another kind": _set(f"{RULES}:_other_rule", _none),
     "case counting on for a gain": _set(f"{LEARNING}:gains_by_doubling", _no),
     "case keeping half of the draws": _set("dpaudit.auditing.schedule:Plan.extend_buffer", _no),
 }

@@ -65,8 +65,8 @@ def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([one.name for one in tables], spread)
     text = with_most(f"adds up {len(tables):,} coordinates", importance)
-    freeze = partial(Additive, tuple((one, one.name) for one in tables), importance, text)
-    return Scored("sum over coordinates", held_out, freeze, halves)
+    final_score = partial(Additive, tuple((one, one.name) for one in tables), importance, text)
+    return Scored("sum over coordinates", held_out, final_score, halves)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -377,8 +377,8 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
     text = with_most(what, importance) if len(importance) > 1 else what
     both = zip(tables, groups.values(), strict=True)
     pairs = tuple((table, one.name) for table, columns in both for one in columns)
-    freeze = partial(Additive, pairs, importance, text)
-    return [by_score(Scored("sum over runs", held_out, freeze, halves), selection)]
+    final_score = partial(Additive, pairs, importance, text)
+    return [by_score(Scored("sum over runs", held_out, final_score, halves), selection)]
 
 
 def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:

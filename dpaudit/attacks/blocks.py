@@ -279,7 +279,7 @@ class Parts:
 
 
 def _frozen_parts(best: Sequence[Scored]) -> Parts:
-    scores = tuple(one.freeze() for one in best)
+    scores = tuple(one.final_score() for one in best)
     spread = [float(np.nanstd(one.held_out)) for one in best]
     return Parts(scores, shares_of(scores, spread))
 
@@ -412,8 +412,8 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
     least = gain(rest.held_out, selection.is_d1) + tuning.GAIN_OF_BLOCK
     if gain(held_out, selection.is_d1) < least:
         return []
-    freeze = partial(_frozen_kinds, names, every, rest)
-    return [by_score(Scored(KINDS, held_out, freeze, halves), selection)]
+    final_score = partial(_frozen_kinds, names, every, rest)
+    return [by_score(Scored(KINDS, held_out, final_score, halves), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -469,11 +469,11 @@ class ByKind:
 def _frozen_kinds(
     names: tuple[str, ...], every: Sequence[tuple[int, float, Scored]], rest: Scored
 ) -> ByKind:
-    made = tuple(Kind(key, added, scored.freeze()) for key, added, scored in every)
+    made = tuple(Kind(key, added, scored.final_score()) for key, added, scored in every)
     held_out = [one.held_out for _, _, one in every]
     spread = [float(np.nanstd(one)) * len(one) / len(rest.held_out) for one in held_out]
     columns = shares_of([one.score for one in made], spread)
-    return ByKind(names, made, rest.freeze(), columns)
+    return ByKind(names, made, rest.final_score(), columns)
 
 
 def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:

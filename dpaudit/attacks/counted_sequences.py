@@ -45,7 +45,7 @@ class SequenceScored(Scored):
     by `states`: a state sums up the entries before an entry, for example by their last value.
     """
 
-    freeze: Callable[[], Prefixes]
+    final_score: Callable[[], Prefixes]
     states: MarkovStates
 
 
@@ -274,7 +274,7 @@ class CountedEntries:
             for one in states
         )
         total = replace(total, states=tuple(replace(one, cells=()) for one in states))
-        scores, first = _fitted(total, by_entry), scored.freeze()
+        scores, first = _fitted(total, by_entry), scored.final_score()
         rest = () if total.rest is None else (total.rest,)
         some = KeptOutcomes.of(kept.outcomes, (first, *rest))
         if not some.size:

@@ -14,9 +14,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.freezing import as_beliefs, expected_draws_of
 from dpaudit.attacks.learning import learn
 from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.rules import as_beliefs, expected_draws_of
 from dpaudit.attacks.single_columns import CellLevels
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Scorer
@@ -85,7 +85,7 @@ def bet_early(
         tried: tuple[Tried, ...] = ()
         counts = by_arm(level(selection.outcomes), levels, selection.is_d1)
     else:
-        learned = learn(selection, objective, scorers, to_bet=True)
+        learned = learn(selection, objective, scorers, quick=True)
         if learned.counts is None:
             return learned
         level, tried, counts = learned.portfolio.main.level, learned.tried, learned.counts
@@ -93,7 +93,7 @@ def bet_early(
 
         sums = by_mean_differences(selection, pools=True)
         if sums and _log_likelihood(sums[0].counts) > _log_likelihood(counts):
-            level, counts = sums[0].freeze(), sums[0].counts
+            level, counts = sums[0].level_map(), sums[0].counts
             expected = expected_draws_of(sums[0])
         elif selection.size >= EARLY_UNTIL:
             return learned

@@ -18,7 +18,7 @@
    the draws to come, lowered by a penalty for the luck of selection. One prediction ranks the
    candidates. Another, with a smaller penalty, picks the cut-offs of the winner if the levels are
    smooth; after draws were counted, it also ranks the candidates that are not made from a score.
-5. *Rules* (`freezing.py`). The winner is cut finer near its cut-offs, and the best rule of the
+5. *Rules* (`rules.py`). The winner is cut finer near its cut-offs, and the best rule of the
    finer levels is the main rule. A rare rule and a rule of another class of candidate may join it.
    The levels also give the bettors their beliefs.
 
@@ -57,9 +57,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpaudit.attacks.freezing import freeze
 from dpaudit.attacks.objective import Objective, best_of, best_predicted, rank_key, refutes
 from dpaudit.attacks.rare_outputs import RareTable
+from dpaudit.attacks.rules import choose_rules
 from dpaudit.attacks.single_columns import one_dimensional, represented
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.claims import PrivacyClaim, ProfilePoint
@@ -112,7 +112,7 @@ def learn(
     scorers: tuple[Scorer, ...] | None = None,
     *,
     custom_scorers: tuple[Scorer, ...] = (),
-    to_bet: bool = False,
+    quick: bool = False,
     with_rare: bool = True,
 ) -> Learned:
     """Try all scorers on the draws in memory. Return the rules with the largest predicted bound,
@@ -122,15 +122,12 @@ def learn(
     objective: the predicted bound by which rules are chosen.
     scorers: the scorers of dpaudit to try; None: the scorers that need no option.
     custom_scorers: scorers of users, whose cost is unknown.
-    to_bet: make rules for the next bets, or for the confirmation after a bet has refuted the claim,
-        rather than for the exact test. Such rules are made with less work (see `freeze`): users'
-        scorers are left out below 1,000 draws, trees are left out if a refutation is near, and rare
-        outputs are not looked for.
-    with_rare: look for rare outputs, unless `to_bet`.
+    quick: whether to skip the work that only the final rules are worth (see `Objective`).
+    with_rare: look for rare outputs, unless `quick`.
     """
-    objective = replace(objective, to_bet=to_bet)
+    objective = replace(objective, quick=quick)
     scorers = scorers_of(selection, frozenset()) if scorers is None else scorers
-    if not to_bet or selection.size >= LEAST_DRAWS:
+    if not quick or selection.size >= LEAST_DRAWS:
         scorers = (*scorers, *custom_scorers)
     is_one = len(selection.outcomes.columns) < 2
     has_few = not is_one and _has_few_values(selection)
@@ -146,12 +143,12 @@ def learn(
         trees, skipped = propose_trees(selection, objective, candidates)
         candidates += trees
     rare_tables: list[RareTable] = []
-    if with_rare and not to_bet:
+    if with_rare and not quick:
         rare_tables = [RareTable.of(selection, count) for count in _RARE_COUNTS]
         candidates += [one for table in rare_tables for one in table.order()]
         rare_tables.append(RareTable.frequent(selection, rare_tables[0].rare_filter))
     winner = best_of(candidates, objective)
-    return freeze(winner, candidates, objective, skipped, rare_tables)
+    return choose_rules(winner, candidates, objective, skipped, rare_tables)
 
 
 def _has_few_values(selection: SelectionDraws) -> bool:
@@ -169,7 +166,7 @@ def learn_from_counts(
     objective: Objective,
     rare_tables: Sequence[RareTable] = (),
     *,
-    to_bet: bool,
+    quick: bool,
 ) -> Learned:
     """Return the rules, and the beliefs to bet on, that follow from candidates (orders of outcomes)
     after further draws were counted. The beliefs are estimates of Pr[d1 | level].
@@ -178,18 +175,18 @@ def learn_from_counts(
     objective: the predicted bound by which rules are chosen.
     rare_tables: counts of rare outputs and of frequent entries, from which the rare rule (a rule
         for these outputs and entries) is made.
-    to_bet: whether the rules are only for the next bets, and not for the exact test. The main rule
-        is taken from the candidate with the largest predicted bound. Exception: if `to_bet` is
-        True, the bound is for ε, and this candidate is not predicted to refute the claim, the rule
-        is taken from the candidate whose bets are predicted to win wealth fastest.
+    quick: whether a later refit will replace the rules (see `Objective`). The main rule is taken
+        from the candidate with the largest predicted bound. Exception: if `quick` is True, the
+        bound is for ε, and this candidate is not predicted to refute the claim, the rule is taken
+        from the candidate whose bets are predicted to win wealth fastest.
     """
-    objective = replace(objective, fixed_before=True, to_bet=to_bet)
+    objective = replace(objective, fixed_before=True, quick=quick)
     winner = best_of(candidates, objective)
-    if to_bet and not (objective.for_delta or refutes(winner, objective)):
+    if quick and not (objective.for_delta or refutes(winner, objective)):
         winner = max(
             candidates, key=lambda one: float(np.max(predicted_growth(one.table, objective.point)))
         )
-    return freeze(winner, candidates, objective, rare_tables=rare_tables)
+    return choose_rules(winner, candidates, objective, rare_tables=rare_tables)
 
 
 def best_point(

@@ -50,10 +50,14 @@ class Objective:
         So candidates are ranked by their smoothed counts, with a small penalty for luck. Exception:
         candidates with a score keep the large penalty, since a score may be no better than one of
         the columns from which it is computed.
-    to_bet: whether the rules are for the next bets, or for the confirmation after a bet has refuted
-        the claim. If False, they are for the exact test: if no predicted bound is positive, they
-        are chosen by predictions without a penalty, since the exact test has nothing to lose. Rules
-        for bets are not, since a bet on noise loses wealth.
+    quick: whether to skip the work that only the final rules are worth. The rules of a refit are
+        quick, since the next refit replaces them. The rules of the last fit are not, unless bets
+        have refuted the claim before the sample buffer was full. Quick rules have no fallback: if
+        no predicted bound is positive, other rules are chosen by predictions without a penalty,
+        since the exact test has nothing to lose, but a bet on noise loses wealth. From draws in
+        memory, quick rules are also made without users' scorers (below 1,000 draws), without tables
+        of rare outputs, without trees if a refutation is near, and without refinement
+        (`skips_refinement`).
     """
 
     point: ProfilePoint
@@ -62,18 +66,18 @@ class Objective:
     points: tuple[ProfilePoint, ...] = ()
     reserve: bool = False
     fixed_before: bool = False
-    # Whether the rules are for bets. This field is excluded from comparison, since predicted bounds
-    # do not depend on it: candidates cache their predictions by objective, and two objectives that
-    # differ only in `to_bet` share the cached predictions.
-    to_bet: bool = field(default=False, compare=False)
+    # This field is excluded from comparison, since predicted bounds do not depend on it: candidates
+    # cache their predictions by objective, and two objectives that differ only in `quick` share the
+    # cached predictions.
+    quick: bool = field(default=False, compare=False)
 
     @property
-    def is_quick(self) -> bool:
-        """Whether rules are made from draws in memory and only for bets. Later rules soon replace
-        such rules, so `freezing.freeze` spends less work on them: it does not cut levels finer, and
-        makes no "other" rule (a rule of a second candidate).
+    def skips_refinement(self) -> bool:
+        """Whether `rules.choose_rules` leaves levels as they are and makes no "other" rule (a rule
+        of a second candidate): for quick rules from draws in memory. Quick rules from counted draws
+        are refined, since bets use them for more draws.
         """
-        return self.to_bet and not self.fixed_before
+        return self.quick and not self.fixed_before
 
     def ranking_bounds(self, candidate: Candidate) -> FloatArray:
         """Return the predicted bounds by which candidates (orders of outcomes) are ranked: (levels
@@ -95,15 +99,15 @@ class Objective:
         below level l and d1 from level u on, and its predicted bound.
 
         The best rule has the largest predicted bound. If no bound is positive, and the rule is not
-        for bets (`to_bet`), the bounds are predicted again without the penalty for the luck of
-        selection. With δ = 0, if the best rule guesses only one input, it is replaced by the best
-        rule that adds guesses of the other input, unless the guesses of one input would clearly be
-        right more often than the guesses of the other input.
+        `quick`, the bounds are predicted again without the penalty for the luck of selection. With
+        δ = 0, if the best rule guesses only one input, it is replaced by the best rule that adds
+        guesses of the other input, unless the guesses of one input would clearly be right more
+        often than the guesses of the other input.
         """
         bounds = self._smoothed_bounds(candidate)
         if bounds is None:
             bounds = self.ranking_bounds(candidate)
-        if not self.to_bet and np.max(bounds) <= 0:
+        if not self.quick and np.max(bounds) <= 0:
             bounds = self.predicted_bounds(candidate.table, 0.0)
         low, high = largest(bounds)
         best = float(bounds[low, high])
@@ -202,15 +206,15 @@ def best_predicted(candidate: Candidate, objective: Objective) -> float:
 def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
     """Return the candidate with the largest `rank_key`; among equal keys, the first candidate.
 
-    If no predicted bound is positive, and the rule is not for bets (`objective.to_bet`), candidates
-    are ranked by their predictions without the penalty. If the log-odds of the winner follow a
-    score and the bound is for ε, there is a second comparison: among all candidates whose log-odds
-    follow a score and that have at least 85 % of the winner's bound (after the discount of
-    `rank_key`), the candidate with the largest likelihood wins. The reason: a bound depends on the
-    luck of a few rare outputs, a likelihood on all draws.
+    If no predicted bound is positive, and the rule is not quick (`objective.quick`), candidates are
+    ranked by their predictions without the penalty. If the log-odds of the winner follow a score
+    and the bound is for ε, there is a second comparison: among all candidates whose log-odds follow
+    a score and that have at least 85 % of the winner's bound (after the discount of `rank_key`),
+    the candidate with the largest likelihood wins. The reason: a bound depends on the luck of a few
+    rare outputs, a likelihood on all draws.
     """
     winner = max(candidates, key=lambda one: rank_key(one, objective))
-    if not objective.to_bet and rank_key(winner, objective)[0] == 0:
+    if not objective.quick and rank_key(winner, objective)[0] == 0:
         return max(candidates, key=lambda one: np.max(objective.predicted_bounds(one.table, 0.0)))
     if objective.for_delta or not winner.is_smooth or not winner.smoothed.follows_score:
         return winner

@@ -116,9 +116,9 @@ def _by_entry(
     states = replace(states, cells=())  # arrays as long as the draws are not kept
     if bands is not None:
         states = states.through(bands)
-    freeze = partial(Prefixes.of, states, [fit[FOLDS] for fit in fits], spread)
+    final_score = partial(Prefixes.of, states, [fit[FOLDS] for fit in fits], spread)
     name = NAME if bands is None else BANDED + NAME
-    scored = SequenceScored(name, aligned(held_out, fold, kept), freeze, halves, states=states)
+    scored = SequenceScored(name, aligned(held_out, fold, kept), final_score, halves, states=states)
     return [relearned(scored, selection, Sum.of(scored))]
 
 

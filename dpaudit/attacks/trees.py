@@ -106,8 +106,8 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBi
         lambda rows: _fitted(table[rows], selection.is_d1[rows], features),
         lambda model, rows: _odds(model, table[rows]),
     )
-    freeze = partial(_frozen, features, scores, model, table[-DRAWS_TO_RANK:].copy())
-    return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
+    final_score = partial(_frozen, features, scores, model, table[-DRAWS_TO_RANK:].copy())
+    return [by_score(Scored(NAME, held_out, final_score, halves), selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +203,7 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
     draws = candidate.smoothed.draws + 0.5
     share = np.append(draws[:, 0] / draws.sum(axis=1), mean)
     scored = candidate.scored if isinstance(candidate, OrderedBins) else None
-    level = candidate.freeze()(selection.outcomes) if scored is None else scored.levels
+    level = candidate.level_map()(selection.outcomes) if scored is None else scored.levels
     return np.asarray(share[level])
 
 
@@ -252,7 +252,7 @@ def _why_no_trees(
     if best_predicted(best, objective) >= (1 - SMALL_SHARE) * perfect:
         return f"{best.attack} promises nearly the largest bound that this number of draws allows"
     growth = float(np.max(predicted_growth(best.table, objective.point)))
-    if objective.to_bet and growth > BEYOND_DOUBT:
+    if objective.quick and growth > BEYOND_DOUBT:
         return f"{best.attack} is enough for a refutation"
     # Check candidates until one uses all that columns show together. `best` (largest `rank_key`)
     # comes first, since checking `base` (largest likelihood) takes longer.
@@ -304,7 +304,7 @@ def _thread_pools() -> Any:
 def _frozen(
     features: tuple[Feature, ...], scores: Sequence[Scored], model: Any, sample: FloatArray
 ) -> Trees:
-    inputs = tuple(one.freeze() for one in scores)
+    inputs = tuple(one.final_score() for one in scores)
     moved = _importances(model, sample)
     own = [(one.column, weight) for one, weight in zip(features, moved, strict=False)]
     # The importance of a score is divided among the columns that the score depends on.

@@ -233,9 +233,9 @@ def _fitted(
     seen = slice(fitted)
     likeliest = _fit(design[seen], target[seen], start)
     held_out, weights, halves = _cross_fitted(design, target, fitted, alike, likeliest)
-    freeze = partial(Linear.of, features, weights, selection.outcomes)
+    final_score = partial(Linear.of, features, weights, selection.outcomes)
     loss = float(np.sum(softplus(held_out) - target * held_out))
-    return _Fitted(Scored(NAME, held_out, freeze, halves), loss, likeliest)
+    return _Fitted(Scored(NAME, held_out, final_score, halves), loss, likeliest)
 
 
 def _cross_fitted(
@@ -432,8 +432,8 @@ def by_mean_differences(selection: SelectionDraws, *, pools: bool) -> list[Order
     weights = _weights(total, variance, pools=pools)
     both = [_sums(design[half::2], is_d1[half::2]) for half in (0, 1)]
     halves = np.stack([times(design, _weights(half, variance, pools=pools)) for half in both])
-    freeze = partial(Linear.of, features, weights, selection.outcomes)
-    return [by_score(Scored("difference of means", held_out, freeze, halves), selection)]
+    final_score = partial(Linear.of, features, weights, selection.outcomes)
+    return [by_score(Scored("difference of means", held_out, final_score, halves), selection)]
 
 
 def _sums(design: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:

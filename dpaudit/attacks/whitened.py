@@ -61,8 +61,8 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     terms = [Term.of(make_cells(column, CELLS), column) for column in new]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([features[one.place].column for one in steps], spread)
-    freeze = partial(Innovations, features, steps, tables, importance)
-    score = by_score(Scored(NAME, held_out, freeze, halves), selection)
+    final_score = partial(Innovations, features, steps, tables, importance)
+    score = by_score(Scored(NAME, held_out, final_score, halves), selection)
     most = steps[int(np.argmax(spread))]
     return [score, *(_by_itself(most, features, numbers, selection) if most.terms else [])]
 

@@ -299,7 +299,7 @@ def learn_by_counting(
         # rules. With a time limit, the budget may have become smaller; then this decision is due
         # after fewer draws than planned before.
         until = next_until if is_due else min(until, next_until)
-        learned = learning.learn_from_counts(candidates, now, tables, to_bet=not is_last)
+        learned = learning.learn_from_counts(candidates, now, tables, quick=not is_last)
         if is_last:
             return learned, warnings
         coming = plan.most_until_refit(ledger.spent, ledger.point.delta)

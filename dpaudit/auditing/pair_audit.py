@@ -258,11 +258,11 @@ class PairAudit:
         if learned is not None and ledger.may_stop and ledger.ends_by_bets:
             self._warnings += self._checks.learned(self._pool_buffer())
             return learned
-        learned = self._fit(to_bet=ledger.may_stop)
+        learned = self._fit(quick=ledger.may_stop)
         if not (learned.predicts_bound or ledger.may_stop) and plan.extend_buffer():
             ledger.bet_with(learned.beliefs)
             self._fill_buffer(learned)
-            learned = self._fit(to_bet=ledger.may_stop)
+            learned = self._fit(quick=ledger.may_stop)
         self._warnings += self._checks.learned(self._pool_buffer())
         if ledger.may_stop:
             return learned
@@ -354,7 +354,7 @@ class PairAudit:
             if plan.record_timed(drawn.tally.draws):
                 break
 
-    def _fit(self, *, to_bet: bool = True) -> Learned:
+    def _fit(self, *, quick: bool = True) -> Learned:
         selection, spec = self._pool_buffer(), self._spec
         attacks = scorers_of(selection, spec.switches)
         if not self._has_point:
@@ -367,10 +367,10 @@ class PairAudit:
         objective, custom = self._objective(), self._users_attacks
         is_vector = len(selection.outcomes.columns) > 1
         until = EARLY_UNTIL_OF_COLUMNS if is_vector else EARLY_UNTIL
-        if to_bet and self._ledger.ends_by_bets and selection.size < until:
+        if quick and self._ledger.ends_by_bets and selection.size < until:
             rules = _RULES + self._reserves * (1 if objective.point.delta == 0 else 2)
             return bet_early(selection, objective, attacks, rules)
-        return learn(selection, objective, attacks, custom_scorers=custom, to_bet=to_bet)
+        return learn(selection, objective, attacks, custom_scorers=custom, quick=quick)
 
     def _objective(self) -> Objective:
         points = several_points(self._claim)

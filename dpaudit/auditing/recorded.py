@@ -363,7 +363,7 @@ class _RecordedRun:
             objective = replace(objective, coming=split.left())
             if may_end_learning(candidates, spent, plan, objective):
                 self._ignored += counted_learning.rare.dropped()
-                return learn_from_counts(candidates, objective, tables, to_bet=False)
+                return learn_from_counts(candidates, objective, tables, quick=False)
             counted_learning.make_room(spent, plan.most_until_refit(spent, delta=0), objective)
 
     def _fresh(self, rows: Rows) -> FreshDraws:

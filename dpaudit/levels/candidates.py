@@ -75,7 +75,7 @@ class Candidate(ABC):
     estimate: ExpectedDraws | None = field(default=None, kw_only=True)
 
     @abstractmethod
-    def freeze(self) -> LevelMap:
+    def level_map(self) -> LevelMap:
         """Return the frozen map from outcomes to levels (groups of outcomes); it is fitted to all
         learning draws.
         """
@@ -233,7 +233,7 @@ class OrderedBins(Candidate):
     coordinate: FloatArray | None = None
     scored: Scored | None = None
 
-    def freeze(self) -> LevelMap:
+    def level_map(self) -> LevelMap:
         return self.source.level_map()
 
     @property
@@ -273,7 +273,7 @@ class OrderedBins(Candidate):
         """
         if self.learner is not None:
             return self.learner.counter
-        return self.freeze() if self.intervals is None else self.intervals.each
+        return self.level_map() if self.intervals is None else self.intervals.each
 
     def add(self, counts: IntArray) -> OrderedBins:
         """Return this order of outcomes, updated with counts of further draws.
@@ -363,7 +363,7 @@ class ScoreBins(BinSource):
     is_d1: NDArray[np.bool_]
 
     def level_map(self) -> LevelMap:
-        return self.scored.freeze_levels()
+        return self.scored.level_map()
 
     def intervals(self) -> Intervals | None:
         return self.scored.intervals(self.is_d1) if self.scored.has_finer else None
@@ -446,7 +446,7 @@ class UnorderedCells(Candidate):
         grouped = Grouped(cell_counts.cells, group)
         return cls(attack, by_level, tuning.PENALTY_SHRUNK, grouped, cell_counts, estimate=draws)
 
-    def freeze(self) -> LevelMap:
+    def level_map(self) -> LevelMap:
         return self.levels
 
     @property
@@ -491,7 +491,7 @@ class RareOutputs(Candidate):
 
     levels: LevelMap
 
-    def freeze(self) -> LevelMap:
+    def level_map(self) -> LevelMap:
         return self.levels
 
     @property

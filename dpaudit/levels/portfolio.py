@@ -5,7 +5,7 @@ outcomes). At each level, a rule guesses d1, guesses d2 or abstains. `Learned` i
 the beliefs to bet on and a record of the attacks that were tried. `SingleOutputs` takes the place
 of rules for the probabilistic definition of DP.
 
-`attacks/freezing.py` makes portfolios; `auditing/` counts draws by their levels.
+`attacks/rules.py` makes portfolios; `auditing/` counts draws by their levels.
 `attacks/learning.py` defines all terms.
 """
 

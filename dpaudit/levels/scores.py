@@ -206,18 +206,18 @@ class Score(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A score of the selection draws, before it is frozen.
+    """A score of the selection draws, before it is fitted to all draws.
 
     attack: name of the scorer, as reports show it.
     held_out: (size,), the score of every draw by a fit to other draws.
-    freeze: a function without arguments that makes the frozen score, fitted to all draws.
+    final_score: a function without arguments that makes the frozen score, fitted to all draws.
     halves: (2, size), the scores of all draws by fits to two halves of the draws; None: unknown.
     edges: edges between levels (groups of outcomes).
     """
 
     attack: str
     held_out: FloatArray
-    freeze: Callable[[], Score]
+    final_score: Callable[[], Score]
     halves: FloatArray | None
     edges: FloatArray = field(init=False)
 
@@ -230,11 +230,11 @@ class Scored:
         the last level, len(edges) + 1."""
         return _levels_of(self.held_out, _bins(self.edges))
 
-    def freeze_levels(self) -> ScoreLevels:
+    def level_map(self) -> ScoreLevels:
         """Return the map from outcomes to levels (bins of the score), for the score that is fitted
         to all draws.
         """
-        return ScoreLevels.cut(self.freeze(), self.edges)
+        return ScoreLevels.cut(self.final_score(), self.edges)
 
     @property
     def has_finer(self) -> bool:
@@ -250,7 +250,7 @@ class Scored:
         """
         edges = self.finer_edges()
         counts = by_arm(_levels_of(self.held_out, _bins(edges)), len(edges) + 2, is_d1)
-        score = self.freeze()
+        score = self.final_score()
         return Intervals(
             each=ScoreLevels.cut(score, edges),
             counts=counts,

@@ -107,7 +107,7 @@ def test_the_level_of_an_outcome_depends_on_nothing_else(raw: list[Any], later: 
     selection = SelectionDraws(from_raw(raw), is_d1)
     for attack in (one_dimensional, single_columns, additive, atoms):
         for candidate in attack(selection):
-            level = candidate.freeze()
+            level = candidate.level_map()
             together = level(from_raw(later)).tolist()
             assert together == [int(level(from_raw([one]))[0]) for one in later]
             assert max(together) < level.levels

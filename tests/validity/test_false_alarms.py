@@ -198,7 +198,7 @@ def test_a_long_vector_is_refuted_on_the_draws_it_was_learned_from_and_not_on_fr
     for _ in range(runs):
         seen = drawn()
         (candidate,) = mean_differences(seen)
-        level = candidate.freeze()
+        level = candidate.level_map()
         guesses = np.where(np.arange(level.levels) < level.levels // 2, -1, 1)
         certifying = drawn() if fresh else seen
         places = level(certifying.outcomes) * 2 + ~certifying.is_d1

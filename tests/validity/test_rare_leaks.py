@@ -23,7 +23,7 @@ from dpaudit import (
     TotalVariation,
     Verdict,
 )
-from dpaudit.attacks import freezing
+from dpaudit.attacks import rules
 from dpaudit.auditing.recheck import recheck
 from tests.result_files import from_json, to_json
 
@@ -54,7 +54,7 @@ def test_a_rare_value_is_found() -> None:
 
 
 def test_it_is_missed_without_the_rare_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(freezing, "rare_rule", lambda *_: None)
+    monkeypatch.setattr(rules, "rare_rule", lambda *_: None)
     assert Verdict.NO_VIOLATION_FOUND in verdicts(rarely)
 
 
@@ -154,7 +154,7 @@ def test_a_rare_leak_beside_noise_that_attains_a_pure_claim_is_refuted(
 
 @pytest.mark.parametrize("name", LEAKS)
 def test_most_are_missed_without_the_rare_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(freezing, "rare_rule", lambda *_: None)
+    monkeypatch.setattr(rules, "rare_rule", lambda *_: None)
     found = [leaking(name, seed).verdict for seed in (1, 2)]
     assert found == [Verdict.NO_VIOLATION_FOUND] * 2
 

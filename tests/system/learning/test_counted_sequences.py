@@ -35,7 +35,7 @@ AIM = Objective(ProfilePoint(0.0, 0.0), 500_000)
 
 def explained(draws: SelectionDraws, order: OrderedBins) -> float:
     """Return how many nats a draw is likelier by the score that is frozen than by even odds."""
-    level = order.freeze()
+    level = order.level_map()
     assert isinstance(level, ScoreLevels)
     sign = np.where(draws.is_d1, 1.0, -1.0)
     return math.log(2) - float(np.mean(np.logaddexp(0.0, -sign * level.score(draws.outcomes))))
@@ -53,7 +53,7 @@ def test_more_draws_tell_more() -> None:
 
 def test_what_is_promised_is_what_later_draws_give() -> None:
     order, later = learned(10), drawn(100_000, 77)
-    found = learn_from_counts([order], AIM, [RareTable.of(drawn(KEPT, 0), OFTEN)], to_bet=False)
+    found = learn_from_counts([order], AIM, [RareTable.of(drawn(KEPT, 0), OFTEN)], quick=False)
     rule = found.portfolio
     guesses = rule.guesses[rule(later.outcomes)]
     right = (guesses == np.where(later.is_d1, 1, -1)).sum()
@@ -97,7 +97,7 @@ def test_sequences_side_by_side_are_learned_anew_and_added_up() -> None:
     cut = ScoreLevels.cut(learner.total.made(learner.scores), learner.trial.edges)
     assert np.array_equal(counts[: cut.levels], by_input(cut, later.outcomes, later.is_d1))
     # Counted as the score says that is frozen.
-    level = last.freeze()
+    level = last.level_map()
     assert "3 independent parts " in level.words(np.arange(level.levels) < 3)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.attacks.freezing import rare_rule
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
+from dpaudit.attacks.rules import rare_rule
 from tests.unit.attacks.test_rare_outputs import PURE, leaking, right_and_wrong
 
 

@@ -121,7 +121,7 @@ def area(scores: Any, is_d1: Any) -> float:
 
 def held_out(actual: list[OrderedBins], fresh: SelectionDraws) -> float:
     assert actual[0].scored is not None
-    return area(actual[0].scored.freeze()(fresh.outcomes), fresh.is_d1)
+    return area(actual[0].scored.final_score()(fresh.outcomes), fresh.is_d1)
 
 
 def test_runs_are_pooled_to_learn_one_score() -> None:
@@ -146,7 +146,7 @@ def test_runs_of_any_shape_become_one_output() -> None:
     outcomes = from_raw([tuple(run(int(one)) for _ in range(6)) for one in is_d1.tolist()])
     actual = exchangeable(SelectionDraws(outcomes, is_d1))
     assert held_out(actual, SelectionDraws(outcomes, is_d1)) > 0.75
-    level = actual[0].freeze()
+    level = actual[0].level_map()
     chosen = np.arange(level.levels) > level.levels / 2
     assert "adds up 6 runs, most of all" in level.words(chosen)
     assert "output[*]" in level.words(chosen)

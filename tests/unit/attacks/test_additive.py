@@ -25,7 +25,7 @@ def drawn(shifts: list[float], seed: int) -> SelectionDraws:
 
 def weighing(candidate: Candidate) -> int:
     """Return how many columns weigh something."""
-    level = candidate.freeze()
+    level = candidate.level_map()
     assert isinstance(level, ScoreLevels)
     assert isinstance(level.score, Additive)
     return len(level.score.columns)
@@ -48,7 +48,7 @@ def test_idle_columns_do_not_flatter_the_tails_of_the_sum(seed: int) -> None:
     shifts = [1.0] + [0.0] * (COLUMNS - 1)
     (candidate,) = additive(drawn(shifts, seed))
     fresh = drawn(shifts, 100 + seed)
-    level = candidate.freeze()
+    level = candidate.level_map()
     places = level(fresh.outcomes)
     cells = np.bincount(places * 2 + ~fresh.is_d1, minlength=2 * level.levels).reshape(-1, 2)
     for part in (slice(0, 8), slice(-9, -1)):
@@ -68,7 +68,7 @@ def test_of_more_columns_than_are_fitted_closely_the_telling_ones_are_found() ->
     shifts = [0.0] * 200
     shifts[150], shifts[190] = 1.0, 0.5
     (candidate,) = additive(drawn(shifts, 5))
-    level = candidate.freeze()
+    level = candidate.level_map()
     assert isinstance(level, ScoreLevels)
     assert {"output[150]", "output[190]"} == {name for name, _ in level.score.columns[:2]}
     assert weighing(candidate) <= 4

@@ -65,7 +65,7 @@ def test_where_a_number_stands_and_how_large_it_is_tell_together(kind: str) -> N
 def test_its_levels_are_those_of_each_output_by_itself(kind: str) -> None:
     draws, later = answers(kind, 20_000), answers(kind, 300, seed=2)
     for one in banded(draws):
-        level = pickle.loads(pickle.dumps(one.freeze()))
+        level = pickle.loads(pickle.dumps(one.level_map()))
         together: NDArray[np.intp] = level(later.outcomes)
         assert together.max() < level.levels
         assert level.tally(later.outcomes).tolist() == np.bincount(
@@ -119,7 +119,7 @@ def test_codes_beside_the_answers_stay_what_they_are(shares: list[float]) -> Non
     codes = np.random.default_rng(5).choice(5, draws.size, p=shares).astype(np.float64)
     columns = [one.numbers for one in draws.outcomes.columns]
     beside = SelectionDraws(from_raw(np.stack([*columns, codes], axis=1)), draws.is_d1)
-    level = best(banded(beside)).freeze()
+    level = best(banded(beside)).level_map()
     assert isinstance(level, ScoreLevels)
     assert isinstance(level.score, Prefixes)
     in_bands = [step.symbols.name for step in level.score.steps if step.symbols.bands is not None]
@@ -130,7 +130,7 @@ def test_codes_beside_the_answers_stay_what_they_are(shares: list[float]) -> Non
 
 def bands_of(order: Candidate) -> Bands:
     """Return the bands of an order of sequences of bands."""
-    level = order.freeze()
+    level = order.level_map()
     assert isinstance(level, AtomLevels)
     assert level.known.bands is not None
     return level.known.bands

@@ -105,7 +105,7 @@ def test_leaks_in_many_coordinates_add_up() -> None:
     )
     assert found.attack == "low-order bits: sum over coordinates"
     fresh = many_coordinates(2)
-    score = found.scored.freeze()(fresh.outcomes) if found.scored is not None else np.empty(0)
+    score = found.scored.final_score()(fresh.outcomes) if found.scored is not None else np.empty(0)
     assert fresh.is_d1[np.argsort(score)[-800:]].mean() > 0.99
 
 

@@ -127,7 +127,7 @@ def test_a_part_that_tells_nothing_is_left_out() -> None:
 
 
 def words(found: Candidate) -> str:
-    level = found.freeze()
+    level = found.level_map()
     return level.words(np.arange(level.levels) == level.levels - 2)
 
 
@@ -142,7 +142,7 @@ def test_its_levels_are_those_of_each_output_by_itself(as_lists: bool) -> None:
     draws = drawn(12_000, *releases, as_lists=as_lists)
     later = drawn(300, *releases, seed=2, as_lists=as_lists)
     (found,) = parts(draws)
-    level = pickle.loads(pickle.dumps(found.freeze()))
+    level = pickle.loads(pickle.dumps(found.level_map()))
     together: NDArray[np.intp] = level(later.outcomes)
     assert len(set(together.tolist())) > 10
     assert together.max() < level.levels
@@ -152,7 +152,7 @@ def test_its_levels_are_those_of_each_output_by_itself(as_lists: bool) -> None:
 
 def test_outputs_of_another_shape_have_a_level() -> None:
     (found,) = parts(drawn(12_000, answers, prefix_sums))
-    level = found.freeze()
+    level = found.level_map()
     assert level(from_raw([[1.0], "word", None])).tolist() == [level.levels - 1] * 3
 
 
@@ -182,7 +182,7 @@ def test_a_part_that_few_draws_say_nothing_of_is_found_by_many() -> None:
 def test_timed_outcomes_have_the_scores_of_others() -> None:
     draws, later = drawn(12_000, numbers, prefix_sums), drawn(300, numbers, prefix_sums, seed=2)
     (found,) = parts(draws)
-    level = found.freeze()
+    level = found.level_map()
     timed = TimedOutcomes(later.outcomes, np.random.default_rng(1).random(300))
     assert level(timed).tolist() == level(later.outcomes).tolist()
 

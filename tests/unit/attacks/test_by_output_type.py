@@ -124,7 +124,7 @@ def test_its_levels_are_those_of_each_output_by_itself(
     mechanism: Callable[[Mask, Rng], Any],
 ) -> None:
     (found,) = kinds(drawn(mechanism, 8_000))
-    level = pickle.loads(pickle.dumps(found.freeze()))
+    level = pickle.loads(pickle.dumps(found.level_map()))
     later = drawn(mechanism, 300, seed=2).outcomes
     together: NDArray[np.intp] = level(later)
     assert len(set(together.tolist())) > 10
@@ -137,17 +137,17 @@ def test_its_levels_are_those_of_each_output_by_itself(
 
 def test_what_was_never_seen_has_a_level() -> None:
     (found,) = kinds(drawn(with_gaps, 8_000))
-    level = found.freeze()
+    level = found.level_map()
     strange = from_raw([[1.0], "word", {"a": 1.0}, [None] * 6])
     assert set(level(strange).tolist()) <= set(range(level.levels))
 
 
 def test_it_says_what_it_does() -> None:
     (found,) = kinds(drawn(walk_or_total, 8_000))
-    said = words(found.freeze())
+    said = words(found.level_map())
     assert "scores outputs of 2 kinds by themselves" in said
     (found,) = kinds(drawn(with_gaps, 8_000))
-    assert "scores outputs of the usual kind by themselves" in words(found.freeze())
+    assert "scores outputs of the usual kind by themselves" in words(found.level_map())
 
 
 def unequal_gaps(is_d1: Mask, rng: Rng) -> list[Any]:
@@ -175,7 +175,7 @@ def test_how_often_a_kind_is_drawn_is_counted_once(
         share = 1 / (1 + np.exp(-held_out[rows] - math.log(of_d1 / (1 - of_d1))))
         error = math.sqrt(float((share * (1 - share)).sum()))
         assert abs(share.sum() - draws.is_d1[rows].sum()) < 4 * error
-    frozen = scored_of(found).freeze()(draws.outcomes)
+    frozen = scored_of(found).final_score()(draws.outcomes)
     assert abs(float((frozen - held_out)[is_walk].mean())) < 0.03
     assert abs(float((frozen - held_out)[~is_walk].mean())) < 0.03
     halves = scored_of(found).halves
@@ -186,7 +186,7 @@ def test_how_often_a_kind_is_drawn_is_counted_once(
 def test_outputs_of_another_kind_have_the_sum_over_columns() -> None:
     draws = drawn(unequal_gaps, 8_000)
     (found,) = kinds(draws)
-    score = scored_of(found).freeze()
+    score = scored_of(found).final_score()
     assert isinstance(score, ByKind)
     assert len(score.kinds) == 1
     none = draws.outcomes.take(np.flatnonzero(np.array(draws.outcomes.column("output[0]").codes)))
@@ -221,7 +221,7 @@ def test_a_kind_that_is_noise_is_left_to_the_sum_over_columns() -> None:
         return [low if one else high for one, low, high in zip(is_noise, noise, every, strict=True)]
 
     (found,) = kinds(drawn(noise_or_walk, 20_000))
-    score = scored_of(found).freeze()
+    score = scored_of(found).final_score()
     assert isinstance(score, ByKind)
     assert len(score.kinds) == 1
 
@@ -243,7 +243,7 @@ def test_parts_are_tried() -> None:
 
     draws = drawn(two_walks, 15_000)
     (found,) = kinds(draws)
-    score = scored_of(found).freeze()
+    score = scored_of(found).final_score()
     assert isinstance(score, ByKind)
     assert isinstance(score.kinds[0].score, Parts)
 

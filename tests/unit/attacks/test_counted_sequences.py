@@ -57,7 +57,7 @@ def learned(rounds: int, shift: float = 0.5) -> OrderedBins:
 
 def test_levels_hold_as_many_draws_as_they_were_told_to() -> None:
     order, later = learned(5), drawn(100_000, 77)
-    level = order.freeze()
+    level = order.level_map()
     assert level.levels == len(order.counts)
     share = np.bincount(level(later.outcomes), minlength=level.levels) / later.size
     told = order.counts.sum(axis=1) / order.counts.sum()
@@ -103,7 +103,7 @@ def test_draws_of_another_shape_are_counted_as_well() -> None:
         from_raw([[0, 7], [1], "none", None, [0] * 40] * 20), np.arange(100) % 2 == 0
     )
     order = counted_on(order, strange)
-    assert order.freeze()(strange.outcomes).max() < len(order.counts)
+    assert order.level_map()(strange.outcomes).max() < len(order.counts)
 
 
 def test_what_counted_draws_show_at_last_takes_no_longer_to_learn(
@@ -121,7 +121,7 @@ def test_what_counted_draws_show_at_last_takes_no_longer_to_learn(
 
     monkeypatch.setattr(weights_module, "expected", noticed)
     monkeypatch.setattr(weights_module, "_MOST_TABLES", 50)
-    order.add(counts).freeze()
+    order.add(counts).level_map()
     assert max(learned_from) == 50
 
 
@@ -167,7 +167,7 @@ def test_an_outcome_without_one_of_the_parts_has_no_score() -> None:
         counts = by_input(order.counter, outcomes, np.arange(outcomes.size) % 2 == 0)
         assert isinstance(order.learner, CountedEntries)
         assert counts[order.learner.counter.intervals - 1].sum() == gaps
-        assert (order.freeze()(outcomes) == len(order.counts) - 1).sum() == gaps
+        assert (order.level_map()(outcomes) == len(order.counts) - 1).sum() == gaps
 
 
 def test_an_order_in_which_no_outcome_has_a_score_stays_as_it_is() -> None:

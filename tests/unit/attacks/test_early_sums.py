@@ -54,7 +54,7 @@ def test_weights_that_are_alike_are_shrunk_towards_their_mean() -> None:
     for seed in range(1, 5):
         for pools, found in correlations.items():
             (order,) = by_mean_differences(_draws(FEW, equal, seed), pools=pools)
-            level = order.freeze()
+            level = order.level_map()
             assert isinstance(level, ScoreLevels)
             found.append(float(np.corrcoef(level.score(later.outcomes), truth)[0, 1]))
     assert np.mean(correlations[True]) > 0.95 > np.mean(correlations[False])

@@ -168,7 +168,7 @@ def test_a_long_vector_may_have_words_and_gaps_in_it() -> None:
     draws = drawn(mixed, 1_000)
     (candidate,) = mean_differences(draws)
     assert promise(candidate) > 2
-    level = candidate.freeze()
+    level = candidate.level_map()
     some = np.arange(300)[::-7]
     assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
 
@@ -212,7 +212,7 @@ def test_one_new_coordinate_tells_all_where_one_number_differs() -> None:
 
     draws = drawn(sums, 20_000)
     threshold = next(one for one in innovations(draws) if one.attack.startswith(f"{ONE}thresh"))
-    level = threshold.freeze()
+    level = threshold.level_map()
     later = drawn(sums, 20_000, seed=7).outcomes
     new = np.diff([column.numbers for column in later.columns[1:3]], axis=0)[0]
     # In the order of what is new, but for the errors of one coefficient.
@@ -239,7 +239,7 @@ def test_a_coordinate_that_follows_from_others_hides_no_others() -> None:
 def test_a_score_depends_on_its_outcome_alone(attack: Scorer) -> None:
     draws = drawn(prefix_sums, 3_000)
     for candidate in attack(draws):
-        level = candidate.freeze()
+        level = candidate.level_map()
         some = np.arange(500)[::-3]
         assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
         assert candidate.counts.sum() == draws.size
@@ -366,7 +366,7 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "size", "changes", "to_bet", "reason"),
+    ("mechanism", "size", "changes", "quick", "reason"),
     [
         (prefix_sums, 4_000, {}, False, "no two columns "),
         (signs, 4_000, {"trees.is_installed": lambda: False}, False, "pip install scikit-learn"),
@@ -391,13 +391,13 @@ def test_why_trees_are_left_out(
     mechanism: Callable[..., Any],
     size: int,
     changes: dict[str, Any],
-    to_bet: bool,
+    quick: bool,
     reason: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in changes.items():
         monkeypatch.setattr(f"dpaudit.attacks.{name}", value)
-    learned = learn(drawn(mechanism, size), aim(claimed=0.3), to_bet=to_bet)
+    learned = learn(drawn(mechanism, size), aim(claimed=0.3), quick=quick)
     skipped = [one for one in learned.tried if one.attack == TREES]
     assert len(skipped) == 1
     assert reason in skipped[0].skipped

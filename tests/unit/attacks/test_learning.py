@@ -166,7 +166,7 @@ def test_held_out_tallies_count_every_draw_once() -> None:
                 int(draws.is_d1.sum()),
                 int((~draws.is_d1).sum()),
             ]
-            level = candidate.freeze()
+            level = candidate.level_map()
             assert level.levels == len(candidate.counts) <= 66
             place = level(draws.outcomes)
             assert place.max() < level.levels
@@ -346,10 +346,10 @@ def revealing(rng: np.random.Generator, is_d1: Arms) -> object:
     return answers
 
 
-def rules_of(size: int, *, delta: float = 1e-3, to_bet: bool = False) -> NDArray[np.int64]:
+def rules_of(size: int, *, delta: float = 1e-3, quick: bool = False) -> NDArray[np.int64]:
     aim = Objective(ProfilePoint(1.1, delta), 100_000, reserve=True)
     drawn = selection(revealing, size)
-    found = learn(drawn, aim, to_bet=to_bet)
+    found = learn(drawn, aim, quick=quick)
     # By output in place of level: 0, 1, 7.
     levels = found.portfolio(from_raw(np.array([0.0, 1.0, 7.0]))).astype(np.intp)
     return found.beliefs.rules[:, levels]
@@ -361,7 +361,7 @@ def test_of_all_that_is_kept_the_last_rules_bet_on_what_one_input_alone_gave() -
 
 
 def test_it_does_not_of_few_draws_nor_without_delta_nor_of_what_came_once_or_twice() -> None:
-    few = rules_of(4_000, to_bet=True)
+    few = rules_of(4_000, quick=True)
     assert len(few) == 5
     assert not few[3:].any()
     assert len(rules_of(4_000, delta=0.0)) == 4
@@ -544,7 +544,7 @@ def test_a_column_that_the_rare_rule_guesses_by_is_spared_whatever_others_promis
 @pytest.mark.parametrize(("of_d1", "of_d2"), [(30, 0), (0, 30)])
 def test_what_is_learned_again_has_the_rare_rule_of_all_draws(of_d1: int, of_d2: int) -> None:
     rare = rare_table(of_d1, of_d2)
-    found = learn_from_counts([cells(0.0, cells_of=Sides())], AIM, [rare], to_bet=False)
+    found = learn_from_counts([cells(0.0, cells_of=Sides())], AIM, [rare], quick=False)
     main, side = found.portfolio.rules
     assert (main.role, side.role) == ("main", "rare")
     assert [main.share, side.share] == pytest.approx([0.92, 0.08])

@@ -84,10 +84,13 @@ def test_entries_that_depend_on_those_before_tell_more_by_them(mechanism: Any) -
     assert found.scored is not None
     assert total.scored is not None
     later = drawn(mechanism, 50_000, seed=8)
-    gain = explained(later, found.scored.freeze())
+    gain = explained(later, found.scored.final_score())
     assert gain > 0
-    assert gain > explained(later, total.scored.freeze()) + 0.0005
-    assert f"adds up {ENTRIES} entries, each given how often each" in found.scored.freeze().words()
+    assert gain > explained(later, total.scored.final_score()) + 0.0005
+    assert (
+        f"adds up {ENTRIES} entries, each given how often each"
+        in found.scored.final_score().words()
+    )
 
 
 def test_entries_that_hang_on_the_last_one_are_learned_by_it() -> None:
@@ -97,8 +100,8 @@ def test_entries_that_hang_on_the_last_one_are_learned_by_it() -> None:
     assert isinstance(predicted, OrderedBins)
     assert predicted.scored is not None
     assert found.scored is not None
-    score = found.scored.freeze()
-    assert explained(later, score) > explained(later, predicted.scored.freeze())
+    score = found.scored.final_score()
+    assert explained(later, score) > explained(later, predicted.scored.final_score())
     assert f"adds up {ENTRIES} entries, each given the one before it" in score.words()
 
 
@@ -143,20 +146,20 @@ def test_what_depends_on_no_input_promises_nothing(seed: int) -> None:
     (found,) = prefixes(SelectionDraws(outcomes, rng.random(10_000) < 0.5))
     assert found.scored is not None
     other = SelectionDraws(from_raw(sparse_vector(1.0, 10_000, rng)), rng.random(10_000) < 0.5)
-    assert explained(other, found.scored.freeze()) < 0.0003
+    assert explained(other, found.scored.final_score()) < 0.0003
 
 
 def test_a_score_depends_on_its_outcome_alone() -> None:
     draws = drawn(words, 3_000)
     (found,) = prefixes(draws)
-    level, some = found.freeze(), np.arange(500)[::-3]
+    level, some = found.level_map(), np.arange(500)[::-3]
     assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
     assert np.array_equal(level(draws.outcomes), pickle.loads(pickle.dumps(level))(draws.outcomes))
     assert found.counts.sum() == draws.size
     # An entry that learning never saw, and all entries after it, have weight 0.
     assert found.scored is not None
     strange = from_raw([["strange", "below"], ["strange"], [7.0, "above", "above"]])
-    assert found.scored.freeze()(strange).tolist() == [0.0, 0.0, 0.0]
+    assert found.scored.final_score()(strange).tolist() == [0.0, 0.0, 0.0]
 
 
 def every_sequence() -> Any:

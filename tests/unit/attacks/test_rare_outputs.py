@@ -44,7 +44,7 @@ def order_of(seen: Any, kept: Any, is_d1: list[bool]) -> Candidate | None:
 def words_of_d1(order: Candidate) -> str:
     """Return the event that an outcome is at the level most for d1."""
     chosen = np.arange(len(order.counts)) == len(order.counts) - 2
-    return order.freeze().words(chosen)
+    return order.level_map().words(chosen)
 
 
 def test_a_value_that_one_input_gives_is_the_last_level() -> None:
@@ -52,7 +52,7 @@ def test_a_value_that_one_input_gives_is_the_last_level() -> None:
     assert order is not None
     assert order.counts.tolist() == [[49_988, 50_000], [12, 0], [0, 0]]
     assert words_of_d1(order) == "output is 77"
-    levels = order.freeze()(from_raw([0.0, 77.0, 1.0, 5.0]))
+    levels = order.level_map()(from_raw([0.0, 77.0, 1.0, 5.0]))
     assert levels.tolist() == [0, 1, 0, 0]
 
 
@@ -91,7 +91,7 @@ def test_a_new_key_a_label_and_an_exception_are_told_apart() -> None:
 def test_the_words_of_what_is_not_rare() -> None:
     order = order_of([0.0, 1.0] * 50, [77.0] * 12, [True] * 12)
     assert order is not None
-    words = order.freeze().words
+    words = order.level_map().words
     assert words(np.array([True, False, False])) == "none of: output is 77"
     assert words(np.array([True, True, False])) == "any output"
     assert words(np.array([False, False, True])) == "no output"
@@ -113,7 +113,7 @@ def test_what_is_rare_and_never_the_same_twice_is_a_level(
     order = order_of(usual * 50, kept, [True] * 12)
     assert order is not None
     assert order.counts[1:].sum() == 12
-    level = order.freeze()
+    level = order.level_map()
     found = level(from_raw([usual[0], later, usual[1]]))
     assert found[0] == found[2] == 0 < found[1]
     # Whatever it stands beside: all the others may have the same.
@@ -127,7 +127,7 @@ def test_the_words_of_few_numbers_among_labels_say_what_is_in_a_level(count: int
     numbers = [one / 8 for one in range(count)]
     order = order_of([*["a"] * 300, *numbers], numbers, [True] * count)
     assert order is not None
-    level = order.freeze()
+    level = order.level_map()
     found = level(from_raw(numbers))
     for one in range(level.levels):
         words = level.words(np.arange(level.levels) == one)
@@ -158,7 +158,7 @@ def test_an_output_is_in_a_cell_only_if_it_is_rare() -> None:
     kept = [{"a": 1, "b": 2}] * 9 + [{"a": 77}] * 9
     order = order_of([{"a": 1}] * 50, kept, [True] * 9 + [False] * 9)
     assert order is not None
-    usual, with_b, other = order.freeze()(from_raw([{"a": 1}, {"a": 1, "b": 2}, {"a": 77}]))
+    usual, with_b, other = order.level_map()(from_raw([{"a": 1}, {"a": 1, "b": 2}, {"a": 77}]))
     assert len({usual, with_b, other}) == 3
     assert order.counts[usual].tolist() == [50_000 - 9, 50_000 - 9]
 

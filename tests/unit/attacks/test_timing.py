@@ -46,7 +46,7 @@ def test_the_event_has_a_unit() -> None:
     nanoseconds = np.repeat([50_000, 210_000], 500)
     outcomes = timed(from_raw([7] * 1_000), nanoseconds)
     found = elapsed(SelectionDraws(outcomes, np.arange(1_000) < 500))
-    level = found[0].freeze()
+    level = found[0].level_map()
     assert found[0].attack.startswith("time: ")
     chosen = np.zeros(level.levels, dtype=bool)
     chosen[level(outcomes)[0]] = True

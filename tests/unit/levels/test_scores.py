@@ -133,7 +133,7 @@ def test_levels_are_made_of_intervals(attack: Scorer, columns: int) -> None:
     # The map to intervals is a finer one of the same order.
     level = np.append(found.level, len(one.counts) - 1)
     each = found.each(later.outcomes).astype(np.int64)
-    assert np.array_equal(level[each], one.freeze()(later.outcomes))
+    assert np.array_equal(level[each], one.level_map()(later.outcomes))
 
 
 @pytest.mark.parametrize(("attack", "columns"), ORDERS)
@@ -143,7 +143,7 @@ def test_further_draws_are_counted_by_interval(attack: Scorer, columns: int) -> 
     assert one.counter is found.each
     more = tallied(found.each(later.outcomes).astype(np.int64), found.each.levels, later)
     after = one.add(more)
-    by_level = tallied(one.freeze()(later.outcomes).astype(np.int64), len(one.counts), later)
+    by_level = tallied(one.level_map()(later.outcomes).astype(np.int64), len(one.counts), later)
     assert np.array_equal(after.counts, one.counts + by_level)
     assert after.intervals is not None
     assert np.array_equal(after.intervals.counts, found.counts + more)
@@ -163,7 +163,7 @@ def test_it_is_cut_finer_near_a_rule(attack: Scorer, columns: int, low: int, hig
             around = near.level[max(1, place - 3) : place + 4]
             assert np.all(own[around] == 1)  # each a level of its own
     later = drawn(columns, seed=1)
-    level = cut.freeze()(later.outcomes).astype(np.int64)
+    level = cut.level_map()(later.outcomes).astype(np.int64)
     by_interval = np.append(near.level, len(cut.counts) - 1)
     assert np.array_equal(level, by_interval[found.each(later.outcomes).astype(np.int64)])
     assert cut.coordinate is not None
@@ -225,7 +225,7 @@ def censored(seed: int, size: int, *, below: float = 0.0, lost: float = 0.0) -> 
 
 def label_and_levels(one: OrderedBins) -> tuple[int, int]:
     """Return the level of None, and how many there are."""
-    return int(one.freeze()(from_raw([None, 0.5]))[0]), len(one.counts) - 1
+    return int(one.level_map()(from_raw([None, 0.5]))[0]), len(one.counts) - 1
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -235,7 +235,7 @@ def test_a_label_that_no_number_tells_more_than_is_beyond_them_all(seed: int) ->
     more = censored(100 + seed, 5 * SIZE, below=-0.1)
     one = one.add(by_input(one.counter, more.outcomes, more.is_d1))
     assert label_and_levels(one)[0] == 0
-    low, high = int(one.freeze()(from_raw([-0.05]))[0]), int(one.freeze()(from_raw([3.0]))[0])
+    low, high = int(one.level_map()(from_raw([-0.05]))[0]), int(one.level_map()(from_raw([3.0]))[0])
     assert 0 < low < high
 
 
@@ -255,13 +255,13 @@ def test_a_label_moves_where_further_draws_put_it(lost: float) -> None:
     assert (0.25 * levels < level < 0.75 * levels) if lost else level == 0
     # What it is made of, what it makes of outcomes and what was tallied say the same.
     assert one.intervals is not None
-    seen = tallied(one.freeze()(later.outcomes), len(one.counts), later)
+    seen = tallied(one.level_map()(later.outcomes), len(one.counts), later)
     first = by_level(found, one)
     assert np.array_equal(one.counts, first + seen)
     assert one.position is not None
     assert np.all(np.diff(one.position) > 0)
     near = one.near(5, levels - 5)
-    seen = tallied(near.freeze()(later.outcomes), len(near.counts), later)
+    seen = tallied(near.level_map()(later.outcomes), len(near.counts), later)
     assert near.counts.sum() == one.counts.sum()
     assert np.all(near.counts >= seen)
     assert near.coordinate is not None
@@ -283,7 +283,7 @@ def test_numbers_are_in_order_of_size_whatever_was_counted(is_falling: bool) -> 
     one, found = finest(one_dimensional, draws)
     assert one.attack.endswith("falling" if is_falling else "rising")
     numbers = from_raw([float(number) for number in np.linspace(-1, 12, 400)])
-    for level in (found.each(numbers), one.freeze()(numbers)):
+    for level in (found.each(numbers), one.level_map()(numbers)):
         steps = np.diff(level) * (-1 if is_falling else 1)
         assert np.all(steps >= 0)
 

@@ -1,4 +1,4 @@
-"""Make frozen rules, and beliefs to bet on, from the chosen candidate.
+"""Choose rules, and beliefs to bet on, from the winning candidate.
 
 A candidate is an order of outcomes. `objective.py` chooses it, and the cut-offs of each rule. Up to
 three rules are frozen for the exact test, each with a share of the test's error probability:
@@ -8,8 +8,8 @@ three rules are frozen for the exact test, each with a share of the test's error
 * The rare rule guesses an input at outputs that only this input gave while learning. It is chosen
   by the expected evidence against the claim: it may refute the claim although its bound is small.
 
-Rules to bet on are chosen by the growth of wealth. `learning.py` calls `freeze`; its docstring
-defines the terms (docs/method.md §4 and §5).
+Rules to bet on are chosen by the growth of wealth. `learning.py` calls `choose_rules`; its
+docstring defines the terms (docs/method.md §4 and §5).
 """
 
 from __future__ import annotations
@@ -60,29 +60,28 @@ _DECIMALS = 5
 _LEADING = 3
 
 
-def freeze(
+def choose_rules(
     winner: Candidate,
     candidates: Sequence[Candidate],
     objective: Objective,
     skipped: Sequence[Tried] = (),
     rare_tables: Sequence[RareTable] = (),
 ) -> Learned:
-    """Return the result of a round of learning: frozen rules, beliefs to bet on (Pr[d1 | level] of
+    """Return the result of a round of learning: rules, beliefs to bet on (Pr[d1 | level] of
     each bettor), and the candidates that are kept to count further draws. Every refit of the rules
     is a round; the exact test has the rules of the last round.
 
     A level is a group of outcomes; a rule guesses d2 below level l, and d1 from level u on. Side
     rules, which may join the main rule, are a rule for rare outputs and a rule of another
     candidate. The result depends on two fields of the objective: whether learning has kept its
-    draws in memory or only counted them (`fixed_before`), and whether rules are for bets or the
-    exact test (`to_bet`). "Fallback" says whether rules are chosen by predictions without a penalty
-    if no predicted bound is positive.
+    draws in memory or only counted them (`fixed_before`), and `quick`. "Fallback" says whether
+    rules are chosen by predictions without a penalty if no predicted bound is positive.
 
-        draws    rules for   made by                    levels near l, u  side rules  fallback
-        kept     bets        learn(to_bet=True)         as they are       none        no
-        kept     exact test  learn(to_bet=False)        cut finer         up to two   yes
-        counted  bets        learn_from_counts(to_bet=True)   cut finer         up to two   no
-        counted  exact test  learn_from_counts(to_bet=False)  cut finer         up to two   yes
+        draws    made by                         levels near l, u  side rules  fallback
+        kept     learn(quick=True)               as they are       none        no
+        kept     learn(quick=False)              cut finer         up to two   yes
+        counted  learn_from_counts(quick=True)   cut finer         up to two   no
+        counted  learn_from_counts(quick=False)  cut finer         up to two   yes
 
     winner: the candidate (order of outcomes) of the main rule.
     candidates: all candidates, among them `winner`.
@@ -90,11 +89,11 @@ def freeze(
     rare_tables: counts of rare and of frequent entries of outcomes, from which the rare rule is
         made; empty: no rare rule.
     """
-    finer = winner if objective.is_quick else _cut_finer(winner, objective)
-    level = finer.freeze()
+    finer = winner if objective.skips_refinement else _cut_finer(winner, objective)
+    level = finer.level_map()
     guesses, bets = _rules(finer, objective)
     rare = rare_rule(rare_tables, objective)
-    other = None if objective.is_quick else _other_rule(winner, candidates, objective)
+    other = None if objective.skips_refinement else _other_rule(winner, candidates, objective)
     sides = [side for side in (rare and rare[0], other) if side is not None]
     share = 1 - sum(side.share for side in sides)
     expected = _expected_guesses(finer.counts, guesses)
@@ -179,7 +178,7 @@ def _other_rule(
     expected = _expected_guesses(rival.counts, guesses)
     if expected.sum() > tuning.LARGEST_SIDE * rival.counts.sum():
         return None
-    return Rule("other", rival.attack, rival.freeze(), guesses, OTHER_SHARE, expected)
+    return Rule("other", rival.attack, rival.level_map(), guesses, OTHER_SHARE, expected)
 
 
 def _expected_guesses(draws: FloatArray | IntArray, guesses: IntArray) -> FloatArray:
