@@ -176,7 +176,7 @@ class Case:
         """Return the efficiency, by law, of what is learned from draws of this seed without some
         parts, and the removals that could change it."""
         with removed(sorted(without)), noticing() as used:
-            if Plan(self.draws, None, self._limits).freeze_at > self._limits.learned:
+            if Plan(self.draws, None, self._limits).freeze_at > self._limits.buffer_draws:
                 return self._of_an_audit(seed), frozenset(removals())
             return self._of_learning(seed, without), frozenset(used)
 

@@ -31,7 +31,7 @@ from scipy.stats import binom
 from dpaudit import ApproximateDP, GaussianDP
 from dpaudit.auditing import canary_scores
 from dpaudit.auditing.canaries import certify_guesses
-from dpaudit.auditing.canary_scores import Plan, chosen_plan, right_guesses
+from dpaudit.auditing.canary_scores import GuessPlan, chosen_plan, right_guesses
 from dpaudit.claims.tradeoff import gaussian_delta, gaussian_epsilon
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
@@ -115,7 +115,7 @@ def choice(runs: int = 20) -> None:
     for canaries, mu in ((10_000, 1.0), (2_000, 1.0)):
         rng = np.random.default_rng(3)
         every = [_ranked(rng, canaries, mu) for _ in range(runs)]
-        fixed: dict[Plan, list[float]] = {}
+        fixed: dict[GuessPlan, list[float]] = {}
         for coins in every:
             for plan, seen in _plans(coins):
                 fixed.setdefault(plan, []).append(mu_lower(seen, ALPHA))
@@ -160,7 +160,7 @@ def _ranked(rng: np.random.Generator, canaries: int, mu: float) -> NDArray[np.bo
     return coins[np.argsort(-(mu * coins + rng.normal(size=canaries)))]
 
 
-def _plans(ranked: NDArray[np.bool_]) -> Iterator[tuple[Plan, Guesses]]:
+def _plans(ranked: NDArray[np.bool_]) -> Iterator[tuple[GuessPlan, Guesses]]:
     n = len(ranked)
     for plan in canary_scores.plans(n, None):
         yield plan, Guesses(n, plan.guesses, right_guesses(ranked, plan.guesses, plan.sides))

@@ -19,7 +19,7 @@ from dpaudit.attacks.early_bets import bet_early
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.scorers import SCORERS
 from dpaudit.attacks.weighted_sums import by_mean_differences
-from dpaudit.auditing.schedule import Limits, Plan, look_stride, wants_refit
+from dpaudit.auditing.schedule import DrawLimits, Plan, look_stride, wants_refit
 from dpaudit.certificates.evidence import EARLY_BETTING_SHARE
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
@@ -162,7 +162,7 @@ def refutes(
     """
     point = ProfilePoint(law.epsilon, law.delta)
     wealth = Wealth(point, EARLY_BETTING_SHARE * alpha)
-    plan = Plan(100 * LONGEST, None, Limits(bets=True))
+    plan = Plan(100 * LONGEST, None, DrawLimits(ends_by_bets=True))
     seen: list[SelectionDraws] = []
     spent, learned = 0, None
     for size in plan.learning_sizes():
@@ -176,12 +176,12 @@ def refutes(
             wealth.believe(learned.beliefs)
         if learned is not None:
             rule = learned.portfolio
-            looks = fresh.looks(rule, rule.levels, look_stride(size, bets=True))
+            looks = fresh.looks(rule, rule.levels, look_stride(size, ends_by_bets=True))
             if wealth.first_refuting(looks) is not None:
                 return True
             wealth.record([sum(looks[1:], looks[0])])
         seen, spent = [pool([*seen, block])], spent + size
-        if wants_refit(0, spent, plan.buffer_until, bets=True):
+        if wants_refit(0, spent, plan.buffer_until, ends_by_bets=True):
             learned = fit(pool(seen), point)
             wealth.believe(learned.beliefs)
     return False

@@ -33,8 +33,8 @@ from dpaudit.levels.level_map import (
     log_ratio,
     training_counts,
 )
-from dpaudit.levels.limits import CELLS, MOST_COLUMNS
-from dpaudit.levels.piecewise_logit import LEVELS, log_odds
+from dpaudit.levels.limits import CELLS, MOST_COLUMNS, MOST_LEVELS
+from dpaudit.levels.piecewise_logit import log_odds
 from dpaudit.levels.rule_tables import pooled_counts
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
@@ -368,8 +368,8 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
     terms = []
     for name, columns in groups.items():
         # The columns of the same entry in all independent runs are joined to one column. It has
-        # many values, so it is cut into 64 intervals (`LEVELS`) instead of 32 (`CELLS`).
-        cells = make_cells(join([replace(one, name=name) for one in columns]), LEVELS)
+        # many values, so it is cut into 64 intervals (`MOST_LEVELS`) instead of 32 (`CELLS`).
+        cells = make_cells(join([replace(one, name=name) for one in columns]), MOST_LEVELS)
         terms.append(Term.of(cells, *columns))
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares(list(groups), spread)

@@ -33,7 +33,7 @@ The words that these modules share:
 * *Cell*: a group of outcomes that is made without a look at the inputs, such as a value of a
   column.
 * *Level*: a step of an order from "surely d2" to "surely d1": a bin of a score, or a group of cells
-  with similar log-ratios. An order has at most 64 levels (`piecewise_logit.LEVELS`), unless it is
+  with similar log-ratios. An order has at most 64 levels (`limits.MOST_LEVELS`), unless it is
   made of single values or rare outputs, and one more level for unseen outcomes. *Intervals* are
   narrower than levels; a level is a group of intervals.
 * *Log-ratio*: log(dP/dQ), where P is the distribution of outcomes on d1, and Q on d2.

@@ -91,7 +91,7 @@ def choose_rules(
     """
     finer = winner if objective.skips_refinement else _cut_finer(winner, objective)
     level = finer.level_map()
-    guesses, bets = _rules(finer, objective)
+    guesses, bet_rules = _rules(finer, objective)
     rare = rare_rule(rare_tables, objective)
     other = None if objective.skips_refinement else _other_rule(winner, candidates, objective)
     sides = [side for side in (rare and rare[0], other) if side is not None]
@@ -102,9 +102,9 @@ def choose_rules(
     side_guesses, extra = _extra_levels(portfolio, sides)
     # At levels (groups of outcomes) that only the side rules have, the first bet makes the guess of
     # the main rule, and the other bets make the guess of the side rules.
-    at_extra = np.repeat(side_guesses[None, :], len(bets), axis=0)
+    at_extra = np.repeat(side_guesses[None, :], len(bet_rules), axis=0)
     at_extra[0] = portfolio.guesses[level.levels :]
-    rows = np.concatenate([bets, at_extra], axis=1)
+    rows = np.concatenate([bet_rules, at_extra], axis=1)
     if objective.reserve:
         rows = np.concatenate([rows, _bets_on_rare(portfolio, objective)])
     tried = [*(Tried(one.attack, best_predicted(one, objective)) for one in candidates), *skipped]
@@ -215,8 +215,8 @@ def _cut_finer(candidate: Candidate, objective: Objective) -> Candidate:
 
 
 def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArray]:
-    """Return (rule, bets): the rule of the exact test, (levels,), and three rules to bet on, (3,
-    levels), with 1 for a guess of d1, -1 for d2, 0 for none.
+    """Return (rule, bet_rules): the rule of the exact test, (levels,), and three rules to bet on,
+    (3, levels), with 1 for a guess of d1, -1 for d2, 0 for none.
 
     The rule of the exact test is the rule with the largest predicted bound if this bound is
     positive, else the rule whose betting wealth is predicted to grow fastest, else the rule that
@@ -235,8 +235,8 @@ def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArr
     # simpler and sharper for a rule that never abstains.
     unseen = int(objective.point.delta > 0 and not candidate.counts[-1].any())
     guesses = [guesses_of(rule, levels, unseen if rule == always else 0) for rule in rules]
-    bets = [own * int(growth[rule] > 0) for rule, own in zip(rules, guesses, strict=True)]
-    return guesses[0], np.stack(bets)
+    bet_rules = [own * int(growth[rule] > 0) for rule, own in zip(rules, guesses, strict=True)]
+    return guesses[0], np.stack(bet_rules)
 
 
 def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:

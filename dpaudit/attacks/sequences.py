@@ -31,9 +31,9 @@ from dpaudit.levels.limits import (
     LEAST_DRAWS,
     LONGEST_STEP,
     MOST_COLUMNS,
+    MOST_LEVELS,
     TINY,
 )
-from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.piecewise_smoothing import expected
 from dpaudit.levels.rare_filter import OFTEN
 from dpaudit.levels.scores import shares, with_most
@@ -302,7 +302,7 @@ def _following(
             result = summary.after(pasts[past], classes[symbol])
             total[result] += many
         nexts.append(result)
-    often = [one for one, many in total.most_common(LEVELS) if many >= least]
+    often = [one for one, many in total.most_common(MOST_LEVELS) if many >= least]
     known = {one: place for place, one in enumerate(often, LOST + 1)}
     following = [known.get(one, LOST) if one is not None else LOST for one in nexts]
     return np.array(following, dtype=np.intp), (pasts[LOST], *often)

@@ -28,8 +28,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
     training_counts,
 )
-from dpaudit.levels.limits import MOST_CELLS, REPEATS, SMALL_SHARE, WORDS
-from dpaudit.levels.piecewise_logit import LEVELS
+from dpaudit.levels.limits import MOST_CELLS, MOST_LEVELS, REPEATS, SMALL_SHARE, WORDS
 from dpaudit.levels.portfolio import SingleOutputs
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
 
@@ -216,4 +215,4 @@ def _accused(
     needed = int(np.searchsorted(lower, point.delta, side="right")) + 1
     looks_violating = ratio[order] > point.epsilon
     keep = looks_violating | (np.arange(len(order)) < needed)
-    return np.asarray(order[keep][:LEVELS], dtype=np.int64)
+    return np.asarray(order[keep][:MOST_LEVELS], dtype=np.int64)

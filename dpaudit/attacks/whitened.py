@@ -68,7 +68,10 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
 
 
 def _by_itself(
-    step: Step, features: tuple[Number, ...], numbers: FloatArray, selection: SelectionDraws
+    step: WhitenedCoordinate,
+    features: tuple[Number, ...],
+    numbers: FloatArray,
+    selection: SelectionDraws,
 ) -> list[Candidate]:
     """Return orders of outcomes by one whitened coordinate (a number minus its prediction from the
     numbers before it). They help where the inputs differ in a single answer, so that other
@@ -86,7 +89,7 @@ def _by_itself(
     return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}") for one in result]
 
 
-def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
+def _plain(step: WhitenedCoordinate, features: Sequence[Number], spread: float) -> Difference:
     """Return a whitened coordinate (a number minus its prediction from the numbers before it) as a
     difference of columns in the units of the outputs, such as `output[2] − 0.5 × output[1]`.
     Coefficients are rounded to few decimals; each rounding changes the difference by at most about
@@ -172,7 +175,7 @@ class NewLevels(LevelMap):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WhitenedCoordinate:
     """One whitened coordinate: a coordinate plus multiples of earlier coordinates.
 
     place: index of the coordinate.
@@ -201,7 +204,7 @@ class Innovations:
     """
 
     features: tuple[Number, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[WhitenedCoordinate, ...]
     tables: tuple[Cells, ...]
     columns: tuple[tuple[str, float], ...]
 
@@ -223,7 +226,7 @@ class Innovations:
         return with_most(what, self.columns)
 
 
-def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
+def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[WhitenedCoordinate, ...]:
     """Return the whitened coordinates: for each column of numbers, the column minus its linear
     prediction from earlier columns given the input. Coefficients within four standard errors of 0
     are left out.
@@ -243,7 +246,9 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     for row in np.flatnonzero(new > 0):
         error = np.sqrt(new[row] * precision[row - 1, :row] / count) if row else np.empty(0)
         kept = np.flatnonzero(np.abs(inverse[row, :row]) > tuning.DEVIATIONS_BEYOND_LUCK * error)
-        result.append(Step(int(row), tuple((int(i), float(inverse[row, i])) for i in kept)))
+        result.append(
+            WhitenedCoordinate(int(row), tuple((int(i), float(inverse[row, i])) for i in kept))
+        )
     return tuple(result)
 
 

@@ -126,7 +126,7 @@ def audit_scores(
     if guesses is None:
         plan = chosen_plan(included[chosen_on], claim, 1 - confidence, sides, independent)
     else:
-        plan = Plan("in" if independent else sides or "both", guesses, len(order))
+        plan = GuessPlan("in" if independent else sides or "both", guesses, len(order))
     made = plan.made(len(guessed))
     if independent:
         threshold = scores[chosen_on[plan.made(first) - 1]]
@@ -147,7 +147,7 @@ def audit_scores(
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GuessPlan:
     """A plan of guesses about canaries.
 
     sides: "both" if half of the guesses say "in" and half "out"; "in" if all say "in".
@@ -173,7 +173,7 @@ def chosen_plan(
     alpha: float,
     sides: Sides | None = None,
     independent: bool = False,
-) -> Plan:
+) -> GuessPlan:
     """Return the plan of guesses that gives the best bound on the given canaries. The bound is too
     optimistic for these canaries, since they chose the plan: only guesses about other canaries may
     be certified.
@@ -181,20 +181,20 @@ def chosen_plan(
     coins: whether each canary was included, from the largest score to the smallest.
     claim: the claim to test.
     alpha: probability of a false alarm.
-    sides: "both" or "in", the kind of plans to try, as in `Plan`; None: try both kinds.
+    sides: "both" or "in", the kind of plans to try, as in `GuessPlan`; None: try both kinds.
     independent: whether the canaries are assumed to be independent. If so, only plans of kind "in"
         are tried.
     """
     n = len(coins)
 
-    def bound(plan: Plan) -> tuple[float, float]:
+    def bound(plan: GuessPlan) -> tuple[float, float]:
         seen = Guesses(n, plan.guesses, right_guesses(coins, plan.guesses, plan.sides))
         return _bound(seen, claim, alpha, independent)
 
     return max(plans(n, "in" if independent else sides), key=bound)
 
 
-def plans(canaries: int, sides: Sides | None) -> list[Plan]:
+def plans(canaries: int, sides: Sides | None) -> list[GuessPlan]:
     """Return the plans of guesses to try. `chosen_plan` uses the plan with the best bound, or the
     first plan if no plan has a positive bound.
 
@@ -205,7 +205,7 @@ def plans(canaries: int, sides: Sides | None) -> list[Plan]:
     made = [max(1, round(share * canaries)) for share in _SHARES]
     every: tuple[Sides, ...] = ("both", "in") if sides is None else (sides,)
     return [
-        Plan(side, guesses, canaries)
+        GuessPlan(side, guesses, canaries)
         for guesses in dict.fromkeys(made)
         for side in every
         # A plan with more guesses "in" than half of the canaries is left out: about half of the

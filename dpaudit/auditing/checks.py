@@ -39,7 +39,7 @@ SUSPECT_E_VALUE = 2.0
 # Largest number of draws of each new process in the first comparison of new processes with this
 # process. Second use: if a call makes many draws, a refutation is checked with blocks of further
 # draws; a block usually has at least this number of draws.
-PART = 250
+DRAWS_OF_NEW_PROCESS = 250
 # A refutation by fewer draws than this number may be checked with further draws: such draws come
 # from few calls of the mechanism, too few to show noise that is shared by all draws of a call
 # (docs/method.md §11, "Few draws").
@@ -49,9 +49,9 @@ _FURTHER_BLOCKS = 32
 # Largest number of further draws that check a refutation if the mechanism makes many draws per
 # call. With one draw per call, the largest number is `FEW_DRAWS`.
 _MOST_FURTHER = 20_000
-# Each rule that an audit learns from counted draws is checked (`DrawChecks.learned_again`). An
-# audit usually learns at most this number of rules, so each check gets 1/64 of the probability of
-# a false warning.
+# Each rule that an audit learns from counted draws is checked
+# (`DrawChecks.check_counted_learning`). An audit usually learns at most this number of rules, so
+# each check gets 1/64 of the probability of a false warning.
 _MOST_RULES = 64
 
 
@@ -68,18 +68,18 @@ class DrawChecks:
         self._is_timed = ledger.spec.is_timed
         # Probability of a false warning, for one check of this pair of inputs.
         self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
-        # Number of further draws that the method `doubted` has made to check a refutation.
+        # Number of draws that `check_with_further_draws` has made.
         self._further = 0
 
-    def failed(self) -> None:
+    def check_not_all_failed(self) -> None:
         """After enough draws, raise MechanismError if all draws are exceptions, which shows nothing
-        about privacy. Before this, the method `inputs` checks whether d1 or d2 alone seems to have
+        about privacy. Before this, `check_input_types` checks whether d1 or d2 alone seems to have
         the wrong type.
         """
         ledger, failures = self._ledger, self._ledger.failures
         is_enough = ledger.spent >= min(FEW_DRAWS, ledger.plan.freeze_at)
         if is_enough or ledger.may_stop:
-            self.inputs()
+            self.check_input_types()
         if is_enough and failures.total == ledger.spent:
             first = next(iter(failures.first.values()))
             raise MechanismError(
@@ -89,7 +89,7 @@ class DrawChecks:
                 code="always-raises",
             )
 
-    def inputs(self) -> None:
+    def check_input_types(self) -> None:
         """Raise MechanismError if d1 or d2 alone seems to have the wrong type.
 
         The inputs must differ in type, and all draws of one input, but not of the other, must raise
@@ -121,7 +121,7 @@ class DrawChecks:
                     code="always-raises",
                 )
 
-    def learned(self, draws: SelectionDraws) -> list[str]:
+    def check_buffer(self, draws: SelectionDraws) -> list[str]:
         """Return warnings about the independence of the draws in the sample buffer."""
         sizes = [block.draws for block in self._ledger.blocks]
         warnings = independence.check_independence(draws, sizes, self._ledger.point, self._level)
@@ -129,7 +129,7 @@ class DrawChecks:
             warnings += homogeneity.check_calls(draws, sizes, self._level)
         return warnings
 
-    def learned_again(self, tallies: Sequence[Tally], rule: Portfolio) -> list[str]:
+    def check_counted_learning(self, tallies: Sequence[Tally], rule: Portfolio) -> list[str]:
         """Compare blocks of learning draws that were counted but not kept in memory. Return a
         warning if the draws seem to depend on their block; else an empty list.
 
@@ -139,7 +139,7 @@ class DrawChecks:
         level = self._level / _MOST_RULES
         return [] if self._is_timed else homogeneity.check_blocks(tallies, rule.guesses, level)
 
-    def counted(self, selection: SelectionDraws, rule: Portfolio) -> list[str]:
+    def check_exact_test(self, selection: SelectionDraws, rule: Portfolio) -> list[str]:
         """Return warnings if the draws that were counted with the frozen rule seem to depend on
         their block. Raises DependentDrawsError if they repeat learning draws or each other.
 
@@ -152,7 +152,7 @@ class DrawChecks:
         tallies = certifying_tallies(self._ledger)
         return homogeneity.check_blocks(tallies, rule.guesses, self._level)
 
-    def varied(
+    def check_not_constant(
         self, kept: SelectionDraws, rule: Portfolio, unseen: tuple[int, int] | None
     ) -> list[str]:
         """Return a warning if all draws of both inputs gave the same output, else an empty list.
@@ -172,15 +172,15 @@ class DrawChecks:
         return [independence.constant(kept.outcomes.word(0), arms, self._spec.alpha)]
 
     def further_words(self) -> list[str]:
-        """Return a note with the number of further draws that `doubted` has made to check a
-        refutation. Return an empty list if there are none, or if bets alone do not end the run.
+        """Return a note with the number of draws that `check_with_further_draws` has made. Return
+        an empty list if there are none, or if bets alone do not end the run.
         """
         if not (self._further and self._ledger.ends_by_bets):
             return []
         draws = counted(self._further, "further draw")
         return [f"{draws} after the refutation checked whether draws depend on their call"]
 
-    def doubted(
+    def check_with_further_draws(
         self, measure: Measure, guesses: NDArray[np.int64], tallies: Sequence[Tally]
     ) -> list[str]:
         """Check a refutation by fewer than 100,000 draws; return a warning if its draws seem to
@@ -203,8 +203,8 @@ class DrawChecks:
             return []
         size = FEW_DRAWS
         if not limits.single_draws:
-            size = min(max(draws, _FURTHER_BLOCKS * PART), _MOST_FURTHER)
-        size = min(size, limits.learned)
+            size = min(max(draws, _FURTHER_BLOCKS * DRAWS_OF_NEW_PROCESS), _MOST_FURTHER)
+        size = min(size, limits.buffer_draws)
         if ledger.ends_by_bets:  # draws are slow: use no more
             size = min(size, ledger.spent)
         sizes = [max(1, size // _FURTHER_BLOCKS)] * min(size, _FURTHER_BLOCKS)

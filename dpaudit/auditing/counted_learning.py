@@ -287,7 +287,7 @@ def learn_by_counting(
             own = drawn.others[: len(counted_learning.counters)]
             others = list(map(add, others, own)) if others else own
         blocks += len(tallies)
-        warnings += checks.learned_again(tallies, measure.portfolio)
+        warnings += checks.check_counted_learning(tallies, measure.portfolio)
         counted_learning.add(others)
         plan.plan_again(ledger.spent)
         candidates, tables = counted_learning.candidates()

@@ -419,7 +419,7 @@ class AuditRun:
             single_draws=single_draws,
             by_outputs=spec.tested.counts_single_outputs,
         )
-        limits = replace(limits, bets=self._ends_by_bets(probe.seconds))
+        limits = replace(limits, ends_by_bets=self._ends_by_bets(probe.seconds))
         seconds = None
         if (
             spec.sampling.time is not None

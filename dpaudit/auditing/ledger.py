@@ -94,7 +94,7 @@ class Ledger:
     @property
     def ends_by_bets(self) -> bool:
         """Whether a refutation by bets ends the run without a confirmation by the exact test."""
-        return self.plan.limits.bets
+        return self.plan.limits.ends_by_bets
 
     @property
     def may_stop(self) -> bool:
@@ -189,8 +189,8 @@ class Ledger:
             self.failures += drawn.failures
             self.heads += drawn.heads
             if is_bet_on and self.divergences is not None:
-                bets = len(self.divergences.counters)
-                self.divergences.record(drawn.others[len(drawn.others) - bets :])
+                witnesses = len(self.divergences.counters)
+                self.divergences.record(drawn.others[len(drawn.others) - witnesses :])
             self.write(stage, drawn.tally, is_bet_on=is_bet_on)
             yield drawn
             if is_bet_on and self.may_stop:

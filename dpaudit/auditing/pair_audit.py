@@ -170,8 +170,8 @@ class PairAudit:
         """
         portfolio, ledger, atoms = measure.portfolio, self._ledger, measure.atoms
         interval = self._interval(total if stage == "certification" else None)
-        self._warnings += self._checks.counted(self._pool_buffer(), portfolio)
-        self._warnings += self._checks.varied(self._kept, portfolio, total.unseen)
+        self._warnings += self._checks.check_exact_test(self._pool_buffer(), portfolio)
+        self._warnings += self._checks.check_not_constant(self._kept, portfolio, total.unseen)
         evidence = Evidence(
             point=ledger.point,
             alpha=self._spec.alpha,
@@ -186,7 +186,7 @@ class PairAudit:
             unseen=total.unseen,
             ranges=measure.seen is not None and measure.seen.has_ranges,
             points=several_points(self._claim),
-            by_bets=ledger.ends_by_bets,
+            ends_by_bets=ledger.ends_by_bets,
             **self._divergence_bets(),
         )
         certificate = replace(self._certificate(evidence, learned), interval=interval)
@@ -219,7 +219,7 @@ class PairAudit:
             rules=(FrozenRule("main", 1.0, rule.attack, (1, -1, 0), words),),
             rounds=tuple(map(round_of, ledger.rounds)),
             points=several_points(self._claim),
-            by_bets=True,
+            ends_by_bets=True,
             **self._divergence_bets(),
             illustration=Tally(by_guess),
         )
@@ -251,19 +251,19 @@ class PairAudit:
         """
         ledger, plan = self._ledger, self._plan
         learned = self._fill_buffer(None)
-        self._checks.inputs()
+        self._checks.check_input_types()
         if not (ledger.may_stop or plan.is_final):
             self._time_draws(learned or self._fit())
             plan.plan_by_clock(ledger.spent)
         if learned is not None and ledger.may_stop and ledger.ends_by_bets:
-            self._warnings += self._checks.learned(self._pool_buffer())
+            self._warnings += self._checks.check_buffer(self._pool_buffer())
             return learned
         learned = self._fit(quick=ledger.may_stop)
         if not (learned.predicts_bound or ledger.may_stop) and plan.extend_buffer():
             ledger.bet_with(learned.beliefs)
             self._fill_buffer(learned)
             learned = self._fit(quick=ledger.may_stop)
-        self._warnings += self._checks.learned(self._pool_buffer())
+        self._warnings += self._checks.check_buffer(self._pool_buffer())
         if ledger.may_stop:
             return learned
         plan.plan_again(ledger.spent)
@@ -296,18 +296,25 @@ class PairAudit:
             ledger.failures += Failures(
                 failures_by_arm(released.outcomes, released.is_d1), drawn.failures.first
             )
-            self._checks.failed()
+            self._checks.check_not_all_failed()
             plan.close_buffer_if_due(ledger.spent)
             spent, buffer_until = ledger.spent, plan.buffer_until
             if ledger.may_stop or spent >= buffer_until:
                 break
             points = len(self._claim.points())
-            bets, before = ledger.ends_by_bets, self._learned_from
-            if wants_refit(before, spent, buffer_until, points, full=full, bets=bets):
+            ends_by_bets = ledger.ends_by_bets
+            if wants_refit(
+                self._learned_from,
+                spent,
+                buffer_until,
+                points,
+                full=full,
+                ends_by_bets=ends_by_bets,
+            ):
                 learned = self._fit()
                 ledger.bet_with(learned.beliefs)
                 ledger.begin_witnesses(learned, self._pool_buffer())
-                if bets and (not self._events or spent >= 2 * self._events[-1][0]):
+                if ends_by_bets and (not self._events or spent >= 2 * self._events[-1][0]):
                     self._events.append((spent, learned.portfolio.only(0)))
         return learned
 
@@ -324,7 +331,7 @@ class PairAudit:
             released = fresh.release()
             total = without_levels(released)
         else:
-            stride = look_stride(fresh.size, bets=self._ledger.ends_by_bets)
+            stride = look_stride(fresh.size, ends_by_bets=self._ledger.ends_by_bets)
             rule = learned.portfolio
             looks = fresh.looks(rule, rule.levels, stride)
             looks = looks[: self._ledger.looks_to_refutation(looks)]
@@ -471,7 +478,10 @@ class PairAudit:
         guesses: (levels,), guesses of the rule that reports show.
         tallies: counts of the draws on which this rule was tested, one tally for each block.
         """
-        texts = [*certificate.warnings, *self._checks.doubted(measure, guesses, tallies)]
+        texts = [
+            *certificate.warnings,
+            *self._checks.check_with_further_draws(measure, guesses, tallies),
+        ]
         redrawn = self._compare(self._pool_buffer(), measure, guesses, tallies)
         # New processes have stored no results. Their draws agree with the draws of this process
         # (a difference raises MechanismError), so stored results did not cause the refutation, and
@@ -514,13 +524,13 @@ class PairAudit:
             attacks=learned.tried,
             scores=learned.scores,
             schedule=Schedule(
-                learned=limits.learned,
+                learned=limits.buffer_draws,
                 block=limits.block,
                 by_clock=self._spec.sampling.time is not None,
                 full=self._spec.sampling.full,
                 counted=learning - selection.size,
                 confirming=limits.confirming,
-                bets=limits.bets,
+                bets=limits.ends_by_bets,
             ),
         )
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
-from dpaudit.auditing.schedule import FEW_DRAWS, Limits, Plan
+from dpaudit.auditing.schedule import FEW_DRAWS, DrawLimits, Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import fewest_draws, foreseen, limits_of, most_powerful
 from dpaudit.certificates.certificate import Certificate
@@ -366,7 +366,7 @@ def draws_needed(certificate: Certificate, share: float, factor: float, power: f
     )
 
 
-def certifying(samples: int, limits: Limits) -> int:
+def certifying(samples: int, limits: DrawLimits) -> int:
     """Return the least number of draws that an audit with a budget of `samples` draws leaves to the
     exact test.
 

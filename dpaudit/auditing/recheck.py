@@ -339,7 +339,7 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
         limited=_limited(result.claim, record),
         divergence_bets=None if bets is None else bets.bets,
         limits=dict(result.claim.divergences()),
-        by_bets=record.schedule is not None and record.schedule.bets,
+        ends_by_bets=record.schedule is not None and record.schedule.bets,
         illustration=_illustration(record),
         unseen=None if record.unseen is None else (record.unseen.count_d1, record.unseen.count_d2),
         ranges=record.unseen is not None and record.unseen.ranges,
@@ -489,9 +489,9 @@ def _learning(
             rounds.append(round_)
             spent += size
             until = plan.buffer_until
-            bets = schedule.bets
+            ends_by_bets = schedule.bets
             if spent < until and wants_refit(
-                learned_from, spent, until, points, full=full, bets=bets
+                learned_from, spent, until, points, full=full, ends_by_bets=ends_by_bets
             ):
                 round_, learned_from = round_ + 1, spent
         if sum(recorded) - schedule.counted <= plan.buffer_until or not plan.extend_buffer():
@@ -511,7 +511,7 @@ def _learning(
     if stopped:
         sizes = sizes[: len(recorded)]
         is_kept = 0 < len(recorded) <= kept
-        stride = look_stride(sizes[-1], bets=schedule.bets)
+        stride = look_stride(sizes[-1], ends_by_bets=schedule.bets)
         if is_kept and recorded[-1] < sizes[-1] and recorded[-1] % stride == 0:
             sizes[-1] = recorded[-1]
     return sizes, [None if number < 0 else number for number in rounds[: len(recorded)]]

@@ -278,7 +278,7 @@ class _RecordedRun:
         # columns, too; this does not depend on outcomes either, since all rows have the same
         # columns.
         split = (TossedSplit if self._is_tossed else FixedSplit)(audit.is_d1, self._rng)
-        rows = min(self._limits.learned, round(_LEARNED * split.size))
+        rows = min(self._limits.buffer_draws, round(_LEARNED * split.size))
         selection = self._fresh(split.learn_from(rows)).release()
         self._learning.append(without_levels(selection))
         self._warnings += filter(None, [narrowed(selection.outcomes)])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.checks import PART, SUSPECT_E_VALUE
+from dpaudit.auditing.checks import DRAWS_OF_NEW_PROCESS, SUSPECT_E_VALUE
 from dpaudit.auditing.ledger import REDRAWING, Ledger
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal
@@ -153,7 +153,7 @@ class Redrawing:
         if not (is_local or runs_in_another_process(self.spec.target)):
             return Redrawn(0, 0, _AFAR), ""
         seconds = new_processes.SECONDS / new_processes.PROCESSES
-        most = min(PART, int(seconds / max(self.seconds, 1e-9)))
+        most = min(DRAWS_OF_NEW_PROCESS, int(seconds / max(self.seconds, 1e-9)))
         may_repeat = True
         if refuted.ledger.ends_by_bets:  # draws are slow: use no more
             each = refuted.ledger.spent // new_processes.PROCESSES

@@ -127,25 +127,25 @@ LEAST_LEARNED = MINIMUM_SAMPLES // 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on memory, and the least size of a confirmation, for one mechanism.
+class DrawLimits:
+    """DrawLimits on memory, and the least size of a confirmation, for one mechanism.
 
-    learned: largest number of draws in the sample buffer.
+    buffer_draws: largest number of draws in the sample buffer.
     block: largest number of draws whose outputs are in memory at a time, and usual largest size of
         a block. Blocks are larger only if a budget would have too many blocks.
     confirming: least number of draws of a confirmation.
-    bets: whether bets alone may end the run.
+    ends_by_bets: whether bets alone may end the run.
     single_draws: whether the mechanism is called once for each draw.
     """
 
-    learned: int = MAX_BUFFERED_DRAWS
+    buffer_draws: int = MAX_BUFFERED_DRAWS
     block: int = _LARGEST_BLOCK
     confirming: int = FEW_DRAWS
-    bets: bool = False
+    ends_by_bets: bool = False
     single_draws: bool = False
 
 
-def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> Limits:
+def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> DrawLimits:
     """Return the limits for outputs with `columns` columns.
 
     single_draws: whether the mechanism is called once for each draw, and so may be slow.
@@ -156,8 +156,8 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
     rows = max(least, _MAX_BUFFERED_VALUES // columns)
     block = _LARGEST_BLOCK // _SIZE_RANGE if single_draws else _LARGEST_BLOCK
     confirming = MINIMUM_SAMPLES if single_draws and not by_outputs else FEW_DRAWS
-    return Limits(
-        learned=min(MAX_BUFFERED_DRAWS, rows),
+    return DrawLimits(
+        buffer_draws=min(MAX_BUFFERED_DRAWS, rows),
         block=min(block, rows),
         confirming=confirming,
         single_draws=single_draws,
@@ -175,7 +175,7 @@ class Plan:
         self,
         samples: int,
         seconds: float | None,
-        limits: Limits | None = None,
+        limits: DrawLimits | None = None,
         clock: Callable[[], float] = time.perf_counter,
         late: Callable[[float, int], None] = lambda rate, spent: None,
     ) -> None:
@@ -187,7 +187,7 @@ class Plan:
         late: called with (draws per second, draws made) if the time is too short for the minimum
             number of draws.
         """
-        self.limits = limits or Limits()
+        self.limits = limits or DrawLimits()
         self._budget = samples if seconds is None else None
         self._seconds, self._clock, self._start = seconds or 0.0, clock, clock()
         self._is_by_clock = seconds is not None
@@ -208,7 +208,7 @@ class Plan:
         """Largest number of draws for this pair. With a time limit, this is only an upper limit
         until `plan_by_clock` computes the budget from the measured speed.
         """
-        return 8 * self.limits.learned if self._budget is None else self._budget
+        return 8 * self.limits.buffer_draws if self._budget is None else self._budget
 
     @property
     def is_final(self) -> bool:
@@ -222,15 +222,15 @@ class Plan:
         buffer earlier. Then this number is an upper limit until the buffer is closed.
         """
         if self._is_by_clock:
-            return self.limits.learned if self._closed_at is None else self._closed_at
-        return min(self.limits.learned, self.budget // 2 if self._keeps_half else self._usual)
+            return self.limits.buffer_draws if self._closed_at is None else self._closed_at
+        return min(self.limits.buffer_draws, self.budget // 2 if self._keeps_half else self._usual)
 
     @property
     def freeze_at(self) -> int:
         """Planned number of learning draws, after which the rules are frozen. It includes draws
         that are only counted, after the sample buffer is full. Learning may end earlier if the
         claim is clearly refuted, and later if further draws are predicted to improve the rules."""
-        return self._usual if self._usual >= 2 * self.limits.learned else self.buffer_until
+        return self._usual if self._usual >= 2 * self.limits.buffer_draws else self.buffer_until
 
     @property
     def _usual(self) -> int:
@@ -250,7 +250,9 @@ class Plan:
         show.
         """
         usual = self.buffer_until
-        self._keeps_half = not self._is_by_clock and usual >= min(FEW_DRAWS, self.limits.learned)
+        self._keeps_half = not self._is_by_clock and usual >= min(
+            FEW_DRAWS, self.limits.buffer_draws
+        )
         return self.buffer_until > usual
 
     def close_buffer_if_due(self, spent: int) -> None:
@@ -265,7 +267,7 @@ class Plan:
         elapsed = self._elapsed()
         is_late = elapsed >= 2 * _LEARNING_SHARE * self._seconds
         is_time = elapsed >= _LEARNING_SHARE * self._seconds and spent >= FEW_DRAWS
-        is_full = spent >= self.limits.learned
+        is_full = spent >= self.limits.buffer_draws
         if is_full or is_time or (is_late and spent >= LEAST_LEARNED):
             self._closed_at = spent
         elif is_late:
@@ -345,7 +347,7 @@ class Plan:
 
         spent: number of draws made so far.
         """
-        if self.limits.bets:
+        if self.limits.ends_by_bets:
             yield from self._early_sizes(spent)
             return
         first = LEAST_LEARNED if self._is_by_clock else MINIMUM_SAMPLES
@@ -414,7 +416,7 @@ class Plan:
 
         spent: number of draws made so far.
         """
-        return spent >= self.limits.learned and self.may_double(spent)
+        return spent >= self.limits.buffer_draws and self.may_double(spent)
 
     def counting_sizes(self, spent: int, until: int) -> Iterator[int]:
         """Yield the sizes of blocks whose draws are only counted, until `until` draws are made.
@@ -464,7 +466,7 @@ def wants_refit(
     points: int = 1,
     *,
     full: bool = False,
-    bets: bool = False,
+    ends_by_bets: bool = False,
 ) -> bool:
     """Return whether to refit the rules now, while the buffer fills. Above 1,000 draws, there is no
     refit once half of the buffer is full, since the next fit follows when the buffer is full.
@@ -476,10 +478,10 @@ def wants_refit(
         points it waits for more draws.
     full: whether the run continues after a refutation (option `full`). If so, the first fit
         is later, and refits are rarer.
-    bets: whether bets alone may end the run. If so, draws are slow, and refits are more frequent,
-        since each may save draws.
+    ends_by_bets: whether bets alone may end the run. If so, draws are slow, and refits are more
+        frequent, since each may save draws.
     """
-    if bets and available <= FEW_DRAWS:
+    if ends_by_bets and available <= FEW_DRAWS:
         return points == 1 or available >= min(_EARLY_POINTS, buffer_until // 2)
     is_patient = full or points > 1
     if is_patient and available < buffer_until // (2 * _REFIT_GROWTH_OF_FULL_RUNS):
@@ -488,16 +490,16 @@ def wants_refit(
         return False
     if available <= FEW_DRAWS:
         return not full or 2 * learned_from <= available
-    growth = _GROWTH if bets else _REFIT_GROWTH_OF_FULL_RUNS if full else 2
+    growth = _GROWTH if ends_by_bets else _REFIT_GROWTH_OF_FULL_RUNS if full else 2
     return growth * learned_from <= available <= buffer_until // 2
 
 
-def look_stride(size: int, *, bets: bool = False) -> int:
+def look_stride(size: int, *, ends_by_bets: bool = False) -> int:
     """Return the number of draws between two evaluations of the bets against the claim, within a
     block of draws.
 
     size: number of draws of the block.
-    bets: whether the run ends as soon as the bets refute the claim. If so, the result may be below
-        16: the sooner a refutation is seen, the more draws are saved.
+    ends_by_bets: whether the run ends as soon as the bets refute the claim. If so, the result may
+        be below 16: the sooner a refutation is seen, the more draws are saved.
     """
-    return max(1 if bets else 16, size // 24)
+    return max(1 if ends_by_bets else 16, size // 24)

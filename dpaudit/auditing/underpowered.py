@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
-from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.auditing.schedule import DrawLimits, Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE, detectable_rare_of_any
@@ -219,12 +219,12 @@ def draws_for_rare(
     return fewest_draws(is_enough)
 
 
-def limits_of(certificate: Certificate) -> Limits:
+def limits_of(certificate: Certificate) -> DrawLimits:
     """Return the limits on memory that an audit had; the defaults if they were not recorded."""
     schedule = certificate.schedule
     if schedule is None:
-        return Limits()
-    return Limits(schedule.learned, schedule.block, schedule.confirming, schedule.bets)
+        return DrawLimits()
+    return DrawLimits(schedule.learned, schedule.block, schedule.confirming, schedule.bets)
 
 
 def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:

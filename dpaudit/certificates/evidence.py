@@ -85,7 +85,7 @@ class Evidence:
         None if they were not counted.
     ranges: whether the outputs have a column of numbers that almost never repeat, as in `Unseen`.
     points: all points of the claim, if it has several.
-    by_bets: whether a refutation by bets ends the run.
+    ends_by_bets: whether a refutation by bets ends the run.
     divergence_bets: bets of all witnesses against a divergence, with half of the error probability
         of betting; None if there are no such bets.
     limits: maps the order of a Rényi divergence to the largest divergence that the claim allows, in
@@ -109,7 +109,7 @@ class Evidence:
     unseen: tuple[int, int] | None = None
     ranges: bool = False
     points: tuple[ProfilePoint, ...] = ()
-    by_bets: bool = False
+    ends_by_bets: bool = False
     divergence_bets: tuple[DivergenceBet, ...] | None = None
     limits: Mapping[float, float] = field(default_factory=dict)
     illustration: Tally | None = None
@@ -119,7 +119,7 @@ class Evidence:
         """Return the share of `alpha`, the pair's error probability, that betting has."""
         if self.stage == "recorded":
             return 0.0
-        share = EARLY_BETTING_SHARE if self.by_bets else BETTING_SHARE
+        share = EARLY_BETTING_SHARE if self.ends_by_bets else BETTING_SHARE
         return share if self.divergence_bets is None else share / 2
 
     @property
@@ -128,7 +128,7 @@ class Evidence:
         divergence is tested, its test has a further share of the same size."""
         if self.stage == "recorded":
             share = 1 - TOSSED_AGAIN if self.thinned else 1.0
-        elif self.by_bets:
+        elif self.ends_by_bets:
             share = 1 - EARLY_BETTING_SHARE
         else:
             share = CERTIFICATION_SHARE if self.stage == "certification" else CONFIRMATION_SHARE
@@ -158,10 +158,10 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
     is_refuted = any(test.refutes for test in tests)
     is_refuted |= divergence is not None and divergence.p_value <= divergence.alpha
     if evidence.betting_share:
-        bets = _bets(evidence, followed)
-        log_betting, epsilon_betting = bets.log_largest, bets.epsilon_lower
+        wealth = _bet_all(evidence, followed)
+        log_betting, epsilon_betting = wealth.log_largest, wealth.epsilon_lower
         p_values.append(math.exp(-max(0.0, log_betting)) / evidence.betting_share)
-        is_refuted |= bets.refuted
+        is_refuted |= wealth.refuted
     witnesses = None
     if evidence.divergence_bets is not None:
         witnesses = _divergence_bets(evidence, evidence.divergence_bets)
@@ -368,7 +368,7 @@ def _exact_test_tally(evidence: Evidence) -> Tally:
     return sum(counts, Tally.empty(len(evidence.rules[0].guesses)))
 
 
-def _bets(evidence: Evidence, followed: Wealth | None) -> Wealth:
+def _bet_all(evidence: Evidence, followed: Wealth | None) -> Wealth:
     # `followed`, the wealth computed while the audit ran, covers only ε up to the claimed ε. If it
     # refutes the claim, compute the wealth for larger ε, too: the lower bound for ε is then above
     # the claimed ε.

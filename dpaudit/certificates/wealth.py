@@ -173,7 +173,9 @@ def first_refuted(
     """Return the number of draws at the end of the block after which betting refuted the claim, or
     None if it never did."""
     wealth = Wealth(point, alpha)
-    return next((draws for draws in _bets(wealth, rounds, blocks) if wealth.refuted), None)
+    return next(
+        (draws for draws in _bet_block_by_block(wealth, rounds, blocks) if wealth.refuted), None
+    )
 
 
 def course(
@@ -184,7 +186,7 @@ def course(
     It has one entry for each block of draws on which the bettors bet.
     """
     wealth = Wealth(point, alpha=0.5)  # any alpha: the wealth does not depend on it
-    return [(draws, wealth.log_now) for draws in _bets(wealth, rounds, blocks)]
+    return [(draws, wealth.log_now) for draws in _bet_block_by_block(wealth, rounds, blocks)]
 
 
 def round_of(beliefs: Beliefs) -> Round:
@@ -226,15 +228,17 @@ def block_of(stage: Stage, place: int | None, counts: Tally) -> Block:
 
 
 def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Wealth:
-    bets = [block for block in blocks if block.round is not None]
-    for place, group in groupby(bets, key=lambda block: block.round):
+    bet_on = [block for block in blocks if block.round is not None]
+    for place, group in groupby(bet_on, key=lambda block: block.round):
         if place is not None:
             wealth.believe(rounds[place])
             wealth.record([tally(block) for block in group])
     return wealth
 
 
-def _bets(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Iterator[int]:
+def _bet_block_by_block(
+    wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]
+) -> Iterator[int]:
     """Bet on each block in turn. After each block with a bet, yield the number of draws so far,
     counting all blocks."""
     believed, draws = None, 0

@@ -26,7 +26,7 @@ from dpaudit.stats.order import in_order
 
 # Largest number of intervals that the numbers of a column are cut into. Intervals of single
 # frequent values are added to this number.
-LARGEST = 320
+MOST_INTERVALS = 320
 # Words for an empty event, which contains no outcome.
 NO_OUTPUT = "no output"
 # Words for the event that an entry is any number.
@@ -184,7 +184,7 @@ def is_number(column: Column) -> NDArray[np.bool_]:
     return np.asarray(column.codes == 0)
 
 
-def make_cells(column: Column, limit: int = LARGEST) -> Cells:
+def make_cells(column: Column, limit: int = MOST_INTERVALS) -> Cells:
     """Return the cells of a column of selection draws.
 
     If the column has few distinct values, each has an interval. Otherwise intervals end at

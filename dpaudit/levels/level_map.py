@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, by_arm
-from dpaudit.levels.limits import CACHED, TINY
-from dpaudit.levels.piecewise_logit import LEVELS
+from dpaudit.levels.limits import CACHED, MOST_LEVELS, TINY
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
 
@@ -256,8 +255,8 @@ def tail_refined(smallest: float) -> FloatArray:
 
     smallest: the smallest quantile, at most 0.04.
     """
-    low = np.geomspace(min(smallest, 0.04), 0.05, LEVELS // 4)
-    inner = np.linspace(0.05, 0.95, LEVELS // 2 + 1)[1:-1]
+    low = np.geomspace(min(smallest, 0.04), 0.05, MOST_LEVELS // 4)
+    inner = np.linspace(0.05, 0.95, MOST_LEVELS // 2 + 1)[1:-1]
     result = np.concatenate([low, inner, 1 - low[::-1]])
     # Read-only, since the array is cached and shared by all callers.
     result.flags.writeable = False

@@ -31,6 +31,9 @@ REPEATS = 2
 # outside the most frequent entry of a column, or outside the outputs that are counted; and with the
 # share of a log-likelihood or bound that decision trees can add.
 SMALL_SHARE = 0.02
+# Largest number of levels (groups of outcomes) of an order. Orders of single values and of rare
+# outputs may have more.
+MOST_LEVELS = 64
 
 # Limits on numbers of draws: the constants down to the next heading.
 

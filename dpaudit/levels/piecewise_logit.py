@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
-from dpaudit.levels.limits import CACHED, CLOSE, NEAR, NEWTON_STEPS, ONE_THREAD, TINY
+from dpaudit.levels.limits import CACHED, CLOSE, MOST_LEVELS, NEAR, NEWTON_STEPS, ONE_THREAD, TINY
 
 FloatArray = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -34,9 +34,6 @@ def softplus(log_odds: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(log_odds, 0.0) + np.log(1 + np.exp(-np.abs(log_odds))))
 
 
-# Largest number of levels (groups of outcomes) of an order. Orders of single values and of rare
-# outputs may have more.
-LEVELS = 64
 # A ramp rises from 0 to 1. One of these offsets is added to it: with -½ it rises from -½ to ½, with
 # 0 from 0 to 1, with -1 from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
@@ -145,8 +142,8 @@ class _Ramps:
 
 @lru_cache(maxsize=128)
 def _ramps(levels: int) -> _Ramps:
-    if levels < LEVELS:  # ramps over fewer levels are the ramps that end within these
-        most = _ramps(LEVELS)
+    if levels < MOST_LEVELS:  # ramps over fewer levels are the ramps that end within these
+        most = _ramps(MOST_LEVELS)
         inside = most.end < levels
         rise = np.ascontiguousarray(most.rise[:levels, inside])
         return _Ramps(most.start[inside], most.end[inside], rise, rise**2)

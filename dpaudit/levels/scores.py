@@ -27,8 +27,14 @@ from dpaudit.draws import LevelArray, by_arm
 from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group, tail_refined
-from dpaudit.levels.limits import COLUMNS_NAMED, DRAWS_TO_RANK, LARGEST_SCORE, MANY_DRAWS, NEAR
-from dpaudit.levels.piecewise_logit import LEVELS
+from dpaudit.levels.limits import (
+    COLUMNS_NAMED,
+    DRAWS_TO_RANK,
+    LARGEST_SCORE,
+    MANY_DRAWS,
+    MOST_LEVELS,
+    NEAR,
+)
 from dpaudit.levels.shrinkage import ExpectedDraws
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.order import mid_ranks, stable_order
@@ -151,7 +157,7 @@ class Intervals:
             if 0 < place < len(starts):
                 fine[max(1, place - NEAR) : place + NEAR + 1] = True
         others = np.flatnonzero(starts & ~fine)
-        room = LEVELS - 2 - int(fine.sum())
+        room = MOST_LEVELS - 2 - int(fine.sum())
         if len(others) > room:
             others = others[np.linspace(0, len(others) - 1, max(0, room)).round().astype(np.intp)]
         begins = fine
@@ -240,7 +246,7 @@ class Scored:
     def has_finer(self) -> bool:
         """Whether the levels (bins of the score) can be divided into finer intervals. This needs at
         least 10,000 draws, and more than 32 edges between levels out of at most 63."""
-        return len(self.edges) > LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
+        return len(self.edges) > MOST_LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
         """Return intervals of the score, about three for each level (group of outcomes), with the
@@ -264,7 +270,7 @@ class Scored:
         level (group of outcomes), and each edge between levels is also an edge between intervals.
         """
         known = self.held_out[~np.isnan(self.held_out)]
-        some = _quantiles(np.sort(known), np.linspace(0, 1, 3 * LEVELS + 1)[1:-1])
+        some = _quantiles(np.sort(known), np.linspace(0, 1, 3 * MOST_LEVELS + 1)[1:-1])
         return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
 
     def position(self, draws: IntArray) -> FloatArray | None:
@@ -463,5 +469,5 @@ def _edges(scores: FloatArray) -> FloatArray:
     edges = _quantiles(np.sort(known), tail_refined(4 / len(known)))
     # An additional edge makes the smallest score a level of its own; the largest score is one
     # already.
-    edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(LEVELS - 1) :]
+    edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(MOST_LEVELS - 1) :]
     return np.asarray(edges[(edges > known.min()) & (edges <= known.max())], dtype=np.float64)

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.limits import BEYOND_DOUBT, LEAST_WEIGHT, LONGEST_STEP, TINY
-from dpaudit.levels.piecewise_logit import LEVELS
+from dpaudit.levels.limits import BEYOND_DOUBT, LEAST_WEIGHT, LONGEST_STEP, MOST_LEVELS, TINY
 
 # The grid of log-ratios: 0, 56 positive values from 0.002 to 12, geometrically spaced, and the same
 # values with a negative sign.
@@ -205,7 +204,7 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     heap = [entry(left) for left in range(cells - 1)]
     heapq.heapify(heap)
     groups = cells
-    while groups > LEVELS - 1:
+    while groups > MOST_LEVELS - 1:
         _, left, right, *ages = heapq.heappop(heap)
         if [age[left], age[right]] != ages:
             continue

@@ -21,7 +21,7 @@ from dpaudit.auditing.engine import _sampler_maker, run_audit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.schedule import (
     FEW_DRAWS,
-    Limits,
+    DrawLimits,
     Plan,
     limits_for,
     look_stride,
@@ -476,11 +476,11 @@ def test_the_buffer_takes_half_if_the_usual_part_shows_nothing() -> None:
     assert not Plan(3_999, None).extend_buffer()
     assert not Plan(10**6, None).extend_buffer()
     assert not Plan(10_000, 60.0).extend_buffer()
-    wide = Plan(10**5, None, Limits(learned=2_000))
+    wide = Plan(10**5, None, DrawLimits(buffer_draws=2_000))
     assert not wide.extend_buffer()
     assert wide.may_count_after_buffer(2_000)
     assert not Plan(10_000, None).may_count_after_buffer(1_250)
-    assert not Plan(10**6, None, Limits(learned=2_000)).may_count_after_buffer(500_000)
+    assert not Plan(10**6, None, DrawLimits(buffer_draws=2_000)).may_count_after_buffer(500_000)
 
 
 @pytest.mark.parametrize(
@@ -495,12 +495,12 @@ def test_the_freeze_comes_at_a_share_of_the_budget(budget: int, freeze: int) -> 
 
 
 def test_wide_outcomes_are_kept_in_smaller_numbers() -> None:
-    assert limits_for(1, single_draws=False).learned == 100_000
+    assert limits_for(1, single_draws=False).buffer_draws == 100_000
     wide = limits_for(1_000, single_draws=False)
-    assert (wide.learned, wide.block) == (4_000, 4_000)
-    assert limits_for(20_000, single_draws=True) == Limits(2_000, 2_000, 100, single_draws=True)
+    assert (wide.buffer_draws, wide.block) == (4_000, 4_000)
+    assert limits_for(20_000, single_draws=True) == DrawLimits(2_000, 2_000, 100, single_draws=True)
     # The longest outputs that are taken: in hundreds of megabytes, no more.
-    assert limits_for(100_000, single_draws=True) == Limits(400, 400, 100, single_draws=True)
+    assert limits_for(100_000, single_draws=True) == DrawLimits(400, 400, 100, single_draws=True)
 
 
 def test_a_plan_by_the_clock_is_made_once() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.recheck import _evidence, recheck
-from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.auditing.schedule import DrawLimits, Plan
 from dpaudit.certificates import wealth
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import numbers
@@ -169,7 +169,7 @@ def test_a_file_of_a_version_with_larger_confirmations() -> None:
     found = recheck(recomputed(result, replace(one, schedule=before)))
     assert any("of the confirmation" in text for text in found)
     # What such a version wrote: the same beginning, and a larger confirmation.
-    plan = Plan(one.budget, None, Limits(schedule.learned, schedule.block, before.confirming))
+    plan = Plan(one.budget, None, DrawLimits(schedule.learned, schedule.block, before.confirming))
     sizes = list(plan.confirming_sizes(one.refuted_after))
     assert sum(sizes) == 1_000
     begun = tuple(block for block in one.blocks if block.stage != "confirmation")

@@ -18,7 +18,7 @@ from dpaudit.auditing.power_trials import (
     draws_needed,
     plan,
 )
-from dpaudit.auditing.schedule import Limits, Plan
+from dpaudit.auditing.schedule import DrawLimits, Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import rounded
 from dpaudit.certificates.result import AuditResult
@@ -110,7 +110,7 @@ def _settings() -> dict[str, object]:
 
 @pytest.mark.parametrize("samples", [100, 1_000, 13_400, 500_000, 5_000_000])
 def test_draws_of_the_exact_test_are_those_that_are_left(samples: int) -> None:
-    left = certifying(samples, Limits())
+    left = certifying(samples, DrawLimits())
     assert samples // 2 <= left <= samples - Plan(samples, None).freeze_at
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.levels.level_map import IntArray
-from dpaudit.levels.piecewise_logit import LEVELS
+from dpaudit.levels.limits import MOST_LEVELS
 from dpaudit.levels.shrinkage import (
     _STEPS,
     GRID,
@@ -189,7 +189,7 @@ def test_of_many_cells_those_are_joined_that_tell_the_same() -> None:
     share = np.concatenate([0.5 + 1e-4 * rng.random(1_000), [0.62, 0.63, 0.4]])
     draws = rng.integers(1, 100, size=len(share))
     level, levels = merged(share, draws)
-    assert levels == LEVELS - 1
+    assert levels == MOST_LEVELS - 1
     assert sorted(level[-3:].tolist()) == level[-3:][[2, 0, 1]].tolist()
     assert level[:1_000].max() < level[1_000] < level[1_001]
     assert level[1_002] < level[:1_000].min()
