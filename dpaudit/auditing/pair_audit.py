@@ -223,7 +223,8 @@ class PairAudit:
             **self._divergence_bets(),
             illustration=Tally(by_guess),
         )
-        self._interval(None)
+        if self._range is not None:  # an interval needs all planned draws
+            self._warnings.append(STOPPED)
         certificate = self._certificate(evidence, learned)
         return self._doubted(certificate, self._measure(portfolio), guesses, tallies)
 

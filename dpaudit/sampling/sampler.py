@@ -171,7 +171,7 @@ class Sampler:
         return result
 
     def learn(self, chunk: ToLearn) -> Learning:
-        streams = self._prepared(chunk)
+        streams = self._reseed_all(chunk)
         if self.mechanism.interleaved:
             raw, outcomes, is_d1 = self._in_turns(chunk, streams)
             failed = self._failures(outcomes, raw, is_d1)
@@ -182,7 +182,7 @@ class Sampler:
         return learning
 
     def count(self, chunk: ToCount) -> Counted:
-        streams = self._prepared(chunk)
+        streams = self._reseed_all(chunk)
         count = self._count_in_turns if self.mechanism.interleaved else self._count_by_arm
         sizes = (min(chunk.in_memory, left) for left in range(chunk.size, 0, -chunk.in_memory))
         parts = (replace(chunk, size=n, heads=chunk.heads and not i) for i, n in enumerate(sizes))
@@ -190,7 +190,8 @@ class Sampler:
         self._check_unchanged(chunk.pair)
         return counted
 
-    def _prepared(self, chunk: Chunk[Any]) -> ChunkStreams:
+    def _reseed_all(self, chunk: Chunk[Any]) -> ChunkStreams:
+        """Re-seed all generators that the mechanism may use. Return the streams of the chunk."""
         return chunk_streams(self._seed, chunk.key, self.carried)
 
     def close(self) -> None:
@@ -221,7 +222,7 @@ class Sampler:
 
         Raises MechanismError for an output that is too long to keep many outputs of this length.
         """
-        pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
+        pair, rng = self._pairs[chunk.pair], self._reseed_all(chunk).mechanism
         both = (pair.d1, pair.d2)
         longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
         start = time.perf_counter()
@@ -337,7 +338,7 @@ class Sampler:
 
     def _check_kept(self, chunk: Chunk[Any]) -> None:
         """Raise MechanismError if a later call changes the output of an earlier call."""
-        pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
+        pair, rng = self._pairs[chunk.pair], self._reseed_all(chunk).mechanism
         raw = self.mechanism.sample(pair.d1, 1, rng)
         before = self._read(raw).keys()
         for dataset in (pair.d2, pair.d1):
