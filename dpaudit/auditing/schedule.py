@@ -128,7 +128,7 @@ LEAST_LEARNED = MINIMUM_SAMPLES // 4
 
 @dataclass(frozen=True, slots=True)
 class DrawLimits:
-    """DrawLimits on memory, and the least size of a confirmation, for one mechanism.
+    """Limits on memory, and the least size of a confirmation, for one mechanism.
 
     buffer_draws: largest number of draws in the sample buffer.
     block: largest number of draws whose outputs are in memory at a time, and usual largest size of
@@ -250,9 +250,8 @@ class Plan:
         show.
         """
         usual = self.buffer_until
-        self._keeps_half = not self._is_by_clock and usual >= min(
-            FEW_DRAWS, self.limits.buffer_draws
-        )
+        is_enough = usual >= min(FEW_DRAWS, self.limits.buffer_draws)
+        self._keeps_half = is_enough and not self._is_by_clock
         return self.buffer_until > usual
 
     def close_buffer_if_due(self, spent: int) -> None:
