@@ -293,8 +293,7 @@ def learn_by_counting(
         candidates, tables = counted_learning.candidates()
         now, is_last = replace(objective, coming=ledger.coming), ledger.may_stop
         is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
-        if is_due and not is_last:
-            is_last = may_end_learning(candidates, ledger.spent, plan, now)
+        is_last = is_last or (is_due and may_end_learning(candidates, ledger.spent, plan, now))
         # `until` is the number of draws after which the audit next decides whether to freeze the
         # rules. With a time limit, the budget may have become smaller; then this decision is due
         # after fewer draws than planned before.
