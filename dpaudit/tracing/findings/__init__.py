@@ -75,7 +75,7 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
         return _by_laws(case, runs.laws)
     for detector in dict.fromkeys(chain.from_iterable(KINDS.values())):
         case.found.extend(detector(case))
-    if not case.found:
+    if all(one.kind == "unused-noise" for one in case.found):
         case.found.extend(of_unexplained(case))
     return replace(case, found=_ordered(case.found))
 

@@ -144,7 +144,7 @@ def coins_as_noise(runs: Runs) -> list[Piece]:
 def unexplained(runs: Runs) -> list[str]:
     """Return the names of the entries of the output, such as `output[1]`, whose difference in a
     pair of runs is unexplained: the entries contain noise, but each value to which noise was added
-    is equal in both runs.
+    is equal in both runs, or the runs also make random choices, none of which explains it alone.
 
     A pair in which no such value was seen also counts, unless random choices explain the difference
     in some pair of runs: they may then explain the pairs without such values, too.
@@ -152,8 +152,10 @@ def unexplained(runs: Runs) -> list[str]:
     has_coins = runs.laws is not None or any(pair.absorbed is not None for pair in runs.coupled)
     found: list[str] = []
     for pair in runs.coupled:
-        hidden = pair.comparison.hidden
-        if (hidden or not has_coins) and not any(any(one.shifts) for one in hidden):
+        one = pair.comparison
+        is_moved = any(any(each.shifts) for each in one.hidden)
+        may_be_chosen = not has_coins and (one.picks or one.chosen)
+        if may_be_chosen if is_moved else (one.hidden or not has_coins):
             found += pair.noised
     return found
 

@@ -285,3 +285,39 @@ def test_a_poll_of_twenty_costs_one_answer() -> None:
     found = trace_pair(target, [0] * 20, [0] * 19 + [1], PureDP(1.0))
     assert found.total == f"ε = {math.log(19):.4g}"
     assert found.causes[0].cost == pytest.approx(math.log(19))
+
+
+def two_dice(x: int, rng: np.random.Generator) -> tuple[float, list[int]]:
+    """ln 81 for the answers, next to noise of ε = 1/2."""
+    answers = [x if random.randrange(10) > 0 else 1 - x for _ in range(2)]
+    return x + rng.laplace(scale=2), answers
+
+
+def two_old_dice(x: int, rng: np.random.Generator) -> tuple[float, list[int]]:
+    answers = [x if np.random.randint(10) > 0 else 1 - x for _ in range(2)]
+    return x + rng.laplace(scale=2), answers
+
+
+def two_dice_and_unused_noise(x: int, rng: np.random.Generator) -> tuple[float, list[int]]:
+    rng.normal()
+    return two_dice(x, rng)
+
+
+def one_die(x: int, rng: np.random.Generator) -> tuple[float, int]:
+    return x + rng.laplace(scale=2), x if random.randrange(10) > 0 else 1 - x
+
+
+@pytest.mark.parametrize("function", [two_dice, two_old_dice, two_dice_and_unused_noise])
+def test_choices_that_only_together_hide_an_entry_next_to_other_noise_are_no_pass(
+    function: Callable[..., Any],
+) -> None:
+    found = trace_pair(CallableTarget(function=function), 0, 1, PureDP(5.0))
+    kinds = [(one.kind, one.is_cause) for one in found.findings if one.kind != "unused-noise"]
+    assert kinds == [("no-noise", False)]
+    assert (found.total, found.understood) == (None, False)
+
+
+def test_a_choice_that_alone_hides_an_entry_next_to_other_noise_is_listed() -> None:
+    found = trace_pair(CallableTarget(function=one_die), 0, 1, PureDP(5.0))
+    assert (found.findings, found.total) == ((), None)
+    assert {one.primitive: one.cost for one in found.sites} == {"rng.laplace": 0.5, "coin": None}
