@@ -210,13 +210,13 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     shown = list((useful if len(useful) > 1 else best).values())
     held_out = np.asarray(sum(one.scored.held_out for one in shown))
     halves = np.asarray(sum(one.halves for one in shown))
-    scored = Scored(PARTS, held_out, partial(_frozen_parts, [one.scored for one in shown]), halves)
+    scored = Scored(PARTS, held_out, partial(_final_parts, [one.scored for one in shown]), halves)
     later = [_better_later(one, sequences.get(names)).scored for names, one in best.items()]
     refitted = [one for one in later if isinstance(one, SequenceScored)]
     if not sequences or not refitted:
         return [by_score(scored, selection)]
     others = [one for one in later if not isinstance(one, SequenceScored)]
-    rest = _frozen_parts(others) if others else None
+    rest = _final_parts(others) if others else None
     total = Sum(tuple(one.states for one in refitted), partial(_added_up, rest), rest)
     return [relearned(scored, selection, total)]
 
@@ -278,7 +278,7 @@ class Parts:
         return with_most(what, self.columns)
 
 
-def _frozen_parts(best: Sequence[Scored]) -> Parts:
+def _final_parts(best: Sequence[Scored]) -> Parts:
     scores = tuple(one.final_score() for one in best)
     spread = [float(np.nanstd(one.held_out)) for one in best]
     return Parts(scores, shares_of(scores, spread))
@@ -412,7 +412,7 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
     least = gain(rest.held_out, selection.is_d1) + tuning.GAIN_OF_BLOCK
     if gain(held_out, selection.is_d1) < least:
         return []
-    final_score = partial(_frozen_kinds, names, every, rest)
+    final_score = partial(_final_kinds, names, every, rest)
     return [by_score(Scored(KINDS, held_out, final_score, halves), selection)]
 
 
@@ -466,7 +466,7 @@ class ByKind:
         return with_most(f"scores outputs of {some} by themselves", self.columns)
 
 
-def _frozen_kinds(
+def _final_kinds(
     names: tuple[str, ...], every: Sequence[tuple[int, float, Scored]], rest: Scored
 ) -> ByKind:
     made = tuple(Kind(key, added, scored.final_score()) for key, added, scored in every)

@@ -5,7 +5,7 @@ The score of an entry, given the entries before it, follows from counts by state
 measured on draws that came after its fit: they are counted by interval of the score and by input.
 The score that is frozen in the end is fitted to all learning draws, so none is left to measure it.
 Instead, it gets the counts of the last measured score: both scores are cut into intervals that hold
-the same shares of the draws in memory, and interval k of the frozen score gets the counts of
+the same shares of the draws in memory, and interval k of the final score gets the counts of
 interval k of the measured score. `prefixes.py` and `blocks.py` call `relearned`;
 `auditing/counted_learning.py` then calls `add` of the candidate (docs/method.md §5, *Continued
 learning*).

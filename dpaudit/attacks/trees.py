@@ -106,7 +106,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBi
         lambda rows: _fitted(table[rows], selection.is_d1[rows], features),
         lambda model, rows: _odds(model, table[rows]),
     )
-    final_score = partial(_frozen, features, scores, model, table[-DRAWS_TO_RANK:].copy())
+    final_score = partial(_final_score, features, scores, model, table[-DRAWS_TO_RANK:].copy())
     return [by_score(Scored(NAME, held_out, final_score, halves), selection)]
 
 
@@ -301,7 +301,7 @@ def _thread_pools() -> Any:
     return ThreadpoolController()
 
 
-def _frozen(
+def _final_score(
     features: tuple[Feature, ...], scores: Sequence[Scored], model: Any, sample: FloatArray
 ) -> Trees:
     inputs = tuple(one.final_score() for one in scores)

@@ -76,7 +76,7 @@ class Candidate(ABC):
 
     @abstractmethod
     def level_map(self) -> LevelMap:
-        """Return the frozen map from outcomes to levels (groups of outcomes); it is fitted to all
+        """Return the map from outcomes to levels (groups of outcomes) that is fitted to all
         learning draws.
         """
 
@@ -268,7 +268,7 @@ class OrderedBins(Candidate):
 
     @property
     def counter(self) -> CellCounter:
-        """The frozen function that counts further draws by cell (group of outcomes). Its counts are
+        """The function that counts further draws by cell (group of outcomes). Its counts are
         passed to `add`.
         """
         if self.learner is not None:

@@ -1,4 +1,4 @@
-"""Level maps: frozen functions from outcomes to levels, and helpers that count and cut.
+"""Level maps: fixed functions from outcomes to levels, and helpers that count and cut.
 
 A level is one of at most 64 groups of outcomes, ordered from "surely d2" to "surely d1"; one more
 level is for outcomes of a kind that learning never saw. Scorers in `attacks/` make level maps;
@@ -31,7 +31,7 @@ HALF = FOLDS // 2
 
 
 class CellCounter(Protocol):
-    """A frozen counter of outcomes by cell (group of outcomes); it can be pickled. Cells may
+    """A fixed counter of outcomes by cell (group of outcomes); it can be pickled. Cells may
     overlap: an outcome may count in several cells.
 
     levels: number of cells.
@@ -47,7 +47,7 @@ class CellCounter(Protocol):
 
 
 class LevelMap(CellCounter, Protocol):
-    """A frozen map from outcomes to levels (ordered groups); it can be pickled.
+    """A fixed map from outcomes to levels (ordered groups); it can be pickled.
 
     levels: number of levels. The last level is for outcomes of a kind that learning never saw, and
         has no place in the order.

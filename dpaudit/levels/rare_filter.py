@@ -131,7 +131,7 @@ class Usual:
 @dataclass(frozen=True, slots=True, eq=False)
 class RareFilter:
     """The filter that selects rare outputs: outcomes with an entry that is not among the usual
-    (frequent) entries of its column. It is frozen and can be pickled.
+    (frequent) entries of its column. It never changes and can be pickled.
 
     rest: the usual hashes, rising. A hash covers the parts of an outcome that are in no column of
         the filter. None: these parts are ignored.

@@ -190,7 +190,7 @@ def filled(position: FloatArray) -> FloatArray:
 
 
 class Score(Protocol):
-    """A frozen function from outcomes to scores; it can be pickled.
+    """A fixed function from outcomes to scores; it can be pickled.
 
     columns: (name, share) of the columns that the score depends on most; shares add up to at most
         1.
@@ -216,7 +216,7 @@ class Scored:
 
     attack: name of the scorer, as reports show it.
     held_out: (size,), the score of every draw by a fit to other draws.
-    final_score: a function without arguments that makes the frozen score, fitted to all draws.
+    final_score: a function without arguments that makes the final score, fitted to all draws.
     halves: (2, size), the scores of all draws by fits to two halves of the draws; None: unknown.
     edges: edges between levels (groups of outcomes).
     """
