@@ -47,6 +47,9 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
         spec.requirements.require_rare,
         spec.tested.points(),
     )
+    reason = had_no_chance(certificates)
+    if reason is not None:
+        return _with_enough(reason, certificates, points, spec.origin.command)
     weak = None if factor is None else too_weak(certificates, factor)
     missed = None if rare is None else misses_rare(certificates, rare, points, spec.origin.command)
     return "; ".join(filter(None, (weak, missed))) or None
@@ -85,6 +88,40 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
     if no_draws_could(point, spec.alpha):
         remedy = ", and no number of draws could"
     return _cannot_refute(counted(samples, "draw"), point, remedy, " even if every draw")
+
+
+def had_no_chance(certificates: Sequence[Certificate]) -> str | None:
+    """Return a message if no exact test of an audit could have refuted the claim, else None.
+
+    Two conditions hold for each pair: even if all guesses about the event are right, they do not
+    refute the claim; and the draws are too few for the rule about outputs that only one input
+    gives, even for an output of probability 1.
+    """
+    if not certificates or not all(map(_is_powerless, certificates)):
+        return None
+    reason = event_could_not(certificates[0]) or "no event looked worth testing"
+    return f"the exact test could not refute the claim: {reason}"
+
+
+def _is_powerless(certificate: Certificate) -> bool:
+    rare = certificate.detectable_rare
+    is_hopeless = not certificate.fixed.events or event_could_not(certificate) is not None
+    return is_hopeless and not certificate.refuted and rare is not None and math.isinf(rare)
+
+
+def _with_enough(
+    reason: str,
+    certificates: Sequence[Certificate],
+    points: Sequence[ProfilePoint],
+    command: str | None,
+) -> str:
+    """Append the number of draws that are enough to find an output of probability 1 that only one
+    input gives."""
+    needed = [draws_for_rare(one, 1.0, points) for one in certificates]
+    enough = max((number for number in needed if number is not None), default=None)
+    if enough is None or None in needed:
+        return reason
+    return f"{reason}. Use {_option('samples', f'{enough:_}', command)} or more."
 
 
 def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
@@ -302,12 +339,16 @@ def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
 def kept_too_few(certificate: Certificate) -> str | None:
     """Return a message if a recording left too few draws to the exact test, else None.
 
-    The check assumes the best case, in which every draw of the test reveals its input.
+    The draws are too few if they cannot refute the claim even if each reveals its input, or if the
+    exact test could not refute it (`had_no_chance`).
     """
     fixed, point = certificate.fixed, certificate.point
     needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
-    if certificate.refuted or fixed.draws >= needed:
+    if certificate.refuted:
         return None
+    if fixed.draws >= needed:
+        reason = had_no_chance((certificate,))
+        return reason if reason is None else f"{reason}; record more outputs"
     remedy = ", and no number could" if no_draws_could(point, fixed.alpha) else "; record more"
     kept = f"the {fixed.draws:,} recorded outputs kept for the exact test"
     return _cannot_refute(kept, point, remedy)

@@ -92,6 +92,14 @@ def test_an_event_that_could_not_refute_is_told_and_has_no_power(dpaudit: Any) -
         r"draws in the event [^.]*ε = 2, [^.]*\(more draws help\)", words(result.stdout)
     )
     assert found
+    assert result.exit_code == 4
+    assert dpaudit("run", *asked, "--allow-underpowered").exit_code == 0
+
+
+def test_an_event_that_could_not_refute_passes_if_rare_outputs_could(dpaudit: Any) -> None:
+    asked = ("m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "100")
+    result = dpaudit("run", *asked)
+    assert "(more draws help)" in words(result.stdout)
     assert result.exit_code == 0
     assert dpaudit("run", *asked, "--require-power", "100").exit_code == 4
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dpaudit
@@ -13,6 +14,7 @@ from dpaudit.auditing.underpowered import (
     draws_for_rare,
     event_could_not,
     foreseen,
+    had_no_chance,
     misses_rare,
     too_few,
 )
@@ -270,3 +272,35 @@ def test_few_draws_are_the_reason_where_the_event_is_rare() -> None:
 
 def test_an_event_with_power_has_no_reason() -> None:
     assert event_could_not(CERTIFICATE) is None
+
+
+def test_an_audit_whose_exact_test_had_no_chance_does_not_pass() -> None:
+    """Enough draws would remedy this, even if the event still could not refute the claim."""
+    few = dpaudit.audit(laplace, 0, 1, PureDP(2.0), samples=100, no_trace=True)
+    assert few.verdict is Verdict.NO_VIOLATION_FOUND
+    assert few.underpowered is not None
+    enough = draws_for_rare(few.certificates[0], 1.0, PureDP(2.0).points())
+    assert enough is not None
+    assert f"samples={enough}" in few.underpowered
+    more = dpaudit.audit(laplace, 0, 1, PureDP(2.0), samples=enough, no_trace=True)
+    assert more.underpowered is None
+    allowed = dpaudit.audit(
+        laplace, 0, 1, PureDP(2.0), samples=100, no_trace=True, allow_underpowered=True
+    )
+    assert any("exact test" in text for text in allowed.warnings)
+
+
+def test_one_condition_or_one_pair_with_power_is_a_chance() -> None:
+    hopeless = replace(powerless(FEW), refuted=False, detectable_rare=math.inf)
+    able = replace(CERTIFICATE, refuted=False, detectable_rare=math.inf)
+    assert had_no_chance([hopeless, hopeless]) is not None
+    assert had_no_chance([hopeless, able]) is None
+    assert had_no_chance([replace(hopeless, detectable_rare=0.9)]) is None
+    assert had_no_chance([replace(hopeless, detectable_rare=None)]) is None
+
+
+def test_recorded_outputs_whose_exact_test_had_no_chance_do_not_pass() -> None:
+    rng = np.random.default_rng(0)
+    few = dpaudit.bound(rng.laplace(size=100), 1 + rng.laplace(size=100), PureDP(2.0))
+    assert few.underpowered is not None
+    assert "exact test" in few.underpowered
