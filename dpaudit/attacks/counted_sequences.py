@@ -33,11 +33,6 @@ from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
 
-# How well a score orders outcomes is measured on the draws after its fit. The measurement of a
-# refitted score replaces the measurement of the earlier score once it rests on at least this
-# fraction of the earlier number of draws.
-_ENOUGH = 1 / 2
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
@@ -298,8 +293,11 @@ class CountedEntries:
             *further, left = np.split(left, np.cumsum(sizes))
             every = zip(before, further, strict=True)
             by_entry.append(tuple(own + new.reshape(own.shape) for own, new in every))
+        # How well a score orders outcomes is measured on the draws after its fit. The measurement
+        # of a refitted score replaces the measurement of the earlier score once it rests on at
+        # least half as many draws.
         earlier = self.earlier
-        if earlier is not None and trial.draws >= _ENOUGH * earlier.draws:
+        if earlier is not None and 2 * trial.draws >= earlier.draws:
             earlier = None
         later = replace(self, by_entry=tuple(by_entry), trial=trial, earlier=earlier)
         return later._refitted()._order(order)

@@ -87,10 +87,6 @@ _OF_ONE_COLUMN: tuple[Scorer, ...] = (
     atoms,  # whole outputs, each by its own frequency
 )
 
-# Two tables of rare outputs are made. In the first, an output is rare if it has an entry seen in
-# fewer than 10 draws; in the second, in fewer than 100.
-_RARE_COUNTS = (OFTEN, 10 * OFTEN)
-
 
 def scorers_of(selection: SelectionDraws, switches: Set[str]) -> tuple[Scorer, ...]:
     """Return the scorers of dpaudit for these draws.
@@ -144,7 +140,9 @@ def learn(
         candidates += trees
     rare_tables: list[RareTable] = []
     if with_rare and not quick:
-        rare_tables = [RareTable.of(selection, count) for count in _RARE_COUNTS]
+        # In the first table, an output is rare if it has an entry seen in fewer than 10 draws; in
+        # the second, in fewer than 100.
+        rare_tables = [RareTable.of(selection, count) for count in (OFTEN, 10 * OFTEN)]
         candidates += [one for table in rare_tables for one in table.order()]
         rare_tables.append(RareTable.frequent(selection, rare_tables[0].rare_filter))
     winner = best_of(candidates, objective)

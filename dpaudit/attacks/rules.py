@@ -54,10 +54,6 @@ _SHRINKAGES = 4
 # Beliefs are rounded to this number of decimals before use. Results store the rounded numbers, so
 # that bets can be recomputed from them.
 _DECIMALS = 5
-# Number of candidates (orders of outcomes) that continue to count further draws. It is one more if
-# the candidates chosen for their kind take all of these places, since the candidate with the best
-# predicted bound is then added.
-_LEADING = 3
 
 
 def choose_rules(
@@ -299,7 +295,9 @@ def _leading(
     relearned.sort(key=lambda n: -order[n].smoothed.log_likelihood)
     wanted = {*of_cells[:1], *relearned[:BEST]}
     others = [n for n in range(len(order)) if n not in wanted]
-    room = max(1, _LEADING - len(wanted))
+    # One place for the order of single cells, and `BEST` places for refitted scores. If all are
+    # taken, one place is added.
+    room = max(1, 1 + BEST - len(wanted))
     return tuple(order[n] for n in sorted([*wanted, *others[:room]]))
 
 

@@ -39,7 +39,7 @@ from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes
 USUAL, UNLISTED = 0, 1
 # A joint number stands for the first listed column in which an outcome has a rare entry, and for
 # the cell of this entry. OTHER stands for rare outcomes with no rare entry in a listed column.
-OTHER = 1
+OTHER = UNLISTED
 # _TAIL: share of a column's numbers that lie in each of its two tails.
 # _TIMES_AS_FAR: if a number is at least this many times as far from the median as the number before
 # it, then it begins a group of far numbers, which are not a tail.

@@ -11,6 +11,8 @@ each constant and prints the change of efficiency (benchmarks/RESULTS.md). Other
 constant at each use, as `tuning.NAME`, so that the benchmark can change it.
 """
 
+from dpaudit.levels import limits
+
 # Penalties: standard errors by which a predicted bound is lowered (docs/method.md §5). Without a
 # penalty, the luckiest of many candidates wins; a large penalty misses events of small probability.
 
@@ -18,14 +20,14 @@ constant at each use, as `tuning.NAME`, so that the benchmark can change it.
 # orders of few cells. Halving it changes the efficiency of audits by -0.8 hundredths, doubling it
 # by -23.5.
 PENALTY = 3.5
-# Penalty, in standard errors, for held-out counts of more than FEW_CELLS cells (groups of
-# outcomes). It is larger than PENALTY, since the order of many cells depends more on luck. Halving
-# it changes the efficiency of audits by -2.6 hundredths, doubling it by 0.
-PENALTY_ANY_ORDER = 4.5
 # Added to PENALTY and PENALTY_ANY_ORDER if δ = 0, in standard errors: then rules that rarely guess
 # can have a large bound, too, so that more rules can look good by luck. Halving it changes the
 # efficiency of audits by -1.3 hundredths, doubling it by +0.3.
 PENALTY_WITHOUT_DELTA = 1.0
+# Penalty, in standard errors, for held-out counts of more than FEW_CELLS cells (groups of
+# outcomes). Many cells have many orders that can look good by luck, which costs as much as the many
+# rules for δ = 0. Halving it changes the efficiency of audits by -2.6 hundredths, doubling it by 0.
+PENALTY_ANY_ORDER = PENALTY + PENALTY_WITHOUT_DELTA
 # Standard errors by which a predicted bound for δ = 0 is lowered if it is computed from counts that
 # are smoothed over levels (groups of outcomes). It is less than PENALTY, the number for counts that
 # are not smoothed, since smoothing averages out random differences. Halving it changes the
@@ -106,8 +108,8 @@ COST_OF_PARAMETER = 1.0
 # Least gain in log-likelihood, in nats, for separate scores. An independent block of columns gets a
 # score of its own if this score gains this much over the frequencies of the inputs alone. Each
 # type of output gets a score of its own if together these scores gain this much over one score that
-# sums over all columns.
-GAIN_OF_BLOCK = 3.0
+# sums over all columns. Such a score is one choice and one further parameter.
+GAIN_OF_BLOCK = GAIN_OF_CHOICE + COST_OF_PARAMETER
 
 # Constants that set how strongly counts are smoothed: the constants from here to the end.
 
@@ -117,7 +119,7 @@ GAIN_OF_BLOCK = 3.0
 DRAWS_PER_CELL = 24
 # Each tail of a column of numbers, where intervals are finer, holds this share of the draws.
 # Halving or doubling it does not change the efficiency of audits.
-SHARE_OF_TAILS = 0.02
+SHARE_OF_TAILS = limits.SMALL_SHARE
 # In a sum over columns, this number of draws of each input is added to the counts of every cell
 # (interval or label), which shrinks log-ratios towards zero. Halving it changes the efficiency of
 # audits (a share, from 0 to 1) by 0 hundredths, doubling it by +0.1.
