@@ -129,7 +129,7 @@ LAWS = (
 
 def as_audits(selection: SelectionDraws, point: ProfilePoint) -> Learned:
     """Return what slow mode learns from draws."""
-    learned = bet_early(selection, Objective(point, 1_000), SCORERS, _RULES)
+    learned = bet_early(selection, Objective(point, 1_000), SCORERS)
     assert learned.beliefs.early
     return learned
 

@@ -63,7 +63,7 @@ _UNIT, _FARTHEST = 1.5, 4.0
 
 
 def bet_early(
-    selection: SelectionDraws, objective: Objective, scorers: tuple[Scorer, ...], rules: int
+    selection: SelectionDraws, objective: Objective, scorers: tuple[Scorer, ...]
 ) -> Learned:
     """Learn from few draws (16 or more). Return the rules to bet on, and the beliefs of the
     bettors: estimated probabilities of d1 in each level (group of outcomes).
@@ -71,7 +71,6 @@ def bet_early(
     selection: the draws.
     objective: the predicted bound by which rules are chosen.
     scorers: functions that order outcomes; they are tried unless outcomes are single numbers.
-    rules: number of rules to return. Every round of bets needs the same number.
     """
     column = selection.outcomes.columns[0]
     level: LevelMap
@@ -99,7 +98,7 @@ def bet_early(
             return learned
         places = _ranks(counts)
     posteriors = _posteriors(counts, places)
-    guesses = _rules(posteriors, objective, rules)
+    guesses = _rules(posteriors, objective)
     main = Rule("main", NAME, level, guesses[0])
     tried = tried or (Tried(NAME, None),)
     beliefs = Beliefs(posteriors, guesses, early=True)
@@ -232,21 +231,21 @@ def _by_group(
     return np.asarray(totals[:, 0] / totals.sum(axis=1))
 
 
-def _rules(posteriors: FloatArray, objective: Objective, rules: int) -> IntArray:
+def _rules(posteriors: FloatArray, objective: Objective) -> IntArray:
     """Return the rules to bet on: (rules, levels), with 1 for a guess of d1, -1 for d2, 0 for none.
     A level is a group of outcomes. The first rule guesses an input where its mean probability, over
     the bettors that use a regression, exceeds the largest probability that the claim allows. The
     second rule guesses at every level; it also replaces a first rule that would never guess. All
-    further rules abstain everywhere.
+    further rules abstain everywhere: every round of bets needs the same number of rules, and
+    `freeze` makes three, and those for rare outputs.
     """
     # Only beliefs of regressions are averaged: they are smooth over levels, so that the event of
     # the rule consists of few intervals.
     mean = posteriors[: len(_REGRESSIONS)].mean(axis=0)
     most = 1 / (1 + math.exp(-objective.point.epsilon))
-    table = np.zeros((rules, posteriors.shape[1]), dtype=np.int64)
+    table = np.zeros((3 + objective.rare_bets, posteriors.shape[1]), dtype=np.int64)
     table[0] = (mean > most).astype(np.int64) - (mean < 1 - most)
-    if rules > 1:
-        table[1] = np.where(mean >= 0.5, 1, -1)
-    if not table[0].any() and rules > 1:
+    table[1] = np.where(mean >= 0.5, 1, -1)
+    if not table[0].any():
         table[0] = table[1]
     return table

@@ -38,11 +38,11 @@ from dpaudit.levels.rule_tables import (
 @dataclass(frozen=True, slots=True)
 class Objective:
     """The quantity to maximise: the bound that a rule will certify on `coming` draws. The bound is
-    ε at the δ of `point` or, with `for_delta`, δ at the ε of `point`.
+    ε at the δ of `point` or, if the claim has several points, δ at the ε of `point`.
 
     coming: number of draws to come, on which the rule is tested.
-    points: the points (ε, δ) of the claim's privacy profile from which the rare rule may choose the
-        point that it tests; if empty, it tests `point`.
+    points: the points (ε, δ) of a claim with several, from which the rare rule may choose the point
+        that it tests; if empty, it tests `point`.
     reserve: whether bettors keep part of their wealth for later bets on rare outputs, which are
         seen only after many draws.
     fixed_before: whether candidates are compared by draws that came after the candidates were
@@ -62,7 +62,6 @@ class Objective:
 
     point: ProfilePoint
     coming: int
-    for_delta: bool = False
     points: tuple[ProfilePoint, ...] = ()
     reserve: bool = False
     fixed_before: bool = False
@@ -70,6 +69,17 @@ class Objective:
     # cache their predictions by objective, and two objectives that differ only in `quick` share the
     # cached predictions.
     quick: bool = field(default=False, compare=False)
+
+    @property
+    def for_delta(self) -> bool:
+        """Whether the bound is for δ, as for all claims of several points."""
+        return bool(self.points)
+
+    @property
+    def rare_bets(self) -> int:
+        """Number of rules that bet the wealth that is kept for rare outputs. If δ > 0, there are
+        two equal rules, which share it."""
+        return self.reserve * (1 if self.point.delta == 0 else 2)
 
     @property
     def skips_refinement(self) -> bool:
@@ -171,7 +181,7 @@ class Objective:
     @property
     def needed(self) -> float:
         """The number that the bound must exceed to refute the claim: the claimed ε or, if
-        `for_delta` says that the bound is for δ, the claimed δ.
+        the bound is for δ (`for_delta`), the claimed δ.
         """
         return self.point.delta if self.for_delta else self.point.epsilon
 

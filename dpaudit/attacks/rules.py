@@ -45,6 +45,7 @@ from dpaudit.levels.rule_tables import (
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.shrinkage import shrunk
 from dpaudit.stats.betting import Beliefs
+from dpaudit.stats.game import h_of
 
 # Half of the bettors have a belief for each level, the others for each group of neighbouring
 # levels. Number of bettors in each half: they shrink log-ratios towards zero by 0, ½, 1 and 1½
@@ -101,8 +102,7 @@ def choose_rules(
     at_extra = np.repeat(side_guesses[None, :], len(bet_rules), axis=0)
     at_extra[0] = portfolio.guesses[level.levels :]
     rows = np.concatenate([bet_rules, at_extra], axis=1)
-    if objective.reserve:
-        rows = np.concatenate([rows, _bets_on_rare(portfolio, objective)])
+    rows = np.concatenate([rows, _bets_on_rare(portfolio, objective)])
     tried = [*(Tried(one.attack, best_predicted(one, objective)) for one in candidates), *skipped]
     return Learned(
         portfolio,
@@ -194,9 +194,8 @@ def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
     draws: number of learning draws, to which the expected guesses of the rule refer.
     """
     correct, wrong = (np.array(one) * objective.coming / draws for one in rule.right_and_wrong)
-    h = 1.0 if len(set(rule.guesses.tolist()) - {0}) > 1 else 0.5
     point = rule.point or objective.point
-    return float(evidence_of(correct, wrong, point, objective.coming, h))
+    return float(evidence_of(correct, wrong, point, objective.coming, h_of(rule.guesses)))
 
 
 def _cut_finer(candidate: Candidate, objective: Objective) -> Candidate:
@@ -236,18 +235,17 @@ def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArr
 
 
 def _bets_on_rare(portfolio: Portfolio, objective: Objective) -> IntArray:
-    """Return the guesses by which bettors bet the wealth that they keep for rare outputs: (1,
-    levels) if δ = 0, else (2, levels), two equal rows that share this wealth.
+    """Return the guesses by which bettors bet the wealth that they keep for rare outputs: equal
+    rows, (`objective.rare_bets`, levels).
 
     The guesses are those of the portfolio's rare rule. If the portfolio has no rare rule, they are
     those of its main rule if δ = 0 and rules are chosen by counted draws
     (`objective.fixed_before`); otherwise they are all 0: no bets.
     """
-    is_pure = objective.point.delta == 0
     rules = zip(portfolio.rules, portfolio.all_guesses, strict=True)
-    main = portfolio.guesses * int(is_pure and objective.fixed_before)
+    main = portfolio.guesses * int(objective.point.delta == 0 and objective.fixed_before)
     rare = next((guesses for rule, guesses in rules if rule.role == "rare"), main)
-    return np.repeat(rare[None], 1 if is_pure else 2, axis=0)
+    return np.repeat(rare[None], objective.rare_bets, axis=0)
 
 
 def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray, FloatArray]:

@@ -57,11 +57,10 @@ from dpaudit.outcomes import narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToLearn, ToTime
 from dpaudit.sampling.independence import STORED, never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
+from dpaudit.stats.game import h_of
 from dpaudit.stats.witness import Witness
 
 _CountedStage = Literal["certification", "confirmation"]
-# Number of rules that bettors bet on, not counting rules for rare outputs.
-_RULES = 3
 
 
 class PairAudit:
@@ -376,19 +375,12 @@ class PairAudit:
         is_vector = len(selection.outcomes.columns) > 1
         until = EARLY_UNTIL_OF_COLUMNS if is_vector else EARLY_UNTIL
         if quick and self._ledger.ends_by_bets and selection.size < until:
-            rules = _RULES + self._reserves * (1 if objective.point.delta == 0 else 2)
-            return bet_early(selection, objective, attacks, rules)
+            return bet_early(selection, objective, attacks)
         return learn(selection, objective, attacks, custom_scorers=custom, quick=quick)
 
     def _objective(self) -> Objective:
         points = several_points(self._claim)
-        return Objective(
-            self._ledger.point,
-            self._ledger.coming,
-            for_delta=bool(points),
-            points=points,
-            reserve=self._reserves,
-        )
+        return Objective(self._ledger.point, self._ledger.coming, points, reserve=self._reserves)
 
     def _pool_buffer(self) -> SelectionDraws:
         """Join all draws in the sample buffer to one table, and return it."""
@@ -426,7 +418,7 @@ class PairAudit:
         """
         portfolio, point, draws = measure.portfolio, self._ledger.point, self._ledger.spent
         if counted is None:
-            games = [(*rule.right_and_wrong, _h(rule.guesses)) for rule in portfolio.rules]
+            games = [(*rule.right_and_wrong, h_of(rule.guesses)) for rule in portfolio.rules]
         else:
             draws = counted.draws
             played = [counted.game(guesses) for guesses in portfolio.all_guesses]
@@ -534,11 +526,3 @@ class PairAudit:
                 bets=limits.ends_by_bets,
             ),
         )
-
-
-def _h(guesses: NDArray[np.int64]) -> float:
-    """Return h, the factor of δ in docs/method.md §2: 1 if a rule can guess both inputs, else 1/2.
-
-    guesses: (levels,), 1 for d1, -1 for d2, 0 to abstain.
-    """
-    return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5

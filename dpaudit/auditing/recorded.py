@@ -287,7 +287,7 @@ class _RecordedRun:
         coming, point = split.left(), audit.claim.point()
         if self._points:
             point = best_point(selection, audit.claim, coming, self._attacks)
-        objective = Objective(point, coming, for_delta=bool(self._points), points=self._points)
+        objective = Objective(point, coming, self._points)
         learned = learn(selection, objective, self._attacks, with_rare=not audit.scores_only)
         learned = self._learn_from_counts(selection, learned, objective, split)
         evidence = self._evidence(learned, point, selection, split, sorted_by)

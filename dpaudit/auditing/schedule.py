@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.levels.limits import DRAWS_TO_RANK
 
 # Number of calls at the start of an audit that make one draw each. They show how many columns an
 # output has (one for each number or label), and how long a call takes. Their outputs count neither
@@ -42,9 +43,6 @@ MAX_BUFFERED_DRAWS = 100_000
 # Largest number of values (draws times columns) in the sample buffer or in a block, so that its
 # memory stays below about 50 MB.
 _MAX_BUFFERED_VALUES = 4_000_000
-# The buffer holds at least this number of draws, even if outcomes have many columns: it may then
-# hold up to ten times `_MAX_BUFFERED_VALUES` values. Beyond that, it holds fewer draws.
-_LEAST_BUFFERED_DRAWS = 2_000
 
 # Growth factor of two schedules.
 # Blocks: each block that fills the buffer is larger than the block before it by this factor, unless
@@ -61,17 +59,9 @@ BLOCK_SHARE = 16
 # as many draws as were made before it. Rules are refitted after each block, up to 1,000 draws: a
 # better rule may refute the claim with fewer draws, which saves more time than the fit takes.
 _EARLY_BLOCK_SHARE = 12
-# If bets alone may end the run (without a test on new draws), the rules are usually fitted for the
-# first time after the first block. If the claim has several points (ε, δ), as a privacy profile
-# has, the first fit also chooses the point to bet against. It then waits for this number of draws,
-# or for half of the sample buffer if that is smaller.
-_EARLY_POINTS = 64
 # Smallest size, in draws, of a block whose draws are only counted and not kept in memory. If the
-# budget is small, blocks may be smaller (see `_LEAST_BLOCKS`).
+# budget is small, blocks may be smaller.
 _LEAST_BLOCK = 64
-# Even a small budget is divided into at least this number of blocks, since checks compare blocks
-# with each other.
-_LEAST_BLOCKS = 15
 # Largest size of a block, in draws, except for large budgets, whose blocks are larger.
 _LARGEST_BLOCK = 131_072
 # Factor by which blocks may differ from their usual size. Blocks are smaller by this factor if each
@@ -87,8 +77,6 @@ _ENOUGH_BLOCKS = 200
 # blocks are made larger.
 _MOST_BLOCKS = 16_384
 
-# Least share of the budget after which rules may be frozen, if the claim is clearly refuted.
-_EARLIEST_FREEZE = 1 / 32
 # While draws are only counted, rules are refitted each time that the number of draws has doubled,
 # until it reaches `Plan.freeze_at`, where the rules are frozen (fixed for the rest of the audit).
 # If a doubling leads to more than this fraction of `freeze_at`, the next refit is made at
@@ -101,12 +89,6 @@ _REFIT_GROWTH_FOR_RARE = math.sqrt(2)
 # doubling of the number of draws or at the freeze, would come soon: before the number of draws has
 # grown by this factor from the refit for rare outputs.
 _NO_REFIT_BEFORE = 1.2
-# Factor by which the number of draws grows from one refit to the next while the buffer fills, in a
-# run that continues after a refutation (option `full`). The first fit is made when 1/16 of the
-# buffer is full, and the second when half is full (8 · 1/16). An earlier fit would be replaced
-# before a bet depends on it. A claim of several points (ε, δ) also waits until 1/16 of the buffer
-# is full, since its first fit chooses the point.
-_REFIT_GROWTH_OF_FULL_RUNS = 8
 
 # Share of the draws that learning usually takes (with a time limit: share of the time). If this is
 # fewer than `FEW_DRAWS` draws, learning goes on up to `FEW_DRAWS` draws, but takes at most twice
@@ -152,7 +134,9 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
     by_outputs: whether the claim is about single outputs, which need more draws to be certified.
     """
     columns = max(1, columns)
-    least = min(_LEAST_BUFFERED_DRAWS, 10 * _MAX_BUFFERED_VALUES // columns)
+    # Even if outcomes have many columns, the buffer holds enough draws for all scorers. It may then
+    # hold up to ten times `_MAX_BUFFERED_VALUES` values. Beyond that, it holds fewer draws.
+    least = min(DRAWS_TO_RANK, 10 * _MAX_BUFFERED_VALUES // columns)
     rows = max(least, _MAX_BUFFERED_VALUES // columns)
     block = _LARGEST_BLOCK // _SIZE_RANGE if single_draws else _LARGEST_BLOCK
     confirming = MINIMUM_SAMPLES if single_draws and not by_outputs else FEW_DRAWS
@@ -395,11 +379,11 @@ class Plan:
 
     def may_freeze_early(self, spent: int) -> bool:
         """Return whether enough draws were made to end learning and freeze the rules earlier than
-        planned. Callers also check that the claim is clearly refuted.
+        planned: a quarter of the usual share. Callers also check that the claim is clearly refuted.
 
         spent: number of draws made so far.
         """
-        return spent >= int(_EARLIEST_FREEZE * self.budget)
+        return spent >= int(_LEARNING_SHARE / 4 * self.budget)
 
     def may_double(self, spent: int) -> bool:
         """Return whether the budget allows learning to take twice the draws made so far: they must
@@ -422,7 +406,9 @@ class Plan:
 
         spent: number of draws made so far.
         """
-        least = min(_LEAST_BLOCK, self.budget // _LEAST_BLOCKS)
+        # Even a small budget is divided into about `BLOCK_SHARE` blocks, since checks compare
+        # blocks with each other: into this number minus one, and a remainder.
+        least = min(_LEAST_BLOCK, self.budget // (BLOCK_SHARE - 1))
         while spent < until:
             block = min(max(spent // BLOCK_SHARE, least), self._largest(), until - spent)
             yield block
@@ -481,15 +467,20 @@ def wants_refit(
         frequent, since each may save draws.
     """
     if ends_by_bets and available <= FEW_DRAWS:
-        return points == 1 or available >= min(_EARLY_POINTS, buffer_until // 2)
+        # If the claim has several points, the first fit waits for the smallest size of a counted
+        # block, or for half of the sample buffer if that is smaller.
+        return points == 1 or available >= min(_LEAST_BLOCK, buffer_until // 2)
+    # A run that continues after a refutation makes its first fit when 1/16 of the buffer is full,
+    # and its second when half is full (8 · 1/16). An earlier fit would be replaced before a bet
+    # depends on it. A claim of several points also waits until 1/16 of the buffer is full.
     is_patient = full or points > 1
-    if is_patient and available < buffer_until // (2 * _REFIT_GROWTH_OF_FULL_RUNS):
+    if is_patient and available < buffer_until // BLOCK_SHARE:
         return False
     if points > 1 and available < FEW_DRAWS:
         return False
     if available <= FEW_DRAWS:
         return not full or 2 * learned_from <= available
-    growth = _GROWTH if ends_by_bets else _REFIT_GROWTH_OF_FULL_RUNS if full else 2
+    growth = _GROWTH if ends_by_bets else BLOCK_SHARE // 2 if full else 2
     return growth * learned_from <= available <= buffer_until // 2
 
 

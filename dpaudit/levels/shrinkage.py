@@ -470,8 +470,8 @@ def _fitted(
 
     sizes, weights: (clusters,) each, the clusters to start from. The cells of a cluster have
         log-ratios of one absolute value, its size; the weight is the cluster's share of all cells.
-    steps: number of EM steps. A third of `_STEPS` suffices after two clusters were joined, or one was
-        added, since such a fit starts near its end.
+    steps: number of EM steps. A third of `_STEPS` suffices after two clusters were joined, or one
+        was added, since such a fit starts near its end.
     moves: whether sizes may change, by one Newton step in each EM step.
     """
     ahead, draws, many = cells.ahead, cells.ahead + cells.behind, cells.many[:, None]

@@ -220,7 +220,7 @@ def freeze(spec: AuditSpec) -> Frozen:
         selection = sampler.learn(ToLearn((0, LEARNING, 0), LEARNED)).fresh.release()
     points = several_points(claim)
     point = best_point(selection, claim, coming, scorers) if points else claim.point()
-    objective = Objective(point, coming, for_delta=bool(points), points=points)
+    objective = Objective(point, coming, points)
     portfolio = learn(selection, objective, scorers).portfolio.only(0)
     (rule,) = frozen_rules(portfolio, is_one=True)
     return Frozen(point if rule.point is None else rule.point, portfolio, rule)

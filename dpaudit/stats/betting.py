@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpaudit.stats.binomial import FloatArray, IntArray
+from dpaudit.stats.game import h_of
 
 # For δ = 0, each rule (a fixed guess of the input for each bin of the outputs) has one bettor for
 # each of these numbers. This bettor believes that the log-odds of a right guess exceed the claimed
@@ -280,7 +281,7 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
     odds = _odds_against(epsilon)[..., None]
     tables = []
     for rule in rules:
-        h = 1.0 if (rule > 0).any() and (rule < 0).any() else 0.5
+        h = h_of(rule)
         stake = np.array(FRACTIONS) * (odds / (1 + h * delta * odds))
         # The stake is chosen so that a wrong guess loses the share `fraction` of the wealth,
         # whatever ε and δ are. A rule that never guesses stakes nothing.

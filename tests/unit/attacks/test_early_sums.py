@@ -37,9 +37,8 @@ def test_beliefs_about_a_vector_gain_on_later_draws(direction: FloatArray) -> No
     later = _draws(MANY, direction, 0)
     gains = []
     for seed in range(1, 5):
-        learned = bet_early(
-            _draws(FEW, direction, seed), Objective(ProfilePoint(0.0, 0.0), 1_000), SCORERS, 3
-        )
+        draws = _draws(FEW, direction, seed)
+        learned = bet_early(draws, Objective(ProfilePoint(0.0, 0.0), 1_000), SCORERS)
         level = learned.portfolio(later.outcomes)
         belief = learned.beliefs.posteriors[3][level]
         gains.append(np.log(2 * np.where(later.is_d1, belief, 1 - belief)).mean())

@@ -469,7 +469,7 @@ def test_a_score_that_refutes_does_not_end_learning_early() -> None:
 
 
 def test_nothing_is_sure_to_refute_a_curve() -> None:
-    assert not may_freeze_early([cells(12.0)], replace(AIM, for_delta=True))
+    assert not may_freeze_early([cells(12.0)], replace(AIM, points=(AIM.point,)))
 
 
 def test_an_order_that_tells_nothing_promises_nothing() -> None:
@@ -527,7 +527,7 @@ def test_a_column_that_promises_most_is_spared(d1: int, d2: int, epsilon: float,
 @pytest.mark.parametrize("for_delta", [False, True])
 def test_a_column_that_promises_less_than_others_do_is_not_spared(for_delta: bool) -> None:
     aim = Objective(ProfilePoint(3.0, 1e-6) if not for_delta else ProfilePoint(0.0, 0.0), 40_000)
-    aim = replace(aim, for_delta=for_delta)
+    aim = replace(aim, points=(aim.point,) if for_delta else ())
     columns = [("a", split(300, 100))]
     assert columns_worth_counting(columns, NOTHING_RARE, [], aim) == {"a"}
     assert columns_worth_counting(columns, NOTHING_RARE, [cells(10.0)], aim) == set()

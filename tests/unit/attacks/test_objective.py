@@ -60,7 +60,7 @@ def test_sides_are_told_apart_sooner_where_luck_is_known_to_be_small() -> None:
 
 @pytest.mark.parametrize("aim", [
     replace(AIM, point=ProfilePoint(0.5, 1e-3)),
-    replace(AIM, point=ProfilePoint(0.5, 0.0), for_delta=True),
+    Objective(ProfilePoint(0.5, 0.0), AIM.coming, (ProfilePoint(0.5, 0.0),)),
 ])  # fmt: skip
 def test_with_delta_one_side_pays_for_half_of_it(aim: Objective) -> None:
     bounds = aim.ranking_bounds(sides(math.e, math.e * np.exp(2 * ERROR)))
@@ -118,7 +118,8 @@ def test_predictions_of_related_cells_are_lowered_less_than_those_of_others() ->
 def test_a_predicted_delta_is_compared_with_the_claimed_delta(
     epsilon: float, delta: float, is_refuted: bool
 ) -> None:
-    objective = Objective(ProfilePoint(epsilon, delta), 1_000_000, for_delta=True)
+    point = ProfilePoint(epsilon, delta)
+    objective = Objective(point, 1_000_000, (point,))
     candidate = sides(9.0, 9.0)
     for deviations in (tuning.DEVIATIONS, tuning.DEVIATIONS_BEYOND_LUCK):
         assert refutes(candidate, objective, deviations) is is_refuted
