@@ -46,6 +46,12 @@ class SelectionDraws:
     def size(self) -> int:
         return self.outcomes.size
 
+    @property
+    def arms(self) -> IntArray:
+        """Numbers of draws of d1 and of d2: (2,)."""
+        arms: IntArray = by_arm(np.zeros(self.size, dtype=np.intp), 1, self.is_d1)[0]
+        return arms
+
     def take(self, rows: NDArray[np.integer] | slice) -> SelectionDraws:
         return SelectionDraws(self.outcomes.take(rows), self.is_d1[rows])
 

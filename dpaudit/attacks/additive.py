@@ -28,6 +28,7 @@ from dpaudit.levels.level_map import (
     FloatArray,
     IntArray,
     by_fold,
+    even_odds,
     folds,
     larger_for_d1,
     log_ratio,
@@ -287,7 +288,7 @@ def _closely(columns: Sequence[_Column]) -> list[_Fit]:
         every = log_odds(np.stack([columns[at].numbers for at in places]))
         for at, odds in zip(places, every, strict=True):
             column, arms = columns[at], columns[at].train.sum(axis=1)
-            even = np.log((arms[:, :1] + 1) / (arms[:, 1:] + 1))
+            even = even_odds(arms)[:, None]
             fits[at].insert(0, column.with_numbers(odds[:, :: column.step] - even))
     return [_best(column, own) for column, own in zip(columns, fits, strict=True)]
 

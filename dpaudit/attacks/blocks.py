@@ -316,7 +316,7 @@ def _parts(some: SelectionDraws) -> list[Names]:
     The list is empty if all columns depend on each other, if no columns do, or if there are more
     than 8 blocks.
     """
-    if len(some.outcomes.columns) > 2 * MOST_COLUMNS:
+    if len(some.outcomes.columns) > 2 * MOST_COLUMNS:  # an entry may also have a column of types
         return []
     columns = [one for one in some.outcomes.columns if not one.name.startswith(KIND)]
     if not 1 < len(columns) <= MOST_COLUMNS:

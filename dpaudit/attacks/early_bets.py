@@ -21,7 +21,7 @@ from dpaudit.attacks.single_columns import CellLevels
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.cells import Cells, frequent_labels, is_number, make_cells, short_edges
-from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, equal_mass_runs
 from dpaudit.levels.limits import GROUPS
 from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
 from dpaudit.stats.betting import Beliefs
@@ -222,8 +222,7 @@ def _by_group(
     prior: number of draws of each input that is added to each group.
     """
     masses = np.where(has_place, counts.sum(axis=1), 0)
-    middle = np.cumsum(masses) - masses / 2
-    group = np.minimum((middle * groups / max(1, masses.sum())).astype(np.intp), groups - 1)
+    group = equal_mass_runs(masses, groups)
     group = np.where(has_place, group, groups + np.arange(len(counts)))
     totals = np.zeros((groups + len(counts), 2))
     np.add.at(totals, group, counts)

@@ -23,7 +23,7 @@ from dpaudit.attacks.objective import Objective, best_predicted, rank_key, refut
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CountsFurther, OrderedBins, UnorderedCells
-from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, equal_mass_runs, log_ratio
 from dpaudit.levels.limits import BEST, GROUPS
 from dpaudit.levels.portfolio import (
     OTHER_SHARE,
@@ -369,9 +369,7 @@ def _coarse(ordered: IntArray) -> IntArray:
 
     ordered: (levels, 2), draws by level and input.
     """
-    masses = ordered.sum(axis=1)
-    middle = np.cumsum(masses) - masses / 2
-    group = np.minimum((middle * GROUPS / max(1, masses.sum())).astype(int), GROUPS - 1)
+    group = equal_mass_runs(ordered.sum(axis=1), GROUPS)
     totals = np.zeros((GROUPS, 2), dtype=np.int64)
     np.add.at(totals, group, ordered)
     return np.asarray(totals[group])

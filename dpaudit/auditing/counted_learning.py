@@ -22,7 +22,7 @@ from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.schedule import Plan
-from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
+from dpaudit.draws import SelectionDraws, Tally, pool
 from dpaudit.levels.candidates import Candidate, CountsFurther
 from dpaudit.levels.level_map import CellCounter, IntArray
 from dpaudit.levels.portfolio import Learned, Portfolio
@@ -54,7 +54,7 @@ class RareStore:
         """
         self.rare_filter = rare_filter
         rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
-        self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
+        self.arms: IntArray = selection.arms
         self._parts = [selection.take(rows)]
         # Examples of outputs that were evicted (removed from memory): one draw for each rare value,
         # label (text) or key (name of a field) that was evicted.

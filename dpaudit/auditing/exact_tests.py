@@ -9,14 +9,12 @@ report. pair_audit.py and recorded.py use this module.
 
 from __future__ import annotations
 
-import numpy as np
-
 from dpaudit.attacks.single_columns import has_fractions, has_integers
 from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
 from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.composed import replace
-from dpaudit.draws import SelectionDraws, Tally, by_arm
+from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
 from dpaudit.outcomes import Outcomes
 from dpaudit.stats.witness import Witness, most_telling_witness
@@ -29,7 +27,7 @@ _CONTINUOUS = (
 
 def without_levels(draws: SelectionDraws) -> Tally:
     """Return the numbers of draws of d1 and of d2, as a tally with a single level: (1, 2)."""
-    return Tally(by_arm(np.zeros(draws.size, dtype=np.intp), 1, draws.is_d1))
+    return Tally(draws.arms[None])
 
 
 def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.learning import best_point, learn, learn_from_counts
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import thresholds
-from dpaudit.auditing.counted_learning import CountedLearning, may_end_learning
+from dpaudit.auditing.counted_learning import MOST_KEPT, CountedLearning, may_end_learning
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.exact_tests import (
     frozen_rules,
@@ -50,7 +50,6 @@ from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.outcomes.representation import OF_TYPE
-from dpaudit.sampling.chunks import MOST_RARE
 from dpaudit.sampling.independence import WARNED, all_equal, constant
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
@@ -355,7 +354,7 @@ class _RecordedRun:
                     [Tally(by_input(one, outcomes, is_d1)) for one in counted_learning.counters]
                 )
                 counted_learning.rare.add(
-                    rare(counted_learning.rare.rare_filter, outcomes, is_d1, 2 * MOST_RARE)
+                    rare(counted_learning.rare.rare_filter, outcomes, is_d1, MOST_KEPT)
                 )
                 self._learning.append(without_levels(draws))
             spent += len(rows)

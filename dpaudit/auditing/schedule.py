@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.levels.limits import DRAWS_TO_RANK
+from dpaudit.sampling.chunks import LARGEST_BLOCK
 
 # Number of calls at the start of an audit that make one draw each. They show how many columns an
 # output has (one for each number or label), and how long a call takes. Their outputs count neither
@@ -62,8 +63,6 @@ _EARLY_BLOCK_SHARE = 12
 # Smallest size, in draws, of a block whose draws are only counted and not kept in memory. If the
 # budget is small, blocks may be smaller.
 _LEAST_BLOCK = 64
-# Largest size of a block, in draws, except for large budgets, whose blocks are larger.
-_LARGEST_BLOCK = 131_072
 # Factor by which blocks may differ from their usual size. Blocks are smaller by this factor if each
 # call makes one draw: such draws are slow, and small blocks update the display in time and keep
 # several workers busy. For a large budget, blocks are larger by up to this factor, so that many
@@ -71,7 +70,7 @@ _LARGEST_BLOCK = 131_072
 _SIZE_RANGE = 4
 # A budget of more than 200 blocks of the usual largest size is large. To limit the number of
 # blocks, each block of a large budget may have up to 1/200 of the budget, but at most `_SIZE_RANGE`
-# (4) times `_LARGEST_BLOCK` (131,072) draws.
+# (4) times `LARGEST_BLOCK` (131,072) draws.
 _ENOUGH_BLOCKS = 200
 # Largest number of blocks, roughly, since a result stores each block. If a budget needs more,
 # blocks are made larger.
@@ -121,7 +120,7 @@ class DrawLimits:
     """
 
     buffer_draws: int = MAX_BUFFERED_DRAWS
-    block: int = _LARGEST_BLOCK
+    block: int = LARGEST_BLOCK
     confirming: int = FEW_DRAWS
     ends_by_bets: bool = False
     single_draws: bool = False
@@ -138,7 +137,7 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
     # hold up to ten times `_MAX_BUFFERED_VALUES` values. Beyond that, it holds fewer draws.
     least = min(DRAWS_TO_RANK, 10 * _MAX_BUFFERED_VALUES // columns)
     rows = max(least, _MAX_BUFFERED_VALUES // columns)
-    block = _LARGEST_BLOCK // _SIZE_RANGE if single_draws else _LARGEST_BLOCK
+    block = LARGEST_BLOCK // _SIZE_RANGE if single_draws else LARGEST_BLOCK
     confirming = MINIMUM_SAMPLES if single_draws and not by_outputs else FEW_DRAWS
     return DrawLimits(
         buffer_draws=min(MAX_BUFFERED_DRAWS, rows),
@@ -278,7 +277,7 @@ class Plan:
             most = rate * _TIMING_TIME * self._seconds / _TIMED_BLOCKS
             size = max(1.0, min(size, most))
             yield int(size)
-            size = min(2 * size, max(self.limits.block, _SIZE_RANGE * _LARGEST_BLOCK))
+            size = min(2 * size, max(self.limits.block, _SIZE_RANGE * LARGEST_BLOCK))
 
     def record_timed(self, size: int) -> bool:
         """Update the draws per second after a block of `size` draws.
@@ -440,7 +439,7 @@ class Plan:
             yield min(block, size - start)
 
     def _largest(self) -> int:
-        usual = min(self.budget // _ENOUGH_BLOCKS, _SIZE_RANGE * _LARGEST_BLOCK)
+        usual = min(self.budget // _ENOUGH_BLOCKS, _SIZE_RANGE * LARGEST_BLOCK)
         return max(self.limits.block, usual, self.budget // _MOST_BLOCKS)
 
 

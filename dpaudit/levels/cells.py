@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser, FloatArray
+from dpaudit.levels.level_map import equal_mass_runs
 from dpaudit.levels.limits import MOST_CELLS, REPEATS, WORDS
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.columns import number_writer
@@ -207,9 +208,7 @@ def equal_mass_groups(column: Column, groups: int) -> NDArray[np.intp]:
     Return the run (0 to `groups` - 1) of every entry: (size,).
     """
     cell = make_cells(column, groups)(column).astype(np.intp)
-    masses = np.bincount(cell)
-    middle = (np.cumsum(masses) - masses / 2) / len(cell)
-    return np.minimum((middle * groups).astype(np.intp), groups - 1)[cell]
+    return equal_mass_runs(np.bincount(cell), groups)[cell]
 
 
 def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:

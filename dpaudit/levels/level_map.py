@@ -220,8 +220,7 @@ def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatA
     arms: (…, 2), all draws of d1 and of d2.
     """
     log_counts = np.log(counts + 0.5)
-    both = np.log((arms[..., 0] + 1) / (arms[..., 1] + 1))
-    return np.asarray(log_counts[..., 0] - log_counts[..., 1] - both, dtype=float)
+    return np.asarray(log_counts[..., 0] - log_counts[..., 1] - even_odds(arms), dtype=float)
 
 
 def larger_for_d1(counts: IntArray) -> bool:
@@ -246,6 +245,25 @@ def by_group(
     """
     arms = [np.bincount(group, weights=arm, minlength=groups) for arm in draws.T]
     return np.stack(arms, axis=1).astype(np.float64)
+
+
+def equal_mass_runs(masses: FloatArray | IntArray, runs: int) -> NDArray[np.intp]:
+    """Divide ordered cells into runs of neighbours with about equal numbers of draws. Return the
+    run of each cell, from 0 to `runs` - 1: (cells,).
+
+    masses: (cells,), draws by cell.
+    """
+    middle = np.cumsum(masses) - masses / 2
+    run = np.minimum((middle * runs / max(1, masses.sum())).astype(np.intp), runs - 1)
+    return np.asarray(run)
+
+
+def even_odds(arms: NDArray[np.integer | np.floating]) -> FloatArray:
+    """Return the log-odds of d1 in a cell with log-ratio 0, smoothed by adding 1 to each count.
+
+    arms: (…, 2), all draws of d1 and of d2.
+    """
+    return np.asarray(np.log((arms[..., 0] + 1) / (arms[..., 1] + 1)), dtype=float)
 
 
 @functools.lru_cache(maxsize=64)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
-from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.level_map import FloatArray, IntArray, even_odds
 from dpaudit.levels.limits import BEYOND_DOUBT, LEAST_WEIGHT, LONGEST_STEP, MOST_LEVELS, TINY
 
 # The grid of log-ratios: 0, 56 positive values from 0.002 to 12, geometrically spaced, and the same
@@ -70,7 +70,7 @@ class Law:
         counts: (cells, 2), draws by cell and input.
         arms: (2,), number of all draws of d1 and of d2.
         """
-        even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
+        even = float(even_odds(arms))
         alike, many = np.unique(counts, axis=0, return_counts=True)
         return cls(_most_likely(_likelihood(alike, even), many), even)
 
@@ -119,7 +119,7 @@ def shrunk_to(
     counts: (cells, 2), draws by cell and input.
     arms: (2,), number of all draws of d1 and of d2.
     """
-    even = predicted[:, None] + float(np.log((arms[0] + 1) / (arms[1] + 1)))
+    even = predicted[:, None] + float(even_odds(arms))
     likelihood = _likelihood(counts, even)
     posterior = _on_grid(likelihood, _most_likely(likelihood, np.ones(len(counts), dtype=int)))
     return np.asarray((posterior / (1 + np.exp(-GRID - even))).sum(axis=1))
@@ -330,7 +330,7 @@ class Clusters:
         counts: (cells, 2), draws by cell and input.
         arms: (2,), number of all draws of d1 and of d2.
         """
-        even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
+        even = float(even_odds(arms))
         alike, many = np.unique(counts, axis=0, return_counts=True)
         models = _models(_Cells.of(alike, many, even))
         worth = np.array([one.worth for one in models])

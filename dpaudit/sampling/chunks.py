@@ -27,6 +27,9 @@ Key = tuple[int, ...]
 # Number of draws at the start of each counted chunk whose hashes are kept. Hashes of different
 # chunks are compared, since a chunk that repeats draws of another chunk begins with equal outcomes.
 HEAD = 64
+# Largest number of draws in a block (a group of consecutive draws), except for large budgets, and
+# usual largest number of outcomes that are in memory at the same time.
+LARGEST_BLOCK = 131_072
 # Largest number of rare draws (draws with rare outputs) that are kept when outcomes of a chunk are
 # counted, since kept draws use memory and are pickled. Further rare draws are only counted.
 MOST_RARE = 8_192
@@ -235,7 +238,7 @@ class ToCount(Chunk[Counted]):
     """
 
     measure: Measure
-    in_memory: int = 131_072
+    in_memory: int = LARGEST_BLOCK
     heads: bool = True
 
 
