@@ -118,7 +118,7 @@ class RareTable:
         """
         rare_filter = RareFilter.of(selection, often)
         kept = selection.take(np.flatnonzero(rare_filter.is_rare(selection.outcomes)))
-        return cls(rare_filter, kept, _arms(selection))
+        return cls(rare_filter, kept, selection.arms)
 
     @classmethod
     def frequent(cls, selection: SelectionDraws, rare_filter: RareFilter) -> RareTable:
@@ -136,7 +136,7 @@ class RareTable:
             counts = by_arm(result(column), result.size, selection.is_d1)
             if _of_one_arm(counts, OFTEN).any():
                 columns.append(result)
-        return cls(rare_filter, selection, _arms(selection), columns, OFTEN)
+        return cls(rare_filter, selection, selection.arms, columns, OFTEN)
 
     @cached_property
     def _laws(self) -> tuple[Law, Law]:
@@ -205,8 +205,7 @@ class RareTable:
         estimate = ExpectedDraws(by_group(both, level, len(order)), squared.astype(np.float64))
         by_level = np.append(counts[order], [[0, 0]], axis=0)
         levels = RareLevels(self.rare_filter, columns, level, self._example(number == OTHER))
-        penalty = tuning.PENALTY_ANY_ORDER
-        return RareOutputs(NAME, by_level, penalty, levels, estimate=estimate)
+        return RareOutputs(NAME, by_level, True, levels, estimate=estimate)
 
     def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
         """Return the rare rule, which guesses an input in cells that only this input gave and where
@@ -358,10 +357,6 @@ class RareTable:
     def _example(self, rows: Mask) -> str:
         first = np.flatnonzero(rows)[:1].tolist()
         return "".join(map(in_words, self._kept.outcomes.words(first)))
-
-
-def _arms(selection: SelectionDraws) -> IntArray:
-    return np.array([selection.is_d1.sum(), (~selection.is_d1).sum()], dtype=np.int64)
 
 
 def _of_one_arm(counts: IntArray, least: int) -> Mask:

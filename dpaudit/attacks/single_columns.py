@@ -372,14 +372,13 @@ def _candidate(
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     by_level = held_out_tally(level[:-1], counts, levels)
     by_size = name.startswith(_BY_SIZE)
-    is_simple = by_size or np.count_nonzero(masses) <= tuning.FEW_CELLS
-    penalty = tuning.PENALTY if is_simple else tuning.PENALTY_ANY_ORDER
+    has_many = not by_size and int(np.count_nonzero(masses)) > tuning.FEW_CELLS
     final = cells.with_values(np.append(level[-1], levels).astype(np.intp))
     level_map = CellLevels(final, levels + 1)
     if cell_counts is not None and name.startswith(_SINGLE):
-        return UnorderedCells(name, by_level, penalty, level_map, cell_counts)
+        return UnorderedCells(name, by_level, has_many, level_map, cell_counts)
     if cell_counts is not None or not by_size:
-        return OrderedBins(name, by_level, penalty, Fixed(level_map))
+        return OrderedBins(name, by_level, has_many, Fixed(level_map))
     rising = name.endswith("rising")
     numbers = (1 if rising else -1) * on_scale(column)(column)
     if column.codes is not None:
@@ -391,7 +390,7 @@ def _candidate(
         source = _BySize(
             level_map, cells, total, scores[-1, :-1], level[-1], rising, numbers, outcomes
         )
-    return OrderedBins(name, by_level, penalty, source, is_smooth=True, position=position)
+    return OrderedBins(name, by_level, has_many, source, is_smooth=True, position=position)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -95,7 +95,7 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     if bands is not None:
         known = known.through(bands)
     level_map = AtomLevels(known, final, each)
-    penalty = tuning.PENALTY if len(result.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
+    has_many = len(result.keys) > tuning.FEW_CELLS
     every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
     # A predictor estimates the log-ratio of a sequence from the log-ratios of related sequences. It
     # is fitted only if outputs may be sequences and nearly all draws have an outcome in `result`.
@@ -106,7 +106,7 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
 
         predictor = sequence_predictor(result.outcomes, each_draws)
     cell_counts = CellCounts(every, everything, predictor)
-    return [UnorderedCells("single outputs", by_level, penalty, level_map, cell_counts)]
+    return [UnorderedCells("single outputs", by_level, has_many, level_map, cell_counts)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

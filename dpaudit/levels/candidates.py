@@ -62,16 +62,15 @@ class Candidate(ABC):
         that learning never saw. If the order was fitted to draws in memory, these are held-out
         counts: the level of each draw comes from a fit to other draws. For rare outputs, and for
         cells after further draws were counted, the same counts determine the order.
-    count_penalty: number of standard errors by which a bound that is predicted from `counts` is
-        lowered, since the order may look good by luck: `tuning.PENALTY`, or `PENALTY_ANY_ORDER` for
-        an order of many cells, or `PENALTY_SHRUNK` if the order is by shrunk counts.
+    has_many_cells: whether it orders more than a few cells (groups of outcomes) by their raw
+        counts, not by shrunk counts.
     estimate: expected draws by level and input, from which bounds are predicted in place of
         `counts`; None if no estimate is better than the counts.
     """
 
     attack: str
     counts: IntArray
-    count_penalty: float
+    has_many_cells: bool
     estimate: ExpectedDraws | None = field(default=None, kw_only=True)
 
     @abstractmethod
@@ -105,10 +104,10 @@ class Candidate(ABC):
         return False
 
     @property
-    def has_many_cells(self) -> bool:
-        """Whether this candidate orders more than a few cells (groups of outcomes) by their raw
-        counts, not by shrunk counts."""
-        return self.count_penalty > tuning.PENALTY
+    def count_penalty(self) -> float:
+        """Number of standard errors by which a bound that is predicted from `counts` is lowered,
+        since the order may look good by luck."""
+        return tuning.PENALTY_ANY_ORDER if self.has_many_cells else tuning.PENALTY
 
     def penalty(self, *, is_pure: bool) -> float:
         """Return the number of standard errors by which the predicted bounds of this candidate are
@@ -382,7 +381,7 @@ def by_score(
     return OrderedBins(
         scored.attack,
         counts,
-        tuning.PENALTY,
+        False,
         source or ScoreBins(scored, selection.is_d1),
         is_smooth=True,
         position=scored.position(counts.sum(axis=1)),
@@ -444,7 +443,7 @@ class UnorderedCells(Candidate):
         by_level = by_group(cell_counts.counts, group, levels + 1).astype(np.int64)
         draws = ExpectedDraws(expected, np.zeros(levels))
         grouped = Grouped(cell_counts.cells, group)
-        return cls(attack, by_level, tuning.PENALTY_SHRUNK, grouped, cell_counts, estimate=draws)
+        return cls(attack, by_level, False, grouped, cell_counts, estimate=draws)
 
     def level_map(self) -> LevelMap:
         return self.levels
@@ -474,7 +473,7 @@ class UnorderedCells(Candidate):
         return UnorderedCells.of(self.attack, total)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> OrderedBins:
-        return OrderedBins(self.attack, self.counts, self.count_penalty, Fixed(of(self.levels)))
+        return OrderedBins(self.attack, self.counts, self.has_many_cells, Fixed(of(self.levels)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -463,7 +463,7 @@ def test_a_refutation_that_may_be_luck_does_not_end_learning(
 
 def test_a_score_that_refutes_does_not_end_learning_early() -> None:
     counts = cells(12.0).counts
-    score = OrderedBins("score", counts, tuning.PENALTY, Fixed(NEVER), scored=A_SCORE)
+    score = OrderedBins("score", counts, False, Fixed(NEVER), scored=A_SCORE)
     assert refutes(score, AIM, tuning.DEVIATIONS_BEYOND_LUCK)
     assert not may_freeze_early([score], AIM)
 
@@ -494,7 +494,7 @@ def split(d1: int, d2: int) -> RareOutputs:
     """Return an order of outcomes that came up so often, which are taken for what they were."""
     counts = np.array([[20_000 - d2, 20_000 - d1], [d2, d1], [0, 0]])[:, ::-1]
     expected = ExpectedDraws(counts[:2].astype(float), np.zeros(2))
-    return RareOutputs(RARE, counts, tuning.PENALTY_ANY_ORDER, NEVER, estimate=expected)
+    return RareOutputs(RARE, counts, True, NEVER, estimate=expected)
 
 
 def rare_table(of_d1: int, of_d2: int) -> RareTable:

@@ -23,7 +23,7 @@ UNUSED = Fixed(cast(LevelMap, None))
 
 def order(*counts: tuple[int, int], is_smooth: bool = False) -> Candidate:
     held_out = np.array([*counts, (0, 0)])
-    return OrderedBins("sums", held_out, tuning.PENALTY, UNUSED, is_smooth=is_smooth)
+    return OrderedBins("sums", held_out, False, UNUSED, is_smooth=is_smooth)
 
 
 def sides(ratio_of_d2: float, ratio_of_d1: float, draws: int = 10_000) -> Candidate:

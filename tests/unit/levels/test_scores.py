@@ -18,7 +18,6 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Fixed, OrderedBins, Scorer, by_score
 from dpaudit.levels.level_map import LevelMap, by_input
 from dpaudit.levels.scores import Intervals, Scored, aligned, filled
-from dpaudit.levels.tuning import PENALTY
 from dpaudit.outcomes import from_raw
 
 DRAWS = 40_000
@@ -66,7 +65,7 @@ def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() 
     lucky[-2] = [1_530, 470]
     unused = Fixed(cast(LevelMap, None))
     both = [
-        OrderedBins(name, counts, PENALTY, unused, is_smooth=True, position=score)
+        OrderedBins(name, counts, False, unused, is_smooth=True, position=score)
         for name, counts in (("lucky", lucky), ("better", better))
     ]
     aim = Objective(ProfilePoint(5.0, 0.0), 10**6)
