@@ -236,7 +236,7 @@ def _rules(posteriors: FloatArray, objective: Objective) -> IntArray:
     the bettors that use a regression, exceeds the largest probability that the claim allows. The
     second rule guesses at every level; it also replaces a first rule that would never guess. All
     further rules abstain everywhere: every round of bets needs the same number of rules, and
-    `freeze` makes three, and those for rare outputs.
+    `choose_rules` makes three, and those for rare outputs.
     """
     # Only beliefs of regressions are averaged: they are smooth over levels, so that the event of
     # the rule consists of few intervals.

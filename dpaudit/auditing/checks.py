@@ -46,9 +46,6 @@ DRAWS_OF_NEW_PROCESS = 250
 _ENOUGH_DRAWS = 100_000
 # Number of blocks of further draws that check a refutation.
 _FURTHER_BLOCKS = 32
-# Largest number of further draws that check a refutation if the mechanism makes many draws per
-# call. With one draw per call, the largest number is `FEW_DRAWS`.
-_MOST_FURTHER = 20_000
 # Each rule that an audit learns from counted draws is checked
 # (`DrawChecks.check_counted_learning`). An audit usually learns at most this number of rules, so
 # each check gets 1/64 of the probability of a false warning.
@@ -202,8 +199,9 @@ class DrawChecks:
         if before < math.log(SUSPECT_E_VALUE) and limits.single_draws:
             return []
         size = FEW_DRAWS
-        if not limits.single_draws:
-            size = min(max(draws, _FURTHER_BLOCKS * DRAWS_OF_NEW_PROCESS), _MOST_FURTHER)
+        if not limits.single_draws:  # more further draws than the check can use are not made
+            most = independence.TESTED_DRAWS
+            size = min(max(draws, _FURTHER_BLOCKS * DRAWS_OF_NEW_PROCESS), most)
         size = min(size, limits.buffer_draws)
         if ledger.ends_by_bets:  # draws are slow: use no more
             size = min(size, ledger.spent)

@@ -49,7 +49,7 @@ STORED = "returns a stored result"
 # Largest number of learning draws that are tested for repeated and dependent draws. `check_heads`
 # tests these learning draws together with the first draws of counted blocks: at most twice this
 # number in total.
-_DRAWS = 20_000
+TESTED_DRAWS = 20_000
 # Number of draws at the start of each block that are compared first, when the audit checks whether
 # two blocks of draws are equal. Nearly all independent blocks differ in these draws; only if two
 # blocks do not, all of their draws are compared.
@@ -151,14 +151,15 @@ def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
     heads: first draws of each counted chunk.
     """
     draws = beginning(draws)
-    keys = np.concatenate([draws.outcomes.keys(), *(head.keys for head in heads)])[: 2 * _DRAWS]
-    is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])[: 2 * _DRAWS]
-    for series in series_of("draws", keys, is_d1):
+    keys = np.concatenate([draws.outcomes.keys(), *(head.keys for head in heads)])
+    is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])
+    tested = slice(2 * TESTED_DRAWS)
+    for series in series_of("draws", keys[tested], is_d1[tested]):
         _check_repeats(series)
 
 
 def beginning(draws: SelectionDraws) -> SelectionDraws:
-    return draws if draws.size <= _DRAWS else draws.take(slice(_DRAWS))
+    return draws if draws.size <= TESTED_DRAWS else draws.take(slice(TESTED_DRAWS))
 
 
 def series_of(
