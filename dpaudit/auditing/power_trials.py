@@ -29,9 +29,6 @@ from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
 # Usual number of draws of the first trial (a short audit that measures the event and the speed).
 TRIAL = 10_000
-# Time for the first trial (short audit), in seconds. If `TRIAL` draws would take longer, the first
-# trial has fewer draws: the number that fits into this time, but at least `FEW_DRAWS`.
-_TRIAL_SECONDS = 10.0
 # Largest number of draws of a trial (short audit) after the first trial. The learned event depends
 # on the number of draws, so a trial has the number of draws of the planned audit, up to this limit:
 # a larger trial would take too long.
@@ -227,7 +224,8 @@ class _Trials:
             again = self._timed(fewest)
             result = min(result, again, key=lambda trial: trial.seconds)
         rate = speed(result)
-        fitting = min(TRIAL, self._left * rate, max(_TRIAL_SECONDS * rate, FEW_DRAWS))
+        # A third of the time is for the first trial, unless that is too short for `FEW_DRAWS`.
+        fitting = min(TRIAL, self._left * rate, max(PATIENCE / 3 * rate, FEW_DRAWS))
         draws = max(MINIMUM_SAMPLES, int(fitting))
         if draws == MINIMUM_SAMPLES:
             return result, draws

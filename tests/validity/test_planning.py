@@ -29,7 +29,7 @@ def spec_of(mechanism: str, params: dict[str, float], **claim: float) -> AuditSp
 def planned(spec: AuditSpec) -> int:
     """Return the planned number of draws. The trials have time enough on a busy machine, too: with
     fewer trials, the plan would be another one."""
-    with patch.multiple("dpaudit.auditing.power_trials", PATIENCE=3600.0, _TRIAL_SECONDS=600.0):
+    with patch("dpaudit.auditing.power_trials.PATIENCE", 3600.0):
         samples = plan(spec, FACTOR, POWER, run_audit).samples
     assert samples is not None
     return samples
