@@ -206,6 +206,8 @@ def _regression(features: FloatArray, counts: IntArray, precision: float) -> Flo
         curvature[np.diag_indices(len(weights))] += precision
         is_one = len(weights) == 1  # `solve` takes ten times as long
         step = gradient / curvature[0] if is_one else np.linalg.solve(curvature, gradient)
+        # The limit is far beyond what few draws can show. It keeps `exp` finite where a step is too
+        # long.
         weights = np.minimum(np.maximum(weights + step, -8.0), 8.0)
     return np.asarray(1 / (1 + np.exp(-np.clip(table @ weights, -20.0, 20.0))))
 

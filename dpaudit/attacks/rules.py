@@ -322,6 +322,7 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
         return None
     counts = tuple((int(d1), int(d2)) for d1, d2 in candidate.counts)
     edges = tuple(level.digitise.edges.tolist())
+    # A result stores at most 64 columns, so that its size stays small for wide outputs.
     return ScoreDistributions(edges, counts, level.score.columns[:64])
 
 

@@ -327,6 +327,7 @@ def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float 
 def _entries(column: Column) -> Counter[float | str] | None:
     """Return the number of draws of each distinct entry of a column; None if the column has more
     than 8 distinct entries."""
+    # 100 numbers show quickly that a column has many values. NaN, at labels, counts once.
     if len(column.labels) > FEW or len(np.unique(column.numbers[:100])) > 2 * FEW:
         return None
     codes = column.codes

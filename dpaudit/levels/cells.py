@@ -251,6 +251,7 @@ def _quantiles(bins: int, draws: int) -> FloatArray:
     """Return the quantiles (between 0 and 1) at which the numbers of a column are cut into `bins`
     intervals: geometrically spaced in both tails, evenly between the tails.
     """
+    # The outermost interval of a tail holds 4 draws.
     first, share = 4 / draws, tuning.SHARE_OF_TAILS
     # Between the tails there are at most 192 intervals. Any further intervals lie in the tails,
     # where narrow intervals matter for the cut-offs of rare events.

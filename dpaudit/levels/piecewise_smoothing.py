@@ -62,7 +62,7 @@ def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches
     # quadrature).
     likelihoods = _Likelihoods.of(estimates, 1 / (variance + (gap / 2) ** 2), stretches)
     law = np.full((len(estimates), 2, len(GRID)), 1 / (2 * len(GRID)))
-    chance = np.full(len(estimates), 0.2)
+    chance = np.full(len(estimates), 0.2)  # where EM starts: a jump at one place in five
     for _ in range(_STEPS):
         law, chance = _improved(likelihoods, stretches, law, chance)
     means = np.empty_like(estimates)
