@@ -25,9 +25,10 @@ from dpaudit.cli.saving import STDOUT, Results, check_writable, destinations, wr
 from dpaudit.composed import flat_fields, replace
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.files import piped, read_text, reading
+from dpaudit.reports.findings import as_lists
 from dpaudit.reports.json import Planned, read_document
 from dpaudit.reports.layout import wrap
-from dpaudit.reports.records import as_lists, encode
+from dpaudit.reports.records import encode
 from dpaudit.reports.text import unended
 from dpaudit.wording import counted, shown, visible
 

@@ -52,9 +52,8 @@ from dpaudit.outcomes.columns import Column as Column
 from dpaudit.outcomes.columns import KeyArray as KeyArray
 from dpaudit.outcomes.columns import Raised as Raised
 from dpaudit.outcomes.columns import number_word as number_word
-from dpaudit.outcomes.long_table import NamedColumns as NamedColumns
-from dpaudit.outcomes.long_table import joined, lengthened
 from dpaudit.outcomes.reading import from_raw as from_raw
+from dpaudit.outcomes.tables import NamedColumns as NamedColumns
 from dpaudit.outcomes.tables import Outcomes as Outcomes
 from dpaudit.outcomes.tables import Table, TimedOutcomes, are_alike, stacked
 from dpaudit.outcomes.tables import failures as failures
@@ -75,4 +74,6 @@ def concatenate(tables: Sequence[Outcomes]) -> Outcomes:
     plain = [table for table in tables if isinstance(table, Table)]
     if len(plain) == len(tables) and are_alike(plain):
         return stacked(plain)
+    from dpaudit.outcomes.long_table import joined, lengthened  # only for different shapes
+
     return joined([lengthened(table) for table in tables])

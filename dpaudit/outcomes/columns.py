@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 CodeArray = NDArray[np.int32]
 KeyArray = NDArray[np.uint64]
+RowArray = NDArray[np.int32]
 
 # Entry of a column for an outcome without the place of this column, such as a list that is too
 # short.
@@ -203,6 +204,28 @@ class Column:
         """Return the entry of one outcome as a text. row: index of the outcome."""
         code = 0 if self.codes is None else int(self.codes[row])
         return self.labels[code - 1] if code else entry_word(float(self.numbers[row]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """The entries of some outcomes at one place.
+
+    path: the place.
+    rows: index of the outcome of each entry, shape (entries,). None if every outcome has an entry,
+    in order.
+    column: the entries.
+    """
+
+    path: Path
+    rows: RowArray | None
+    column: Column
+
+
+def at(rows: RowArray | None, place: Sequence[int] | NDArray[np.int64]) -> RowArray:
+    """Return `rows[place]`. If `rows` is None, which stands for all rows 0, 1, 2, ..., return
+    `place` itself as an array."""
+    places = np.asarray(place, dtype=np.int32)
+    return places if rows is None else rows[places]
 
 
 def quoted(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from dpaudit.outcomes.columns import (
     Column,
     FloatArray,
     KeyArray,
+    Part,
     Path,
+    RowArray,
     entry_keys,
     kind_word,
     label_keys,
@@ -31,10 +33,9 @@ from dpaudit.outcomes.columns import (
     text_key,
 )
 from dpaudit.outcomes.representation import SIGN, Entry, sign_keys, signs_differ, written
-from dpaudit.outcomes.tables import WIDEST, Outcomes, Table, form_differs, need_forms
+from dpaudit.outcomes.tables import WIDEST, NamedColumns, Outcomes, Table, form_differs, need_forms
 
 IntArray = NDArray[np.int64]
-RowArray = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,50 +277,6 @@ class LongTable(Outcomes):
         return [written(one) for one in entries]
 
 
-class NamedColumns(Sequence[Column]):
-    """A sequence of columns of a table, given by their names. Each column is computed only when it
-    is accessed."""
-
-    def __init__(self, table: Outcomes, names: list[str]) -> None:
-        self._table, self._names = table, names
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    @overload
-    def __getitem__(self, place: int) -> Column: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Column]: ...
-    def __getitem__(self, place: int | slice) -> Column | Sequence[Column]:
-        if isinstance(place, slice):
-            return NamedColumns(self._table, self._names[place])
-        return self._table.column(self._names[place])
-
-
-def at(rows: RowArray | None, place: Sequence[int] | IntArray) -> RowArray:
-    """Return `rows[place]`. If `rows` is None, which stands for all rows 0, 1, 2, ..., return
-    `place` itself as an array."""
-    places = np.asarray(place, dtype=np.int32)
-    return places if rows is None else rows[places]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """The entries of some outcomes at one place.
-
-    path: the place.
-    rows: index of the outcome of each entry, shape (entries,). None if every outcome has an entry,
-    in order.
-    numbers, codes, labels: the entries, as in `Column`.
-    """
-
-    path: Path
-    rows: RowArray | None
-    numbers: FloatArray
-    codes: CodeArray | None
-    labels: tuple[str, ...]
-
-
 def long_table(parts: Sequence[Part], size: int) -> LongTable:
     """Return a `LongTable`, which stores the entries of all outcomes in one list.
 
@@ -334,15 +291,16 @@ def long_table(parts: Sequence[Part], size: int) -> LongTable:
     place = np.array([places[part.path.name] for part in parts], dtype=np.int64)
     order = np.argsort(place, kind="stable")
     ordered = [parts[one] for one in order]
+    columns = [part.column for part in ordered]
     counts = np.zeros(len(paths), dtype=np.int64)
-    np.add.at(counts, place[order], [len(part.numbers) for part in ordered])
-    codes = [recoded(known, part.labels, part.codes, len(part.numbers)) for part in ordered]
+    np.add.at(counts, place[order], [len(one.numbers) for one in columns])
+    codes = [recoded(known, one.labels, one.codes, len(one.numbers)) for one in columns]
     rows = [everything if part.rows is None else part.rows for part in ordered]
     return LongTable(
         Vocabulary(tuple(paths.values()), tuple(known)),
         np.concatenate([[0], np.cumsum(counts)]),
         np.concatenate(rows) if rows else everything[:0],
-        np.concatenate([part.numbers for part in ordered] or [np.empty(0)]),
+        np.concatenate([one.numbers for one in columns] or [np.empty(0)]),
         np.concatenate(codes) if codes else everything[:0],
         size,
     )
@@ -356,16 +314,16 @@ def lengthened(table: Outcomes) -> LongTable:
         raise TypeError(f"{type(table).__name__} is no table of outcomes")
     fixed = [(path, Column.constant(path.name, entry, table.size)) for path, entry in table.fixed]
     both = [*fixed, *zip(table.paths, table.all_columns, strict=True)]
-    parts = [Part(path, None, one.numbers, one.codes, one.labels) for path, one in both]
+    parts = [Part(path, None, column) for path, column in both]
     return long_table([*parts, *(_where_there(*form) for form in table.forms)], table.size)
 
 
 def _where_there(path: Path, column: Column) -> Part:
     """Return the entries of a column, except entries equal to `absent`, as a `Part`."""
     if column.codes is None or ABSENT not in column.labels:
-        return Part(path, None, column.numbers, column.codes, column.labels)
+        return Part(path, None, column)
     rows = np.flatnonzero(column.codes != column.labels.index(ABSENT) + 1).astype(np.int32)
-    return Part(path, rows, column.numbers[rows], column.codes[rows], column.labels)
+    return Part(path, rows, column.take(rows))
 
 
 def joined(tables: Sequence[LongTable]) -> LongTable:

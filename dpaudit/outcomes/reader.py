@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes.columns import ABSENT, Column, FloatArray, Path, recoded
+from dpaudit.outcomes.columns import ABSENT, Column, FloatArray, Part, Path, RowArray, at, recoded
 from dpaudit.outcomes.frames import is_frame, is_series
-from dpaudit.outcomes.long_table import Part, RowArray, at, long_table
 from dpaudit.outcomes.representation import DICT, LIST, TYPE, is_array_type, type_word
 from dpaudit.outcomes.scalars import (
     LARGEST_EXACT,
@@ -178,7 +177,8 @@ class Reader:
     def add(self, path: Path, rows: Rows, entries: Entries) -> None:
         """Add column entries at one place in the outcomes: one entry for each outcome in `rows`, or
         for every outcome if `rows` is None."""
-        self._parts.append(Part(path, rows, entries.numbers, entries.codes, entries.labels))
+        column = Column(path.name, entries.numbers, entries.codes, entries.labels)
+        self._parts.append(Part(path, rows, column))
 
     def constant(self, path: Path, rows: Rows, entry: str | float) -> None:
         """Add the same column entry, such as `a list`, at one place in the outcomes for each
@@ -186,7 +186,7 @@ class Reader:
         if rows is None:
             self._fixed.append((path, entry))
         else:
-            self._parts.append(_constant_part(path, rows, entry, len(rows)))
+            self._parts.append(Part(path, rows, Column.constant(path.name, entry, len(rows))))
 
     def lengths(self, path: Path, rows: Rows, values: Values) -> NDArray[np.int64]:
         """Add a column with the lengths of the values, such as lists, at one place in the outcomes.
@@ -202,9 +202,15 @@ class Reader:
     def table(self) -> Outcomes:
         """Return the table of all outcomes, made from the entries that were added."""
         parts = _by_path(part for part in self._parts if part.path.step != "form")
-        if any(sum(len(one.numbers) for one in each) != self.size for each in parts.values()):
-            fixed = [_constant_part(path, None, entry, self.size) for path, entry in self._fixed]
-            return long_table([*fixed, *self._parts], self.size)
+        size = self.size
+        if any(sum(len(one.column.numbers) for one in each) != size for each in parts.values()):
+            from dpaudit.outcomes.long_table import long_table  # only for different shapes
+
+            fixed = [
+                Part(path, None, Column.constant(path.name, entry, size))
+                for path, entry in self._fixed
+            ]
+            return long_table([*fixed, *self._parts], size)
         own = _by_path(part for part in self._parts if part.path.step == "form").values()
         forms = tuple((each[0].path, _where_there(each, self.size)) for each in own)
         if not parts:
@@ -247,11 +253,6 @@ def _exact(values: NDArray[Any]) -> bool:
     )
 
 
-def _constant_part(path: Path, rows: Rows, entry: str | float, size: int) -> Part:
-    column = Column.constant(path.name, entry, size)
-    return Part(path, rows, column.numbers, column.codes, column.labels)
-
-
 def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
     found: dict[str, list[Part]] = {}
     for part in parts:
@@ -262,10 +263,8 @@ def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
 def _where_there(parts: list[Part], size: int) -> Column:
     """Return one column with the entries in `parts`, all at the same place, and the entry `absent`
     for every other outcome. size: number of outcomes."""
-    absent = Column.constant(parts[0].path.name, ABSENT, size)
-    rows = np.arange(size, dtype=np.int32)
-    first = Part(parts[0].path, rows, absent.numbers, absent.codes, absent.labels)
-    return _whole([first, *parts], size)
+    path, rows = parts[0].path, np.arange(size, dtype=np.int32)
+    return _whole([Part(path, rows, Column.constant(path.name, ABSENT, size)), *parts], size)
 
 
 def _whole(parts: list[Part], size: int) -> Column:
@@ -274,15 +273,15 @@ def _whole(parts: list[Part], size: int) -> Column:
 
     size: number of outcomes.
     """
-    first = parts[0]
-    if first.rows is None:
-        return Column(first.path.name, first.numbers, first.codes, first.labels)
+    if parts[0].rows is None:
+        return parts[0].column
     numbers, codes = np.full(size, np.nan), np.zeros(size, dtype=np.int32)
     known: dict[str, int] = {}
     for part in parts:
-        numbers[part.rows] = part.numbers
-        codes[part.rows] = recoded(known, part.labels, part.codes, len(part.numbers))
-    return Column(first.path.name, numbers, codes if known else None, tuple(known))
+        own = part.column
+        numbers[part.rows] = own.numbers
+        codes[part.rows] = recoded(known, own.labels, own.codes, len(own.numbers))
+    return Column(parts[0].path.name, numbers, codes if known else None, tuple(known))
 
 
 def checked_length(output: Any) -> int:

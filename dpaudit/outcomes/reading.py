@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
-from dpaudit.outcomes.columns import ORDER, RAISED, ROOT, Path, Raised
+from dpaudit.outcomes.columns import ORDER, RAISED, ROOT, Path, Raised, at
 from dpaudit.outcomes.frames import as_frame, as_series, is_frame, is_series
-from dpaudit.outcomes.long_table import at
 from dpaudit.outcomes.reader import Read, Reader, Rows, Values
 from dpaudit.outcomes.representation import DICT, LIST, PRESENT, SET, TYPE, array_word, order_words
 from dpaudit.outcomes.scalars import (

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,6 +151,26 @@ class Outcomes(ABC):
     def word(self, row: int) -> str:
         """Return the text of one outcome, such as `{"a": (1, 2)}`. row: index of the outcome."""
         return self.words([row])[0]
+
+
+class NamedColumns(Sequence[Column]):
+    """A sequence of columns of a table, given by their names. Each column is computed only when it
+    is accessed."""
+
+    def __init__(self, table: Outcomes, names: list[str]) -> None:
+        self._table, self._names = table, names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, place: int) -> Column: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Column]: ...
+    def __getitem__(self, place: int | slice) -> Column | Sequence[Column]:
+        if isinstance(place, slice):
+            return NamedColumns(self._table, self._names[place])
+        return self._table.column(self._names[place])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

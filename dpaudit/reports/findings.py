@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dpaudit.auditing.underpowered import event_could_not
 from dpaudit.certificates.certificate import Certificate, ExactEvent
@@ -18,7 +19,6 @@ from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.inputs.pairs import describe_pair
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import Item, Row, row
-from dpaudit.reports.records import as_lists
 from dpaudit.wording import counted, shortened
 
 AnyEvent = EventCount | ExactEvent
@@ -192,6 +192,13 @@ def _values(result: AuditResult, name: str) -> str | None:
         if isinstance(pair, Mapping) and pair.get("name") == name:
             return describe_pair(as_lists(pair.get("d1")), as_lists(pair.get("d2")))
     return None
+
+
+def as_lists(value: Any) -> Any:
+    """Return a value of the settings in a request with lists in place of tuples, as in a file."""
+    if isinstance(value, Mapping):
+        return {key: as_lists(part) for key, part in value.items()}
+    return [as_lists(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:

@@ -115,14 +115,6 @@ def decode_untyped(value: Any) -> Any:
     return SPECIAL.get(value, value) if isinstance(value, str) else value
 
 
-def as_lists(value: Any) -> Any:
-    """Return a value made by `decode_untyped` with lists in place of tuples, as in the JSON
-    file."""
-    if isinstance(value, Mapping):
-        return {key: as_lists(part) for key, part in value.items()}
-    return [as_lists(part) for part in value] if isinstance(value, list | tuple) else value
-
-
 def decode_record(kind: Any, value: Any, path: str, **made: Any) -> Any:
     """Return an object of the dataclass `kind` from a dict of encoded fields. Raises DamagedRecord,
     also for an unknown key.

@@ -14,8 +14,8 @@ from dpaudit.certificates.result import AuditResult, Leader, Verdict
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.values import ARRAYS
 from dpaudit.reports import numbers
+from dpaudit.reports.findings import as_lists
 from dpaudit.reports.layout import Item, row
-from dpaudit.reports.records import as_lists
 from dpaudit.searching.snippets import as_given, columns_of, imports, in_form
 from dpaudit.wording import counted, shortened
 

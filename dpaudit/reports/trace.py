@@ -19,7 +19,6 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.reports.layout import WIDTH, Item, Row, laid_out, wrap
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.records import encode_record
 from dpaudit.version import __version__
 from dpaudit.wording import counted, in_a_line, shortened, visible
 
@@ -341,6 +340,8 @@ def _cut(line: str) -> str:
 def as_json(trace: Trace) -> str:
     """Return the fields of a trace as JSON. Infinite numbers are written as in files of results:
     `Infinity`."""
+    from dpaudit.reports.records import encode_record  # not needed for text
+
     document = {"kind": "trace", "dpaudit": __version__, **encode_record(trace)}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
