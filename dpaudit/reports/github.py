@@ -16,8 +16,8 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.reports import trace
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
+from dpaudit.reports.places import located, place
 from dpaudit.reports.text import reason, stopped, unended
-from dpaudit.reports.trace import located
 from dpaudit.wording import counted, visible
 
 _MOST = 10
@@ -38,7 +38,7 @@ def entry(result: AuditResult) -> Annotation:
     title = f"{result.verdict.value}: {result.name}{wanted}"
     parts = [unglued(reason(result)), trace.briefly(result), result.command]
     message = "\n".join(part for part in parts if part)
-    file, _, line = (trace.place(result) or "").rpartition(":")
+    file, _, line = (place(result) or "").rpartition(":")
     where = {"file": located(file).path, "line": line} if file and line.isdigit() else {}
     return Annotation(command("error", message, {**where, "title": title}))
 

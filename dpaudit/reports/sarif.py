@@ -18,8 +18,8 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import trace
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
+from dpaudit.reports.places import located, place, root, uri
 from dpaudit.reports.text import NOT_RUN, reason, render, stopped, unended
-from dpaudit.reports.trace import located, root, uri
 from dpaudit.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -89,7 +89,7 @@ def entry(result: AuditResult) -> Part:
         "ruleIndex": list(_RULES).index(rule),
         "level": _LEVEL,
         "message": {"text": message},
-        "locations": [_location(trace.place(result))],
+        "locations": [_location(place(result))],
         "partialFingerprints": {"primaryLocationLineHash": _fingerprint(rule, result)},
         "properties": {
             "claim": result.claim.describe(),

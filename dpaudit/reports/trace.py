@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path, PurePath
-from typing import NamedTuple
-from urllib.parse import quote
 
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
+from dpaudit.certificates.traced import Excerpt, Finding, Site, Trace
 from dpaudit.reports.layout import WIDTH, Item, Row, laid_out, wrap
 from dpaudit.reports.numbers import unglued
 from dpaudit.version import __version__
@@ -119,24 +114,6 @@ def briefly(result: AuditResult) -> str:
     cause = trace.causes[0]
     remedy = f"; {in_a_line(cause.remedy)}" if cause.remedy else ""
     return f"likely cause: {said(cause)}{remedy}"
-
-
-def place(result: AuditResult) -> str | None:
-    """Return the line of code at which GitHub or a similar site shows a finding, such as
-    `mine.py:12`.
-
-    It is the line of the likely cause. If that line is outside the repository, for example in a
-    library, it is the line in the repository that called it, or else the line of the mechanism.
-    """
-    trace = traced(result)
-    first = None if trace is None or not trace.causes else trace.causes[0]
-    lines = [] if first is None else [first.line, *first.others]
-    return next((str(one) for one in lines if _is_inside(one)), result.source)
-
-
-def _is_inside(one: SourceLine) -> bool:
-    is_plain = one.line > 0 and visible(in_a_line(one.file)) == one.file
-    return is_plain and located(one.file).is_inside
 
 
 def said(finding: Finding) -> str:
@@ -344,64 +321,3 @@ def as_json(trace: Trace) -> str:
 
     document = {"kind": "trace", "dpaudit": __version__, **encode_record(trace)}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-# Environment variable with the folder into which GitHub Actions has checked out the repository.
-_WORKSPACE = "GITHUB_WORKSPACE"
-
-
-class Location(NamedTuple):
-    """The path of a file, with slashes. It is relative to the root of the repository if the file
-    `is_inside` the repository, else absolute."""
-
-    path: str
-    is_inside: bool
-
-
-def root() -> Path:
-    """Return the root of the repository.
-
-    It is the folder in GITHUB_WORKSPACE. Without this variable, it is the nearest folder with
-    `.git` among the working directory and its parents, or else the working directory.
-    """
-    workspace = os.environ.get(_WORKSPACE, "")
-    here = _absolute("")
-    if workspace and Path(workspace).is_dir():
-        return _absolute(workspace)
-    # Test for existence, not for a folder: `.git` is a folder in a clone, but a file in a git
-    # worktree.
-    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
-
-
-def located(file: str) -> Location:
-    """Return the path of a file as a `Location`: relative to the root of the repository if the file
-    is inside the repository, else absolute.
-
-    file: its path, absolute or relative to the working directory.
-    """
-    top, path = root(), _absolute(file)
-    for one, other in ((path, top), (_real(path), _real(top))):
-        if one.is_relative_to(other) and one != other:
-            return Location(one.relative_to(other).as_posix(), is_inside=True)
-    return Location(path.as_posix(), is_inside=False)
-
-
-def uri(path: PurePath | str) -> str:
-    """Return a path as a URI: `file://…` for an absolute path, else a relative reference."""
-    pure = PurePath(path)
-    text = quote(pure.as_posix(), errors="replace")
-    return f"file://{'' if text.startswith('/') else '/'}{text}" if pure.is_absolute() else text
-
-
-def _absolute(path: str) -> Path:
-    here = os.sep
-    with suppress(OSError):  # raised if the working directory was removed
-        here = os.getcwd()
-    return Path(os.path.normpath(Path(here) / path))
-
-
-def _real(path: Path) -> Path:
-    """Return a path with its symbolic links resolved, or unchanged if they cannot be resolved."""
-    with suppress(OSError, ValueError):  # such as a name that no file can have
-        return Path(os.path.realpath(path))
-    return path

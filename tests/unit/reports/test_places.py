@@ -12,7 +12,7 @@ from jsonschema import Draft4Validator
 
 from dpaudit.certificates.traced import SourceLine
 from dpaudit.composed import replace
-from dpaudit.reports.trace import Location, located, root, uri
+from dpaudit.reports.places import Location, located, root, uri
 from tests.cli.made_results import VIOLATION
 from tests.hostile import TRACE
 from tests.result_files import reported

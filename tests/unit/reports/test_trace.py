@@ -15,7 +15,7 @@ from dpaudit import PureDP
 from dpaudit.certificates.result import AuditResult
 from dpaudit.certificates.traced import Excerpt, Finding, SourceLine, Trace
 from dpaudit.composed import replace
-from dpaudit.reports import github, sarif, trace
+from dpaudit.reports import github, places, sarif, trace
 from dpaudit.reports.html.page import view_of
 from dpaudit.reports.json import read_document
 from dpaudit.reports.records import decode_record, encode_record
@@ -199,7 +199,7 @@ def test_only_what_is_refuted_is_explained(base: AuditResult, form: str) -> None
     assert "cause       likely" not in text
     assert "which line leaks" not in text
     assert view_of(replace(base, trace=TRACE)).trace is None
-    assert trace.place(replace(base, source="a.py:1", trace=TRACE)) == "a.py:1"
+    assert places.place(replace(base, source="a.py:1", trace=TRACE)) == "a.py:1"
 
 
 def test_a_trace_that_shows_nothing_is_not_shown() -> None:
@@ -255,11 +255,11 @@ def test_alerts_are_at_the_cause_and_stay_the_same_alerts(
 def test_a_cause_elsewhere_leaves_the_place_of_the_mechanism(file: str, line: int) -> None:
     cause = replace(TRACE.findings[0], line=SourceLine(file, line, "code"), others=())
     found = replace(REFUTED, trace=replace(TRACE, findings=(cause,)))
-    assert trace.place(found) == "mine.py:12"
+    assert places.place(found) == "mine.py:12"
     called = replace(cause, others=(SourceLine(file, line, "code"), SourceLine("b.py", 7, "")))
     from_mine = replace(REFUTED, trace=replace(TRACE, findings=(called,)))
-    assert trace.place(from_mine) == "b.py:7"
-    assert trace.place(replace(found, source=None)) is None
+    assert places.place(from_mine) == "b.py:7"
+    assert places.place(replace(found, source=None)) is None
 
 
 def test_a_quiet_batch_names_the_cause() -> None:
@@ -271,7 +271,7 @@ def test_a_quiet_batch_names_the_cause() -> None:
 
 def test_a_note_is_no_cause_to_point_to() -> None:
     found = replace(REFUTED, trace=TOGETHER)
-    assert trace.place(found) == "mine.py:12"
+    assert places.place(found) == "mine.py:12"
     assert trace.briefly(found) == ""
 
 
