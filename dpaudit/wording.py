@@ -97,6 +97,8 @@ def shown(value: object, width: int = 60) -> str:
 # Smallest similarity (0 to 1, by difflib) between a wrong name and the name that a message
 # suggests. Names that share only their length or their ending are less similar.
 _SIMILAR = 0.66
+# Beginnings of a wrong name that negate the rest: a name without them means the opposite.
+_NEGATIONS = ("no-", "no_", "no ", "non-", "none", "not-", "not_", "not ", "without")
 # Smallest number of letters of a wrong name for which a message suggests a similar name.
 _LETTERS = 3
 # A message about a wrong name lists all known names. If the message suggests a similar name, the
@@ -184,7 +186,14 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
             if wrong in {name[:place] + name[place + 1 :] for place in range(1, len(name))}
         ]
         near = near if len(near) == 1 else []
-    return near[0] if near else None
+    return near[0] if near and not _is_negated(wrong.lower(), near[0].lower()) else None
+
+
+def _is_negated(wrong: str, near: str) -> bool:
+    """Return whether a wrong name, such as `no-violation`, is the opposite of a known name."""
+    if near.startswith(_NEGATIONS):
+        return False
+    return wrong.startswith(_NEGATIONS) or (wrong.startswith("no") and wrong.endswith(near))
 
 
 def _parts(name: str) -> tuple[str, str]:

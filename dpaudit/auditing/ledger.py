@@ -107,11 +107,19 @@ class Ledger:
     @property
     def left(self) -> int | None:
         """Number of draws still to be made; None if the budget is not known yet."""
-        if self.may_stop and self.ends_by_bets:
-            return 0
-        if self.may_stop:
-            return self.plan.confirming(self.spent)
-        return self.plan.budget - self.spent if self.plan.is_final else None
+        return None if self.target is None else max(0, self.target - self.spent)
+
+    @property
+    def target(self) -> int | None:
+        """Number of draws at the end of the run, with the confirmation if bets have refuted the
+        claim; None if the budget is not known yet."""
+        plan, first = self.plan, self.refuted_after
+        if first is not None and not self.spec.sampling.full:
+            if self.ends_by_bets:
+                return self.spent
+            if plan.budget - first >= plan.limits.confirming:
+                return first + plan.confirming(first)
+        return plan.budget if plan.is_final else None
 
     @property
     def coming(self) -> int:

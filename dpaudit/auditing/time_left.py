@@ -20,7 +20,7 @@ from dpaudit.certificates.result import Progress
 from dpaudit.composed import replace
 from dpaudit.sampling.executors import Drawer
 
-_NEW_PROCESSES = "waiting for new processes, which draw again"
+_NEW_PROCESSES = "checking the refutation with draws of new processes"
 
 _log = logging.getLogger(__name__)
 
@@ -157,19 +157,21 @@ class TimeLeft:
         self._journal.note(ledger)
         if self._on_progress is None:
             return
-        draws, plan = ledger.spent, ledger.plan
+        draws, target = ledger.spent, ledger.target
         elapsed = max(self._journal.now() - start, 1e-9)
         rate = draws / elapsed
-        remaining = (plan.budget - draws) / rate
-        if not plan.is_final and seconds is not None:
-            # At least `MINIMUM_SAMPLES` draws are made, even if they take longer than the time
-            # limit.
-            remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - draws) / rate)
+        remaining = math.inf if target is None else (target - draws) / rate
+        if seconds is not None and elapsed < seconds:
+            # The first calls may be slow, so that the average speed is too low for a forecast.
+            remaining = min(remaining, seconds - elapsed)
+        elif seconds is not None:
+            # At least `MINIMUM_SAMPLES` draws are made, even if they take longer.
+            remaining = max(0.0, (MINIMUM_SAMPLES - draws) / rate)
         self._shown = Progress(
             name=self._spec.name,
             pair=self._spec.pairs[self._number].label,
             draws=draws,
-            budget=plan.budget if plan.is_final else 0,
+            budget=target or 0,
             rate=rate,
             wealth=ledger.largest_wealth,
             epsilon_lower=ledger.wealth.epsilon_lower,

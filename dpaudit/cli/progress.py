@@ -123,12 +123,15 @@ def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> s
     of = f" of {progress.budget:,}" if progress.budget else ""
     needed = progress.needed or 1 / (BETTING_SHARE * spec.alpha)
     reached = numbers.at_least(progress.wealth, digits=2)
-    is_over = progress.wealth >= needed
+    # A refutation by bets shows only that ε exceeds the claim. The report has the exact bound.
+    evidence = [
+        f"evidence {reached} ({numbers.about(needed)} refutes)",
+        f"ε ≥ {numbers.at_least(progress.epsilon_lower)}",
+    ]
     parts = [
         f"{progress.draws:,}{of} draws",
         speed(progress.rate),
-        "refuted" if is_over else f"evidence {reached} of {numbers.about(needed)} needed",
-        f"ε ≥ {numbers.at_least(progress.epsilon_lower)}",
+        *(["refuted"] if progress.wealth >= needed else evidence),
         remaining(progress) if with_share else "",
         progress.waiting,
     ]

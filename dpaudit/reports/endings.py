@@ -62,7 +62,7 @@ def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) 
     # A claim may be refuted in another parameter, such as μ, while the bound for ε is 0. A sentence
     # about ε ≥ 0 would say nothing about an attacker.
     says = result.epsilon_lower > 0 or result.verdict is not Verdict.VIOLATION
-    lines = paragraph(findings.attacker(result)) if verbose and says else []
+    lines = paragraph(findings.attacker(result, ending.deciding)) if verbose and says else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         lines += paragraph(findings.detectable(ending.deciding))
         reach = findings.unseen(ending.deciding)

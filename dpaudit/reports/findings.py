@@ -158,16 +158,28 @@ def divergence(test: DivergenceTest) -> str:
     return f"{order}(P ‖ Q)" if test.witness.from_d1 else f"{order}(Q ‖ P)"
 
 
-def attacker(result: AuditResult) -> str:
+def attacker(result: AuditResult, certificate: Certificate) -> str:
     """Return a sentence on how certain an attacker, who sees one output, can be of the input."""
     if result.epsilon_lower <= 0:
         return f"{EVEN} was not shown to learn anything from this mechanism's output."
     sure, allowed = numbers.sure(result.epsilon_lower), result.point
-    text = f"{EVEN} can tell the inputs apart with at least {sure} certainty, from one output"
+    text = f"{EVEN} can tell the inputs apart with at least {sure} certainty, "
+    text += _seeing(result, certificate)
     text += f" (shown with {numbers.level(result.confidence)} confidence)"
     if allowed.delta == 0:
         text += f"; the claim allows {numbers.sure(allowed.epsilon, numbers.NEAREST)}"
     return f"{text}."
+
+
+def _seeing(result: AuditResult, certificate: Certificate) -> str:
+    """Return text on the outputs that make an attacker certain, and on their share of the draws."""
+    fixed = certificate.fixed
+    if not fixed.events or fixed.epsilon_lower < result.epsilon_lower:
+        return "from some of the outputs"  # the bound is not that of the events of the exact test
+    names = [f"E{place + 1}" for place in range(len(fixed.events))]
+    where = "E, which occurs" if len(names) == 1 else f"{' or '.join(names)}, which occur"
+    share = numbers.share((fixed.correct + fixed.wrong) / fixed.draws)
+    return f"from an output in {where} in {share} of the draws"
 
 
 def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> list[Item]:
@@ -205,8 +217,9 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
     """Return a row with the largest probability that the claim allows for an event, and its
     formula.
 
-    name: short name of the event, such as `E1`.
+    name: short name of the event: `E`, or `E1` and so on in a table of several events.
     """
+    label = "allowed" if name == "E" else f"allowed {name}"
     letter, (ahead, behind) = "P" if event.guess == "d1" else "Q", shares(event)
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
@@ -217,8 +230,8 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
     if ahead - most > _NOISE:  # enough digits to show the difference, as in the headline
         written, _ = numbers.shares_apart(most, ahead)
     if not factor and not plus:
-        return Row("allowed", f"{letter}({name}) ≤ {written}")
-    return Row("allowed", f"{letter}({name}) ≤ {limit} = {written}")
+        return Row(label, f"{letter}({name}) ≤ {written}")
+    return Row(label, f"{letter}({name}) ≤ {limit} = {written}")
 
 
 def leaves_open(result: AuditResult) -> bool:

@@ -275,6 +275,12 @@ def test_misspelled_names_get_suggestions(wrong: str, known: str) -> None:
     assert nearest(wrong, [known]) == SLIPS[wrong, known]
 
 
+@pytest.mark.parametrize("wrong", ["no-violation", "no violation", "noviolation", "not-violation"])
+def test_the_opposite_of_a_name_is_not_suggested(wrong: str) -> None:
+    assert nearest(wrong, ["violation", "pass"]) is None
+    assert nearest("no-trac", ["trace", "no-trace"]) == "no-trace"
+
+
 FILES: dict[tuple[str, str], str | None] = {
     ("rows.csv", "row.csv"): "row.csv",
     ("d1.csv", "xd1.csv"): "xd1.csv",

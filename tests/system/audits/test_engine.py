@@ -432,6 +432,17 @@ def test_the_budget_is_unknown_until_the_clock_has_planned_it() -> None:
     assert 500 < moments[0].remaining <= 600
 
 
+def test_progress_after_a_refutation_counts_the_confirmation_alone() -> None:
+    moments: list[Progress] = []
+    result = audit(PureDP(0.5), on_progress=moments.append)
+    one = only(result)
+    assert one.refuted_after is not None
+    after = [moment for moment in moments if moment.draws >= one.refuted_after]
+    assert len(after) > 2
+    assert {moment.budget for moment in after} == {one.draws}
+    assert after[-1].remaining == 0
+
+
 def test_blocks_are_planned_to_the_last_draw() -> None:
     plan = Plan(100_000, None)
     learning = list(plan.learning_sizes())
