@@ -27,7 +27,9 @@ from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
-# Usual number of draws of the first trial (a short audit that measures the event and the speed).
+# Usual number of draws of the first trial (a short audit that measures the event and the speed). If
+# time is short, it has `FEW_DRAWS` or `MINIMUM_SAMPLES` draws: no number of draws in between, so
+# that the plan does not follow small differences of speed.
 TRIAL = 10_000
 # Largest number of draws of a trial (short audit) after the first trial. The learned event depends
 # on the number of draws, so a trial has the number of draws of the planned audit, up to this limit:
@@ -49,11 +51,8 @@ _UNUSUAL_EVENT = 2.0
 PATIENCE = 30.0
 # A trial (short audit) is announced to the user if it will take at least this number of seconds.
 _WORTH_TELLING = 5.0
-# The duration of a trial (short audit) is predicted from the trial before it only if that trial
-# took at least this number of seconds: a shorter trial spends most of its time on starting up.
-_LEAST_TO_PREDICT = 0.5
-# If the first trial takes less than this number of seconds, it is run and timed again, since it may
-# have spent most of its time on imports.
+# If the shortest trial draws for less than this number of seconds, it is run and timed again, since
+# modules that dpaudit imports on first use may have taken most of this time.
 _IMPORT_SECONDS = 2.0
 # Added to the seed for the trials, so that the planned audit makes other draws than the trials. It
 # may not count the draws of the trials again, since they have chosen its number of draws.
@@ -65,10 +64,34 @@ _DOUBT = 0.01
 # is assumed to be 0.9 times the share in the trial.
 _SHARE_IN_NEXT_AUDIT = 0.9
 
-# A function that runs an audit and returns its result.
-Run = Callable[[AuditSpec], AuditResult]
 # A function that shows a message to the user.
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """The result of an audit, and the time that its draws took.
+
+    drawing: seconds from the first block of draws to the end of the last one. Imports, the start of
+        processes and the calls before the first block are not part of it.
+    """
+
+    result: AuditResult
+    drawing: float
+
+    @property
+    def rate(self) -> float:
+        """Draws per second, without the time before the first block."""
+        return self.result.draws / max(self.drawing, 1e-9)
+
+    @property
+    def overhead(self) -> float:
+        """Seconds of the audit in which it did not draw."""
+        return max(0.0, self.result.seconds - self.drawing)
+
+
+# A function that runs an audit and times its draws.
+Run = Callable[[AuditSpec], Timed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +123,19 @@ class AuditPlan:
         round. A round that was not completed does not count.
     last: result of the last trial.
     draws: number of draws of the trials on which the plan is based.
+    rate: draws per second in the fastest trial.
+    overhead: smallest number of seconds in which a trial did not draw.
+    is_cut: whether trials were left out because time was short. If not, the plan depends on the
+        seed and not on the speed of the machine.
     """
 
     pairs: tuple[Planned, ...]
     trials: int
     last: AuditResult
     draws: int
+    rate: float = 0.0
+    overhead: float = 0.0
+    is_cut: bool = False
 
     @property
     def differs(self) -> bool:
@@ -154,10 +184,9 @@ def plan(
     power : float
         Probability with which the audit detects the leak, in (0, 1).
     run : callable
-        Called with an AuditSpec; runs the audit and returns its result.
+        Called with an AuditSpec; runs the audit and returns a Timed.
     draws : int, optional
-        Number of draws of the first trial. Default: the number that takes about ten seconds, at
-        most 10,000.
+        Number of draws of the first trial. Default: 10,000, or 1,000 or 100 if time is short.
     within : callable, optional
         Used in place of `run` for the shortest trial, which has 100 draws and measures the speed of
         the mechanism. Raises UsageError after `PATIENCE` (30) seconds. Default: `run`.
@@ -180,12 +209,9 @@ def plan(
     if why is not None:
         raise UsageError(why, code="plan-impossible")
     trials = _Trials(spec, run, say)
-    if draws is None:
-        first, draws = trials.first(within or run)
-    else:
-        first = run(_trial_of(spec, draws, 0))
+    first = trials.first(within or run) if draws is None else trials.given(draws)
+    draws = draws or first.draws // len(spec.pairs)
     planned = _planned([first], factor, power)
-    trials.rate = speed(first)
     for _ in range(_ROUNDS):
         samples = planned.enough
         if samples is None:
@@ -197,77 +223,97 @@ def plan(
         planned = _planned(results, factor, power)
         if (planned.enough or math.inf) <= _SAME_EVENT * samples or size == _LARGEST:
             break
-    return replace(planned, trials=trials.made)
+    return replace(
+        planned,
+        trials=trials.made,
+        rate=trials.rate,
+        overhead=trials.overhead,
+        is_cut=trials.is_cut,
+    )
 
 
 class _Trials:
     """Runs trials (short audits) until `PATIENCE` seconds are used.
 
+    The clock decides only whether a trial is left out, never its number of draws.
+
     made: number of trials: 1, plus 8 for each complete round.
-    rate: draws per second.
+    rate: draws per second in the fastest trial so far.
+    overhead: smallest number of seconds so far in which a trial did not draw.
+    is_cut: whether a trial was left out because time was short.
     """
 
     def __init__(self, spec: AuditSpec, run: Run, say: Say) -> None:
         self._spec, self._run, self._say = spec, run, say
         self._left = PATIENCE
-        self.made, self.rate = 1, 0.0
+        self.made, self.rate, self.overhead, self.is_cut = 1, 0.0, math.inf, False
 
-    def first(self, shortest: Run) -> tuple[AuditResult, int]:
-        """Run a trial (short audit) of about ten seconds. Return its result and its number of
-        draws.
+    def given(self, draws: int) -> AuditResult:
+        """Run a trial (short audit) of `draws` draws, whose time does not count, and return its
+        result."""
+        result = self._timed(_trial_of(self._spec, draws, 0))
+        self._left = PATIENCE
+        return result
 
-        shortest: runs a trial of `MINIMUM_SAMPLES` draws, which measures the speed.
+    def first(self, shortest: Run) -> AuditResult:
+        """Run trials (short audits) of 100, 1,000 and 10,000 draws while they fit into the time.
+        Return the result of the last one.
+
+        shortest: runs the trial of `MINIMUM_SAMPLES` draws, which measures the speed.
         """
         fewest = _trial_of(self._spec, MINIMUM_SAMPLES, 0)
         result = self._timed(fewest, shortest)
-        if result.seconds < _IMPORT_SECONDS:
-            again = self._timed(fewest)
-            result = min(result, again, key=lambda trial: trial.seconds)
-        rate = speed(result)
-        # A third of the time is for the first trial, unless that is too short for `FEW_DRAWS`.
-        fitting = min(TRIAL, self._left * rate, max(PATIENCE / 3 * rate, FEW_DRAWS))
-        draws = max(MINIMUM_SAMPLES, int(fitting))
-        if draws == MINIMUM_SAMPLES:
-            return result, draws
-        if result.seconds >= _LEAST_TO_PREDICT:
-            self._announce("a trial", draws / rate, draws)
-        return self._timed(_trial_of(self._spec, draws, 0)), draws
+        if _IMPORT_SECONDS * self.rate > MINIMUM_SAMPLES:
+            result = self._timed(fewest)
+        for size in sorted({min(FEW_DRAWS, TRIAL), TRIAL}):
+            if not self._fits(size):
+                break
+            self._announce("a trial", size, about="at most")
+            result = self._timed(_trial_of(self._spec, size, 0))
+        return result
 
     def round(self, size: int) -> list[AuditResult]:
         """Run 8 trials (short audits) of `size` draws and return their results. If time is short,
         run only 1 trial, or none.
         """
-        if size > self._left * self.rate:
+        if not self._fits(size):
             return []
         # The duration is announced as "at most", since it is computed from the draws per second of
         # a smaller trial. A larger trial makes more draws per second, since learning takes a
         # smaller share of its time.
-        self._announce("a trial", size / self.rate, size, about="at most")
+        self._announce("a trial", size, about="at most")
         results = [self._timed(_trial_of(self._spec, size, self.made))]
-        self.rate = max(self.rate, speed(results[0]))
         others = _TRIALS_OF_A_ROUND - 1
-        if others * size > self._left * self.rate:
+        if not self._fits(size, others):
             return results
-        self._announce(f"{others} trials", others * size / self.rate, size)
+        self._announce(f"{others} trials", size, others)
         for number in range(1, _TRIALS_OF_A_ROUND):
             results.append(self._timed(_trial_of(self._spec, size, self.made + number)))
         self.made += _TRIALS_OF_A_ROUND
-        self.rate = max(self.rate, speed(results[-1]))
         return results
 
     def _timed(self, trial: AuditSpec, run: Run | None = None) -> AuditResult:
-        result = (run or self._run)(trial)
-        self._left -= result.seconds
-        return result
+        timed = (run or self._run)(trial)
+        self._left -= timed.result.seconds
+        self.rate = max(self.rate, timed.rate)
+        self.overhead = min(self.overhead, timed.overhead)
+        return timed.result
 
-    def _announce(self, trials: str, seconds: float, draws: int, about: str = "about") -> None:
+    def _takes(self, size: int, trials: int) -> float:
+        draws = size * len(self._spec.pairs)
+        return trials * (self.overhead + draws / self.rate)
+
+    def _fits(self, size: int, trials: int = 1) -> bool:
+        """Return whether trials of `size` draws fit into the time that is left. If not, record
+        this."""
+        fits = self._takes(size, trials) <= self._left
+        self.is_cut = self.is_cut or not fits
+        return fits
+
+    def _announce(self, words: str, size: int, trials: int = 1, about: str = "about") -> None:
+        seconds = self._takes(size, trials)
         if seconds >= _WORTH_TELLING:
-            self._say(f"{trials} of {draws:,} draws: {about} {seconds:.0f} s")
-
-
-def speed(result: AuditResult) -> float:
-    """Return the number of draws per second of an audit; the time includes learning."""
-    return result.draws / max(result.seconds, 1e-9)
+            self._say(f"{words} of {size:,} draws: {about} {seconds:.0f} s")
 
 
 def _why_not(spec: AuditSpec) -> str | None:

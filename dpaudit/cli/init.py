@@ -3,6 +3,7 @@ first audit."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -73,10 +74,12 @@ _MORE = (
 _BUDGETS = (100_000, 10_000, 1_000)
 # Longest time that the draws of the first audit may take, in seconds.
 _SECONDS = 10.0
-# Number of draws of each input in one round of measuring the speed.
+# Number of draws of each input in the first round of measuring the speed.
 _TRIALS = 3
-# Largest number of rounds of measuring the speed.
-_ROUNDS = 3
+# Largest number of rounds of measuring the speed. After a round of less than `_SHORT` seconds, the
+# next one has ten times as many draws: a call of a mechanism that draws in batches may take as long
+# for 3 draws as for 300.
+_ROUNDS, _SHORT = 3, 0.1
 
 
 @click.command(
@@ -442,14 +445,16 @@ def _samples(mechanism: Any, inputs: Mapping[str, Any]) -> int:
     with suppress(DpauditError):
         pair = [load_dataset(inputs[key], form=form) for key in ("d1", "d2")]
         taken: list[float] = []
+        draws, each = _TRIALS, math.inf
         # The fastest round counts: the first round may include imports, and other programs may slow
         # down any round.
         while len(taken) < _ROUNDS and sum(taken) < _SECONDS:
             began = time.perf_counter()
             for one in pair:
-                mechanism.sample(one, _TRIALS, _rng())
+                mechanism.sample(one, draws, _rng())
             taken.append(time.perf_counter() - began)
-        each = min(taken) / (_TRIALS * len(pair))
+            each = min(each, taken[-1] / (draws * len(pair)))
+            draws *= 10 if taken[-1] < _SHORT else 1
         return next((one for one in _BUDGETS if one * each <= _SECONDS), _BUDGETS[-1])
     return _BUDGETS[0]
 

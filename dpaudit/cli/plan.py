@@ -23,9 +23,9 @@ from dpaudit.auditing.power_trials import (
     TRIAL,
     AuditPlan,
     Planned,
+    Timed,
     draws_needed,
     plan,
-    speed,
 )
 from dpaudit.auditing.schedule import FIRST_CALLS, PROBE_CALLS
 from dpaudit.auditing.spec import AuditSpec
@@ -42,6 +42,7 @@ from dpaudit.cli.flags import (
     some_flags,
     warn_of_inputs,
 )
+from dpaudit.cli.messages import folded
 from dpaudit.cli.options import NUMBER, AuditCommand, command_line, option, repeating
 from dpaudit.cli.process.ending import Requests, kept_from_leaving
 from dpaudit.cli.process.streams import kept, set_apart
@@ -84,6 +85,11 @@ _TIMED = 1.0
 # Draws per second. If the last trial was slower than this, no further draws are made to measure the
 # speed, and the speed of the trial is used.
 _SLOW = 1_000
+# Note if time was short. Only then does the plan depend on the speed of the machine.
+_CUT = (
+    f"note: {PATIENCE:.0f} s were too short for all trials, so another run with this seed may plan "
+    "another number of draws: write this number into your file"
+)
 
 
 @click.command(
@@ -158,6 +164,8 @@ def plan_(
             _check_speed(spec)
         found = plan(spec, excess, power, run, trial, within=within, say=say)
         rate = 0.0 if quiet else _rate(spec, found, requests)
+    if found.is_cut:
+        click.echo(folded(_CUT), err=True)
     shown = _Shown(found, spec.tested.points(), rate, excess=excess, rare=rare, power=power)
     # If the user gave --rare and not --excess, the command succeeds even if no number of draws
     # catches a leak of the default --excess.
@@ -252,21 +260,37 @@ def _check_speed(spec: AuditSpec) -> None:
         )
 
 
+class _Stopwatch:
+    """Measures the time that an audit draws, from its progress reports."""
+
+    def __init__(self) -> None:
+        self._by_pair: dict[str, float] = {}
+
+    def check(self, progress: Progress) -> None:
+        if progress.rate > 0:
+            self._by_pair[progress.pair] = progress.draws / progress.rate
+
+    def timed(self, result: AuditResult) -> Timed:
+        drawing = sum(self._by_pair.values()) or result.seconds
+        return Timed(result, min(drawing, result.seconds))
+
+
 def _result(
     requests: Requests, quiet: bool, spec: AuditSpec, *, seconds: float = math.inf
-) -> AuditResult:
-    """Run a trial audit and return its result.
+) -> Timed:
+    """Run a trial audit, and return its result and the time that its draws took.
 
     Raises MechanismError if the trial ends with an error, and UsageError if it takes longer than
     `seconds`.
     """
-    began = time.monotonic()
+    began, stopwatch = time.monotonic(), _Stopwatch()
 
     def check(progress: Progress) -> None:
+        stopwatch.check(progress)
         spent, samples = time.monotonic() - began, spec.sampling.samples
         if spent <= seconds or progress.draws >= samples:
             return
-        whole = duration(spent * samples / max(1, progress.draws))
+        whole = duration(spent + progress.remaining)
         raise UsageError(
             f"the mechanism is slow: {progress.draws:,} draws took {duration(spent)}, so the "
             f"trial takes about {whole}; to wait for it, give --trial {samples}",
@@ -278,17 +302,20 @@ def _result(
         raise MechanismError(
             f"the trial ended with an error: {result.error}", code=result.error_code
         )
-    return result
+    return stopwatch.timed(result)
 
 
 def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
-    """Return the speed of the audit in one process, in draws per second."""
-    if speed(found.last) < _SLOW:  # if draws are slow, they took nearly all of the trial's time
-        return speed(found.last)
-    seconds = _TIMED * len(spec.pairs)
+    """Return the speed of the audit in one process, in draws per second, without the time before
+    its first draw."""
+    if found.rate < _SLOW:  # if draws are slow, they took nearly all of the trial's time
+        return found.rate
+    seconds = found.overhead + _TIMED * len(spec.pairs)
     timed = replace(spec, time=seconds, full=True, stop_early=None, workers=1, no_trace=True)
-    result = run_one(timed, requests, f"{spec.name} (speed)", quiet=True)
-    return result.draws / max(result.seconds, 1e-9)
+    stopwatch = _Stopwatch()
+    title = f"{spec.name} (speed)"
+    result = run_one(timed, requests, title, quiet=True, check=stopwatch.check)
+    return max(found.rate, stopwatch.timed(result).rate)
 
 
 def _hopeless(found: AuditPlan) -> str:

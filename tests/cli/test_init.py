@@ -571,6 +571,23 @@ def test_the_numbers_are_written_out(dpaudit: Any, folder: Path) -> None:
     assert "samples=3_000, confidence=0.95, seed=4" in test
 
 
+@pytest.mark.parametrize(
+    ("call", "draw", "samples"), [(0.02, 0.0, 100_000), (0.0, 0.0005, 10_000), (0.0, 0.1, 1_000)]
+)
+def test_draws_that_share_a_call_share_its_time(
+    call: float, draw: float, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock goes on only in calls: by `call`, and by `draw` for each draw of the call."""
+    clock = [0.0]
+
+    def sample(data: object, number: int, rng: object) -> None:
+        clock[0] += call + number * draw
+
+    monkeypatch.setattr(command.time, "perf_counter", lambda: clock[0])
+    mechanism = SimpleNamespace(sample=sample)
+    assert command._samples(mechanism, {"d1": 0, "d2": 1}) == samples
+
+
 def test_a_default_is_no_claim(folder: Path) -> None:
     """The default need not be the claimed number."""
     done = started("mine.py:defaulted")

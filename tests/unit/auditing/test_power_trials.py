@@ -12,6 +12,7 @@ from dpaudit.auditing import power_trials
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.power_trials import (
     AuditPlan,
+    Timed,
     _planned,
     _trial_of,
     certifying,
@@ -63,18 +64,18 @@ def _of_laplace(samples: int, seed: int) -> AuditResult:
     return run_audit(replace(spec(), samples=samples, seed=seed))
 
 
-def _planned_on(slowness: float) -> tuple[AuditPlan, list[str]]:
+def _planned_on(slowness: float, loading: float = 0.3) -> tuple[AuditPlan, list[str]]:
     """Return the plan for a fast mechanism on a machine that is so much slower than a usual one,
     where the first audit loads what others have, and to learn takes longer than to draw; and what
     was announced."""
-    loading, said = [0.3], list[str]()
+    pending, said = [loading], list[str]()
 
-    def timed(audit: AuditSpec) -> AuditResult:
+    def timed(audit: AuditSpec) -> Timed:
         learning = 0.02 + 0.08 * min(1, audit.sampling.samples / 10_000)
-        seconds = (loading.pop() if loading else 0) + learning + 3e-7 * audit.sampling.samples
-        return replace(
-            _of_laplace(audit.sampling.samples, audit.sampling.seed), seconds=slowness * seconds
-        )
+        drawing = slowness * (learning + 3e-7 * audit.sampling.samples)
+        seconds = drawing + (slowness * pending.pop() if pending else 0)
+        result = _of_laplace(audit.sampling.samples, audit.sampling.seed)
+        return Timed(replace(result, seconds=seconds), drawing)
 
     return plan(spec(), 1.03, 0.9, timed, say=said.append), said
 
@@ -84,10 +85,29 @@ def test_the_plan_for_a_fast_mechanism_does_not_depend_on_the_machine() -> None:
     slow, said_slow = _planned_on(4)
     assert usual.trials > 1
     assert (slow.samples, slow.trials, slow.draws) == (usual.samples, usual.trials, usual.draws)
+    assert (usual.is_cut, slow.is_cut) == (False, False)
     # What was announced is no more than it took.
     assert said == []
     assert [text.partition(" of ")[0] for text in said_slow] == ["a trial"]
     assert re.fullmatch(r"a trial of [\d,]+ draws: at most \d s", said_slow[0])
+
+
+def test_time_before_the_first_draw_is_no_time_of_draws() -> None:
+    usual, _ = _planned_on(1)
+    loading, said = _planned_on(1, loading=20.0)
+    assert said == []
+    assert (loading.samples, loading.rate) == (usual.samples, usual.rate)
+    assert loading.overhead < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("slowness", "first"), [(20, 10_000), (95, 1_000), (110, 1_000), (1_200, 100)]
+)
+def test_a_plan_that_time_cuts_off_rests_on_a_trial_of_a_fixed_size(
+    slowness: float, first: int
+) -> None:
+    cut, _ = _planned_on(slowness, loading=0.0)
+    assert (cut.is_cut, cut.trials, cut.last.draws) == (True, 1, first)
 
 
 def test_several_pairs_need_what_the_worst_of_them_does() -> None:
