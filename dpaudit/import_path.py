@@ -111,14 +111,21 @@ def is_file(module_name: str) -> bool:
 
 def located(path: str, base: Path | None) -> str:
     """Put the folder `base` before an import path such as `mine.py:f` if its file exists in `base`
-    but not in the working directory. Return any other path unchanged.
+    but not in the working directory. If it exists in neither, do so if only `base` has a file with
+    a similar name, which the error message then suggests. Return any other path unchanged.
 
     base: the folder, such as the folder of a configuration file; None: return the path unchanged.
     """
     module_name, colon, attribute = path.rpartition(":")
     if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():
         return path
-    return f"{base / module_name}:{attribute}" if (base / module_name).is_file() else path
+    file = base / module_name
+    is_there = file.is_file() or (_has_similar(file) and not _has_similar(Path(module_name)))
+    return f"{file}:{attribute}" if is_there else path
+
+
+def _has_similar(file: Path) -> bool:
+    return did_you_mean_file(file.name, _python_files(file.parent)) != ""
 
 
 def public_callables(owner: Any) -> list[str]:
@@ -312,8 +319,13 @@ def _no_such_file(name: str, file: Path) -> str:
     kind = describe_non_file(file)
     if kind:
         return f"{name!r} is {kind}, not a Python file"
-    near = [other.name for other in sorted(file.parent.glob("*.py"))]
-    return f"there is no file {name!r}.{did_you_mean_file(file.name, near)}{list_names(near)}"
+    near = _python_files(file.parent)
+    suggestion = did_you_mean_file(file.name, near, Path(name).parent)
+    return f"there is no file {name!r}.{suggestion}{list_names(near)}"
+
+
+def _python_files(folder: Path) -> list[str]:
+    return [file.name for file in sorted(folder.glob("*.py"))]
 
 
 def _executed(unique: str, file: Path, name: str) -> ModuleType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 # Note in reports: two runs with the same seed gave different outputs, although no call of the
@@ -122,16 +123,22 @@ def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
     return meant if meant and len(known) > _FEW_NAMES else f"{meant} Known: {', '.join(known)}"
 
 
-def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
+def did_you_mean_file(wrong: str, names: Iterable[str], folder: Path | None = None) -> str:
     """Return `" Did you mean 'x'?"`, where x is the file name most similar to a wrong one, or `""`.
 
     names: names of existing files. If none of them is similar as a whole, names without endings are
-    compared, among files with a similar ending.
+        compared, among files with a similar ending.
+    folder: path of their folder as the user wrote it, which is put in front of x.
     """
+    near = _nearest_file(wrong, names)
+    return _guess(str(folder / near) if near and folder else near)
+
+
+def _nearest_file(wrong: str, names: Iterable[str]) -> str | None:
     known = list(names)
     near = _alike(wrong, known)
     if near:
-        return _guess(near[0])
+        return near[0]
     # Imported inside the function, since most runs do not need difflib.
     import difflib
 
@@ -144,7 +151,7 @@ def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
     close = [stem] if stem in of_kind else []
     if not close and len(stem) >= _LETTERS - 1:
         close = difflib.get_close_matches(stem, of_kind, n=1, cutoff=_SIMILAR)
-    return _guess(of_kind[close[0]] if close else None)
+    return of_kind[close[0]] if close else None
 
 
 def why_no_confidence(value: float, example: str) -> str | None:

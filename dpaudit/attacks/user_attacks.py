@@ -227,9 +227,9 @@ def _loaded(given: Any) -> UsersAttack:
             raise UsageError(message, code="attack-not-loadable") from error
         if not isinstance(error, TargetError):
             raise
-        # Errors of import paths say "target", the usual kind of object; here the object is an
-        # attack.
-        message = f"attacks: {str(error).replace('target ', 'attack ', 1)}"
+        # Errors of import paths say "target", the usual kind of object.
+        words = str(error).removeprefix("target ").replace("A target is", "An attack is")
+        message = f"attacks: {words}"
         raise UsageError(message, code=error.code) from error
     return _fitting(attack, given, source)
 

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta
 
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, parameters
+from dpaudit.claims.base import why_misnamed
 from dpaudit.errors import Name, UsageError
 from dpaudit.inputs.values import FORMS
 from dpaudit.wording import did_you_mean, shown, why_no_confidence
@@ -252,8 +253,9 @@ def _workers(value: Any) -> str | None:
 
 
 def _claim(value: Any) -> str | None:
-    is_claim = isinstance(value, PrivacyClaim)
-    return None if is_claim else "is not a claim; give one such as PureDP(1.0)"
+    if not isinstance(value, PrivacyClaim):
+        return "is not a claim; give one such as PureDP(1.0)"
+    return why_misnamed(value)
 
 
 def _range(value: Any) -> str | None:
@@ -490,7 +492,7 @@ _TABLE = (
     _parameter(
         "definition",
         _choice(*DEFINITIONS),
-        "The privacy definition of the claim.",
+        "The privacy definition of the claim. dpaudit list definitions shows the names.",
         unless="the one that the parameters belong to, such as gaussian for --mu; approximate if "
         "--delta is above 0, else pure",
     ),

@@ -38,8 +38,8 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     \b
     Exit codes:
       0  no regression
-      1  regression: a new violation or error, a missing audit, less power, or a new
-         audit that is not as expected
+      1  regression: a new violation or error, a missing audit, less power, or a
+         new audit that is not as expected
       2  files that cannot be compared, or a NEW whose run did not end
     """
     wanted = destinations(None, report, [old, new], formats=tuple(_RENDERERS))

@@ -34,13 +34,15 @@ from dpaudit.inputs.datasets import FILE, check_no_file, parse_dataset
 from dpaudit.inputs.decoding import check_read
 from dpaudit.inputs.pairs import NeighbouringPair, several_more, unlike_inputs
 from dpaudit.inputs.values import IMPORT
-from dpaudit.wording import visible
+from dpaudit.wording import shown, visible
 
 Command = Callable[..., Any]
 
 _DIGITS = 100
 # Largest number of characters of an input that a message shows as an example.
 _LONGEST_EXAMPLE = 60
+# Largest number of characters of a list of choices in the first column of the help.
+_LONGEST_CHOICE = 60
 _CLOSING = {"[": "]", "{": "}"}
 # Key in the `meta` dict of click's context. Its value is the list of warnings about flags that may
 # have been misread.
@@ -240,6 +242,8 @@ def _flag_of(one: Option, other_help: str | None, **more: Any) -> Callable[[Comm
     extra = dict(_READERS.get(one.kind, {}))
     if one.kind.choices:
         extra["type"] = Choice(one.kind.choices)
+        if len("|".join(one.kind.choices)) > _LONGEST_CHOICE:
+            extra["metavar"] = "NAME"
     elif one.metavar or one.kind.metavar:
         extra["metavar"] = one.metavar or one.kind.metavar
     default = f" Default: {one.default_words}." if one.default_words not in ("", "required") else ""
@@ -390,8 +394,8 @@ def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
             end = _CLOSING.get(text[:1])
             if end is not None and text.count(text[0]) > text.count(end):
                 raise DatasetError(
-                    f"{text!r} begins with {text[0]!r} and lacks {end!r} at its end: add it, and "
-                    "put quotes around a value with spaces",
+                    f"{shown(text)} begins with {text[0]!r} and lacks {end!r} at its end: add it, "
+                    "and put quotes around a value with spaces",
                     code="value-malformed",
                 ) from error
             raise

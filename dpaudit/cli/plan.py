@@ -96,7 +96,7 @@ _CUT = (
     cls=AuditCommand,
     epilog="""\b
 Example:
-  dpaudit plan mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1 --excess 1.1""",
+  dpaudit plan mine.py:count --d1 '[1, 2]' --d2 '[1]' --epsilon 1 --excess 1.1""",
 )
 @click.argument("target", required=False, metavar="TARGET", shell_complete=complete_targets)
 @some_flags(*_FLAGS)

@@ -92,6 +92,8 @@ def explain(error: Any, text: str) -> Explanation:
     if "flow" in context and (reference := _REFERENCE.match(line, max(0, mark.column - 1))):
         why = f'a reference in braces or brackets needs quotes: "{reference[0]}"'
         return _at(mark.line, reference.start(), why)
+    if twice := _second_property(text[: mark.index], text[mark.index : mark.index + 1]):
+        return _at(mark.line, mark.column, twice)
     if "flow" in context and "content" not in problem:
         return _at(mark.line, mark.column, _unclosed(context, start, mark))
     if "could not find expected ':'" in problem:
@@ -131,6 +133,23 @@ def _unclosed(context: str, start: Any, mark: Any) -> str:
     opened, closed = ("{", "}") if "mapping" in context else ("[", "]")
     where = f"the {opened} of line {start.line + 1}" if start.line != mark.line else f"a {opened}"
     return f"{where} lacks its {closed}, or a comma; quote a text with commas or brackets"
+
+
+def _second_property(before: str, mark: str) -> str | None:
+    """Return the message that a value has two anchors or two tags, or that an alias has one of
+    them; None for any other mistake.
+
+    before: the text in front of the mistake.
+    mark: the character at the mistake.
+    """
+    first = re.search(r"(?:[&!]\S*\s+)+$", before)
+    marks = "" if first is None else "".join(word[0] for word in first[0].split())
+    if marks and mark == "*":
+        return "an alias (*name) has no anchor and no tag in front; remove what is in front"
+    if mark and mark in marks:
+        what = "anchor (&name)" if mark == "&" else "tag (!name)"
+        return f"a value has at most one {what}; remove the second one"
+    return None
 
 
 def _content(line: str) -> str:

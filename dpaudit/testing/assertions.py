@@ -223,7 +223,7 @@ def _audited(
     result = replace(result, expect=expect)
     if session.test is not None:
         alpha = 1 - result.confidence if result.ending.by_chance else 0.0
-        draws = max((one.budget for one in result.certificates), default=0)
+        draws = max((one.draws for one in result.certificates), default=0)
         session.test.kept.append(Kept(result.name, tuple(entry(result)), alpha, draws))
     return result
 

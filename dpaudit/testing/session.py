@@ -27,7 +27,7 @@ class Kept:
     entry: texts of the audit for a file of results.
     alpha: probability of a false alarm if the audit is run with a random seed; 0 for an audit that
         does not depend on chance.
-    draws: largest number of draws for a pair of inputs; 0 for an audit of exact probabilities.
+    draws: largest number of draws made for a pair of inputs; 0 for an audit of exact probabilities.
     """
 
     name: str

@@ -583,7 +583,7 @@ def test_draws_that_share_a_call_share_its_time(
     def sample(data: object, number: int, rng: object) -> None:
         clock[0] += call + number * draw
 
-    monkeypatch.setattr(command.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr("dpaudit.cli.init.time.perf_counter", lambda: clock[0])
     mechanism = SimpleNamespace(sample=sample)
     assert command._samples(mechanism, {"d1": 0, "d2": 1}) == samples
 

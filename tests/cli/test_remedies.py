@@ -193,6 +193,14 @@ def test_the_remedy_is_named(refused: Any) -> None:
     assert "There is: m.py." in refused("list", "mechanisms", "n.py")[1]
 
 
+def test_a_long_value_is_shortened_in_its_message(refused: Any) -> None:
+    long = "[1, 2" * 400
+    code, line = refused("run", "m.py:laplace", "--d1", long, *ASKED[2:])
+    assert code == "value-malformed"
+    assert long[:20] in line
+    assert len(line) < 250
+
+
 # A given input, and the neighbours that messages suggest: with one record less or more, and with
 # another record. Without a suggestion, the name of the missing input stands in capitals.
 NEIGHBOURS = [

@@ -7,12 +7,17 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from dpaudit.claims import DEFINITIONS
+import dpaudit
+from dpaudit.auditing.options import OPTIONS
+from dpaudit.claims import DEFINITIONS, PureDP
 from dpaudit.claims.registry import described, parameters
+from dpaudit.errors import UsageError
 from tests import warm
 
 ROOT = Path(__file__).parents[2]
@@ -160,6 +165,36 @@ def _names(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Attribute):
         return [node.attr]
     return [node.id] if isinstance(node, ast.Name) else []
+
+
+@dataclass(frozen=True, slots=True)
+class MisnamedDP(PureDP):
+    """A claim whose methods name parameters that it does not have, where they are given."""
+
+    of_delta: ClassVar[str] = "epsilon"
+    of_divergence: ClassVar[str] = "epsilon"
+
+    def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
+        return self.of_delta, 0.0
+
+    def divergences(self) -> tuple[tuple[float, float], ...]:
+        return ((2.0, 1.0),)
+
+    def own_of_divergence(self, order: float, lower: float) -> tuple[str, float]:
+        return self.of_divergence, 0.0
+
+
+def test_a_bound_for_no_parameter_is_refused_before_the_first_draw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    OPTIONS["claim"].verify(MisnamedDP(1.0))
+    for name, method in (("of_divergence", "own_of_divergence"), ("of_delta", "own_lower")):
+        monkeypatch.setattr(MisnamedDP, name, "kapa")
+        with pytest.raises(UsageError) as error:
+            dpaudit.audit(lambda x: pytest.fail("drawn"), 0, 1, MisnamedDP(1.0))
+        assert error.value.code == "option-invalid"
+        assert f"its {method} names 'kapa'" in str(error.value)
+        assert str(error.value).endswith("one of: epsilon")
 
 
 def test_every_definition_is_in_the_documents() -> None:

@@ -186,7 +186,7 @@ def test_missing_module_and_missing_package_part() -> None:
 
 def test_missing_file_suggests_a_neighbour(tmp_path: Path) -> None:
     write(tmp_path / "noise.py", "")
-    assert "Did you mean 'noise.py'?" in message(f"{tmp_path}/noize.py:draw")
+    assert f"Did you mean '{tmp_path}/noise.py'?" in message(f"{tmp_path}/noize.py:draw")
 
 
 def test_an_import_error_inside_the_module_names_its_line(
@@ -238,6 +238,22 @@ def test_file_beside_a_configuration_file(tmp_path: Path, monkeypatch: pytest.Mo
     write(tmp_path / "noise.py", "")
     assert located("noise.py:draw", base) == "noise.py:draw"
     assert located("package.module:draw", base) == "package.module:draw"
+
+
+def test_a_wrong_path_gets_a_suggestion_that_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "noise.py", "")
+    (tmp_path / "configs").mkdir()
+    elsewhere = tmp_path / "elsewhere" / "below"
+    elsewhere.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "configs")
+    assert "Did you mean '../noise.py'?" in message("../noyse.py:draw")
+    # A file in configs names it, and the command is run elsewhere.
+    monkeypatch.chdir(elsewhere)
+    base = tmp_path / "configs"
+    assert located("../noyse.py:draw", base) == f"{base}/../noyse.py:draw"
+    assert located("../other.py:draw", base) == "../other.py:draw"
 
 
 @pytest.mark.parametrize("path", ["", "-", "no/such", "5", "a b"])

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.power_trials import plan
+from dpaudit.auditing.power_trials import Timed, plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.composed import replace
@@ -26,11 +26,16 @@ def spec_of(mechanism: str, params: dict[str, float], **claim: float) -> AuditSp
     return replace(build_spec({**settings, "d1": 0, "d2": 1}), workers=1, no_trace=True)
 
 
+def timed(spec: AuditSpec) -> Timed:
+    result = run_audit(spec)
+    return Timed(result, result.seconds)
+
+
 def planned(spec: AuditSpec) -> int:
     """Return the planned number of draws. The trials have time enough on a busy machine, too: with
     fewer trials, the plan would be another one."""
     with patch("dpaudit.auditing.power_trials.PATIENCE", 3600.0):
-        samples = plan(spec, FACTOR, POWER, run_audit).samples
+        samples = plan(spec, FACTOR, POWER, timed).samples
     assert samples is not None
     return samples
 

@@ -208,6 +208,14 @@ def test_warnings_fail_strict_tests(pytester: pytest.Pytester, lines: str, faile
     assert "at 99.99 %; strict: 1 warning " in shown
 
 
+def test_the_summary_names_the_draws_that_were_made(project: pytest.Pytester) -> None:
+    result = project.runpytest("--dpaudit-json", "out.json", "-k", "violates")
+    file = project.path / "out.json"
+    fewest, most = sorted(audit["certificates"][0]["draws"] for audit in audits_of(file).values())
+    assert most < 3_000 == min(budgets_of(file).values())
+    result.stdout.fnmatch_lines([f"dpaudit: 2 privacy audits of {fewest:,} to {most:,} draws *"])
+
+
 def test_the_default_numbers_are_in_the_summary(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_mine=TESTS)
     result = pytester.runpytest("-k", "private")
