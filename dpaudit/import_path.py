@@ -183,6 +183,11 @@ def _why_without_colon(path: str) -> str:
         package = _named_module(head)
         if hasattr(package, "__path__") and not hasattr(package, tail):
             return _no_such_module(path, path)
+    file = Path(path)
+    if file.suffix.startswith(".y"):
+        known = (other.name for other in sorted(file.parent.glob("*.y*ml")))
+        if near := did_you_mean_file(file.name, known, file.parent):
+            return f"there is no file {path!r}.{near}"
     example = _in_file(path)
     if not example and not all(part.isidentifier() for part in path.split(".")):
         return _NO_PATH.format(path)

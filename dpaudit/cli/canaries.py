@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dpaudit.cli import exit_codes
+from dpaudit.cli.flags import whole_number
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.cli.options import option
 
@@ -25,8 +26,15 @@ Example:
   dpaudit canaries make run.csv -n 5000"""
 )
 @click.argument("file", metavar="FILE")
-@option("-n", "--count", type=int, required=True, metavar="N", help="Number of canaries.")
-@option("--seed", type=int, metavar="N", help="Seed of the coins. Default: drawn at random.")
+@option(
+    "-n", "--count", callback=whole_number, required=True, metavar="N", help="Number of canaries."
+)
+@option(
+    "--seed",
+    callback=whole_number,
+    metavar="N",
+    help="Seed of the coins. Default: drawn at random.",
+)
 @option("--force", is_flag=True, help="Write over an existing file.")
 @debug_option
 def make(file: str, count: int, seed: int | None, force: bool) -> int:

@@ -87,7 +87,7 @@ def _named_values(
     return values
 
 
-def _whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
+def whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
     """Return a whole number that was written as 1000000, 1_000_000, 1,000,000 or 1e6, or None if
     the flag was not given. Raises UsageError for any other text."""
     if text is None:
@@ -115,7 +115,7 @@ def _processes(
     """Return the number of processes as an int. Return any other text, such as `auto`,
     unchanged."""
     try:
-        return _whole_number(ctx, param, text)
+        return whole_number(ctx, param, text)
     except UsageError:
         return text  # the check of the option refuses any text but auto
 
@@ -150,7 +150,7 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
     table.SWITCH: {"is_flag": True},
     table.COUNT: {"count": True},
     table.NUMBER: {"type": NUMBER},
-    table.WHOLE: {"callback": _whole_number},
+    table.WHOLE: {"callback": whole_number},
     table.PROCESSES: {"callback": _processes},
     table.SEED: {"callback": _seed},
     table.DURATION: {"callback": _duration},

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.auditing.options import DEFAULTS
+from dpaudit.auditing.options import DEFAULTS, OPTIONS
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import implied_definition, missing_parameters
 from dpaudit.cli import exit_codes
@@ -107,6 +107,8 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
     that are still unknown.
     """
     settings = given_settings(ctx, flags)
+    if "samples" in settings:  # checked here, since no audit is built while a value is missing
+        OPTIONS["samples"].verify(settings["samples"])
     _check_names_one(target)
     target = _from_here(target)
     stdout = ctx.with_resource(set_apart())

@@ -164,6 +164,11 @@ def mechanisms(package: str) -> int:
             f"{package!r} names a function; give its package, module or file: {name}",
             code="import-path-invalid",
         )
+    if package.endswith((".yaml", ".yml")):
+        raise TargetError(
+            f"{package!r} is the name of a file of audits: dpaudit list {package}",
+            code="wrong-kind-of-file",
+        )
     found = [
         (f"{name}:{attribute}", _summary(one))
         for name, attribute, one in _mechanisms(dict(_modules(package)))

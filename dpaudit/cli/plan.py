@@ -41,6 +41,7 @@ from dpaudit.cli.flags import (
     given_settings,
     some_flags,
     warn_of_inputs,
+    whole_number,
 )
 from dpaudit.cli.messages import folded
 from dpaudit.cli.options import NUMBER, AuditCommand, command_line, option, repeating
@@ -77,6 +78,8 @@ _RARER = (0.5, 0.1, 0.01, 0.001)
 # Values of --excess (leak divided by claimed ε) that are tried, in order, if no audit can catch the
 # leak of the given size. A message suggests the first value that an audit can catch.
 _LARGER = (1.5, 2, 3, 5, 10)
+# Largest number of draws of --trial, about an hour for a fast mechanism.
+_LARGEST_TRIAL = 10**10
 # Number of calls of the mechanism in the shortest trial: its draws, and the calls made before them
 # to examine the mechanism.
 _CALLS = MINIMUM_SAMPLES + FIRST_CALLS + PROBE_CALLS
@@ -124,7 +127,7 @@ Example:
 )
 @option(
     "--trial",
-    type=int,
+    callback=whole_number,
     metavar="NUMBER",
     help="Draws of the trial audit. It shows how probable the event is. "
     f"Default: {TRIAL:,}, fewer if a draw is slow.",
@@ -215,6 +218,11 @@ def _check(excess: float, rare: float | None, power: float, trial: int | None) -
     if trial is not None and trial < MINIMUM_SAMPLES:
         raise UsageError(
             f"--trial={trial} is too few; give at least {MINIMUM_SAMPLES}", code="option-invalid"
+        )
+    if trial is not None and trial > _LARGEST_TRIAL:
+        raise UsageError(
+            f"--trial={trial:,} is too large; give at most {_LARGEST_TRIAL:,}",
+            code="option-invalid",
         )
 
 

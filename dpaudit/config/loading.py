@@ -25,6 +25,7 @@ from dpaudit.config.settings import (
     with_curve,
 )
 from dpaudit.errors import ConfigurationError, DatasetError, code_of
+from dpaudit.import_path import list_names
 from dpaudit.inputs.decoding import LONGEST, doubted, refused
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
@@ -216,8 +217,10 @@ def _read(path: pathlib.Path) -> str:
     try:
         return read_text(path)
     except FileNotFoundError:
+        known = sorted(one.name for one in path.parent.glob("*.y*ml"))
         raise ConfigurationError(
-            f"there is no configuration file {str(path)!r}.{near_file(path)}", code="file-not-found"
+            f"there is no configuration file {str(path)!r}.{near_file(path) or list_names(known)}",
+            code="file-not-found",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(

@@ -145,5 +145,8 @@ def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _last(done: subprocess.CompletedProcess[str]) -> str:
-    text = " ".join((done.stderr or done.stdout).split())
+    lines = (done.stderr or done.stdout).splitlines()
+    # Lines before the first error are warnings, which may be long.
+    first = next((number for number, line in enumerate(lines) if line.startswith("ERROR")), 0)
+    text = " ".join(" ".join(lines[first:]).split())
     return text[-_LAST:] or f"exit code {done.returncode}"

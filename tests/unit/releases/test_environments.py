@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dpaudit.errors import UsageError
 from dpaudit.releases import environments
 from dpaudit.releases.environments import Environments, NotInstallable, releases
 from tests.raising import code
@@ -25,7 +26,9 @@ def index(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         if "index" in words:
             is_known = words[-1] == "mine"
             text = f"mine (1.0)\nAvailable versions: {', '.join(KNOWN)}\n" if is_known else ""
-            return subprocess.CompletedProcess(words, not is_known, text, "no such package")
+            return subprocess.CompletedProcess(
+                words, not is_known, text, "WARNING: slow\nERROR: none\n"
+            )
         if "venv" in words:
             Path(words[-1]).mkdir(parents=True)
         fails = any(str(one).endswith("==0.9.0") for one in words)
@@ -61,6 +64,12 @@ def test_other_texts_are_refused(
     index: list[list[str]], package: str, asked: str, expected: str
 ) -> None:
     assert code(releases, package, asked) == expected
+
+
+def test_a_refusal_names_the_error_of_pip_without_its_warnings(index: list[list[str]]) -> None:
+    with pytest.raises(UsageError) as error:
+        releases("other", "1..2")
+    assert "(ERROR: none)" in str(error.value)
 
 
 @pytest.mark.parametrize("has_uv", [True, False])
