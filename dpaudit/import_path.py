@@ -186,7 +186,7 @@ def _why_without_colon(path: str) -> str:
     file = Path(path)
     if file.suffix.startswith(".y"):
         known = (other.name for other in sorted(file.parent.glob("*.y*ml")))
-        if near := did_you_mean_file(file.name, known, file.parent):
+        if near := did_you_mean_file(file.name, known, str(file.parent)):
             return f"there is no file {path!r}.{near}"
     example = _in_file(path)
     if not example and not all(part.isidentifier() for part in path.split(".")):
@@ -325,7 +325,7 @@ def _no_such_file(name: str, file: Path) -> str:
     if kind:
         return f"{name!r} is {kind}, not a Python file"
     near = _python_files(file.parent)
-    suggestion = did_you_mean_file(file.name, near, Path(name).parent)
+    suggestion = did_you_mean_file(file.name, near, str(Path(name).parent))
     return f"there is no file {name!r}.{suggestion}{list_names(near)}"
 
 

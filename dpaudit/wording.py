@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Literal
 
 # Note in reports: two runs with the same seed gave different outputs, although no call of the
@@ -123,7 +122,7 @@ def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
     return meant if meant and len(known) > _FEW_NAMES else f"{meant} Known: {', '.join(known)}"
 
 
-def did_you_mean_file(wrong: str, names: Iterable[str], folder: Path | None = None) -> str:
+def did_you_mean_file(wrong: str, names: Iterable[str], folder: str = "") -> str:
     """Return `" Did you mean 'x'?"`, where x is the file name most similar to a wrong one, or `""`.
 
     names: names of existing files. If none of them is similar as a whole, names without endings are
@@ -131,7 +130,7 @@ def did_you_mean_file(wrong: str, names: Iterable[str], folder: Path | None = No
     folder: path of their folder as the user wrote it, which is put in front of x.
     """
     near = _nearest_file(wrong, names)
-    return _guess(str(folder / near) if near and folder else near)
+    return _guess(f"{folder}/{near}" if near and folder not in ("", ".") else near)
 
 
 def _nearest_file(wrong: str, names: Iterable[str]) -> str | None:
