@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 from dpaudit.claims import ApproximateDP as ApproxDP
 from dpaudit.claims import GaussianDP, PureDP, RenyiDP, TotalVariation, ZeroConcentratedDP
-from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, together
+from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, tail, together
 from dpaudit.tracing.findings.outputs import excess
 from dpaudit.tracing.runs.coins import epsilon as log_ratio
 
@@ -155,6 +155,25 @@ def test_normal_noise_of_its_own_claim_is_no_cause(mu: float) -> None:
     noise = piece("normal", (1.0, 1.0), mu)
     for claim in (GaussianDP(mu), ZeroConcentratedDP(mu**2 / 2), RenyiDP(2.0, mu**2)):
         assert not exceeds(noise, claim), claim
+
+
+def test_tail_of_discrete_noise_is_a_sum() -> None:
+    x = np.arange(-400, 401)
+    for scale, margin in itertools.product((0.5, 3.0), (-2.5, -1.0, 0.0, 0.5, 2.0)):
+        masses = math.tanh(1 / (2 * scale)) * np.exp(-np.abs(x) / scale)
+        expected = float(np.sum(masses[x > margin]))
+        assert tail("discrete", scale, margin) == pytest.approx(expected, rel=1e-9)
+    assert tail("cauchy", 1.0, 2.0) is None
+
+
+def test_divergences_are_exact_infinite_or_unknown() -> None:
+    assert piece("laplace", (1.0, 1.0), 0.0).divergence(2.0) == 0
+    assert piece("laplace", (0.0, 0.0), 1.0).divergence(2.0) == math.inf
+    assert piece("discrete", (1.0, 1.0), 0.5).divergence(2.0) == math.inf
+    assert piece("uniform", (1.0, 1.0), 0.5).divergence(2.0) == math.inf
+    assert Piece("laplace", (1.0, 1.0), 1.0, released=True, cost=math.inf).divergence(2) == math.inf
+    assert piece("logistic", (1.0, 1.0), 1.0).divergence(2.0) is None
+    assert piece("unknown", (1.0, 1.0), 1.0).divergence(2.0) is None
 
 
 def test_edges() -> None:

@@ -560,6 +560,12 @@ def test_no_noise_at_all_is_no_pass() -> None:
     assert "no pass" in found.notes[0]
 
 
+def test_numbers_of_a_law_without_a_formula_are_listed() -> None:
+    found = dpaudit.trace(lambda x: x + random.triangular(-1.0, 1.0), 0, 1, ONE)
+    assert [what for _, what in found.not_understood] == ["random.triangular"]
+    assert (found.causes, found.understood) == ((), False)
+
+
 def test_what_the_clock_ends_is_said() -> None:
     target = ImportedTarget(path="mechanisms.laplace:laplace")
     found = trace_pair(target, 0, 1, ONE, seconds=0.0)

@@ -264,9 +264,7 @@ def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
     """
     if name not in _NOISE:
         return False
-    if isinstance(arg, list) != isinstance(result, list):
-        return False
-    if isinstance(arg, list):
+    if isinstance(arg, list) and isinstance(result, list):
         same = len(arg) == len(result)
         return same and all(map(_is_number, arg)) and all(map(_is_number, result))
     return _is_number(arg) and _is_number(result)

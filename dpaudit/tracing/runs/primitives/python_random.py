@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-import sys
+import secrets
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -176,9 +176,6 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
 
 
 def _of_secrets(recorder: Recorder) -> Iterator[Replacement]:
-    secrets = sys.modules.get("secrets")
-    if secrets is None:
-        return
     for name, spec in _SECRETS.items():
         real = getattr(secrets, name)
         yield Replacement(secrets, name, _function(recorder, f"secrets.{name}", real, spec))
