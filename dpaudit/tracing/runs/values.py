@@ -96,8 +96,6 @@ def traced(value: Any, recorder: Any, noise: Noise) -> Any:
         kind: Any = TracedFloat64
     elif isinstance(value, (int, np.integer)) and -(2**63) <= value < 2**63:
         kind = TracedInteger
-    elif isinstance(value, float):
-        kind = TracedFloat
     else:
         return value
     scalar = kind(value)
@@ -222,9 +220,6 @@ class _Scalar:
     def __reduce__(self) -> Any:
         return type(plain(self)), (plain(self),)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return type(plain(self)), (plain(self),)
-
 
 for _name in OPERATIONS:
     setattr(_Scalar, f"__{_name}__", _method(_name))
@@ -318,9 +313,6 @@ class TracedArray(np.ndarray):
     def __setitem__(self, key: Any, value: Any) -> None:
         np.asarray(self)[key] = plain(value)
         self._carried = None
-
-    def __reduce__(self) -> Any:
-        return np.asarray(self).__reduce__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return np.asarray(self).__reduce_ex__(protocol)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import random
 import re
 import threading
@@ -558,6 +560,21 @@ def test_no_noise_at_all_is_no_pass() -> None:
     found = dpaudit.trace(lambda x: 3, 0, 1, ONE)
     assert not found.understood
     assert "no pass" in found.notes[0]
+
+
+def test_copies_remember_noise_and_pickles_are_ordinary_numbers() -> None:
+    noise = Noise(0, 1.0)
+    for value in (1.5, np.float64(1.5), 3):
+        number = traced(value, None, noise)
+        copies = (+number, copy.copy(number), copy.deepcopy(number), number.item(), number.tolist())
+        assert all(one is number for one in copies)
+        again = pickle.loads(pickle.dumps(number))
+        assert (type(again), again) == (type(value), value)
+    array = traced(np.array([1.0, 2.0]), None, Noise(np.array([0, 1]), 1.0))
+    again = pickle.loads(pickle.dumps(array))
+    assert (type(again), again.tolist()) == (np.ndarray, [1.0, 2.0])
+    assert traced(np.float64(1.5), None, noise).astype(int) == 1
+    assert traced(2**70, None, noise) == 2**70
 
 
 def test_numbers_of_a_law_without_a_formula_are_listed() -> None:
