@@ -12,12 +12,14 @@ from typing import Any, Literal
 
 from dpaudit.api import MoreOptions, audit, search
 from dpaudit.auditing.journal_file import remove
-from dpaudit.certificates.result import AuditResult
+from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
 from dpaudit.errors import UsageError
+from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.json import entry
-from dpaudit.reports.text import warnings_of
+from dpaudit.reports.numbers import unglued
+from dpaudit.reports.text import reason, warnings_of
 from dpaudit.sampling.executors.new_processes import compared_with
 from dpaudit.testing.session import Kept, Session, current
 from dpaudit.wording import did_you_mean
@@ -161,13 +163,16 @@ def assert_violates(
 
 
 def _failure(result: AuditResult) -> str:
-    """Return the message of the AssertionError, which is the report of the audit. If the audit was
-    under-powered, the first line says so, since pytest's summary shows little more than the first
-    line."""
-    text = result.report()
-    if result.underpowered is None:
-        return text
-    return f"UNDER-POWERED: {' '.join(result.underpowered.split())}\n\n{text}"
+    """Return the message of the AssertionError: a line with the reason, then the report. pytest's
+    summary shows the beginning of the first line only."""
+    verdict, text = result.verdict, reason(result)
+    if result.underpowered is not None and verdict is not Verdict.ERROR:
+        first = f"UNDER-POWERED: {result.underpowered}"
+    elif verdict is Verdict.ERROR or result.failing_warnings:
+        first = f"{verdict.value}: {text}"
+    else:
+        first = f"{verdict.value}: {bounds(result)[0].brief(result)}"
+    return f"{unglued(' '.join(first.split()))}\n\n{result.report()}"
 
 
 def _warn(result: AuditResult) -> None:

@@ -221,7 +221,7 @@ def test_a_leak_is_shown_at_once_and_its_test_is_red(folder: Path) -> None:
     assert audit()["claim"] == {"epsilon": 1}
     assert (audit()["d1"], audit()["d2"]) == ([0, 1, 1], [0, 1])
     assert ran("run", "audits.yaml", "-q").returncode == 1
-    assert fails().startswith("VIOLATION  ")
+    assert fails().startswith("VIOLATION: ε ≥ ")
 
 
 def test_what_looks_like_a_reference_to_a_matrix_is_read_back_as_it_was(folder: Path) -> None:

@@ -121,7 +121,8 @@ def test_a_failure_shows_the_report_and_how_to_repeat_it(pytester: pytest.Pytest
     result.stdout.fnmatch_lines(
         [
             ">*assert_private(leaks, 0, 1, epsilon=1)",
-            "E*AssertionError: VIOLATION  test_mine.py::test_leak: refuted at 99.99 %*",
+            "E*AssertionError: VIOLATION: ε ≥ *, claimed 1",
+            "E*VIOLATION  test_mine.py::test_leak: refuted at 99.99 %*",
             "E*inputs*d1 = 0, d2 = 1*",
             "E*repeat*pytest test_mine.py::test_leak --dpaudit-samples=5000",
             "test_mine.py:*: AssertionError",
