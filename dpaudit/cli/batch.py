@@ -5,6 +5,7 @@ An error in one audit becomes the result of that audit; the next audit still run
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,7 @@ from dpaudit.cli.process import undisturbed
 from dpaudit.cli.process.ending import Requests, heeded, kept_from_leaving
 from dpaudit.cli.process.streams import kept
 from dpaudit.cli.progress import make_display
-from dpaudit.errors import MechanismError, UsageError, code_of
+from dpaudit.errors import JournalError, MechanismError, UsageError, code_of
 from dpaudit.processes.origin import words
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.text import (
@@ -157,6 +158,11 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
 
     start: value of time.monotonic() when the audit began.
     """
+    command, journaling = spec.origin.command, spec.journaling
+    if isinstance(error, JournalError) and command is not None:
+        # Without its journal, the command would run another audit, and not show this error.
+        resume = " --resume" if journaling.resume else ""
+        command = f"{command} --journal {shlex.quote(str(journaling.journal))}{resume}"
     return AuditResult(
         name=spec.name,
         claim=spec.tested,
@@ -167,7 +173,7 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
         seconds=time.monotonic() - start,
         versions={"python": sys.version.split()[0]},
         expect=spec.requirements.expect,
-        command=spec.origin.command,
+        command=command,
         family=spec.statistics.family,
         strict=spec.requirements.strict,
     )

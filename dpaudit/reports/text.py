@@ -150,9 +150,15 @@ def warnings_of(result: AuditResult) -> list[str]:
 def notes_of(result: AuditResult) -> list[str]:
     """Return the notes of an audit without repetitions."""
     of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
-    return list(dict.fromkeys([*result.notes, *of_pairs]))
+    schedules = (getattr(one, "schedule", None) for one in result.by_pair)
+    timed = [_TIMED] if any(one is not None and one.by_clock for one in schedules) else []
+    return list(dict.fromkeys([*result.notes, *of_pairs, *timed]))
 
 
+_TIMED = (
+    "the time limit planned the draws, so a rerun makes another number of draws and has other "
+    "numbers; with samples in place of time, reruns are equal"
+)
 # Width of the column of verdicts, in characters.
 _VERDICT = max(len(one.value) for one in Verdict)
 # Largest width of the column of names, in characters.

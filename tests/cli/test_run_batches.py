@@ -14,7 +14,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Failed
 from dpaudit.cli.commands import cli
 from dpaudit.composed import replace
-from dpaudit.errors import MechanismError, TargetError
+from dpaudit.errors import JournalError, MechanismError, TargetError
 from tests.cli.made_results import answer
 
 FAILED = Failed("draws repeat", code="draws-repeat")
@@ -295,6 +295,26 @@ def test_the_command_has_the_flags_of_the_audit_and_a_seed_that_was_drawn(
         "dpaudit run my.module:f --d1 -1 --d2 '[1, 2]' --param x=1 --param y=2 --epsilon 1 --full "
         f"--seed {spec.sampling.seed}"
     )
+
+
+def test_the_command_of_a_refused_journal_names_the_journal(
+    dpaudit: Any, install_engine: Any, tmp_path: Path
+) -> None:
+    """Without it, the command would run another audit."""
+
+    def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
+        raise JournalError("belongs to another audit")
+
+    install_engine(run_audit)
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "version: 1\ndefaults: {mechanism: m:f, d1: 0, d2: 1, claim: {epsilon: 1}}\n"
+        "audits:\n  - {name: one}\n  - {name: two}\n"
+    )
+    result = dpaudit("run", path, "--journal", tmp_path / "my j", "--resume")
+    commands = [line for line in result.stdout.splitlines() if "repeat " in line]
+    assert len(commands) == 2
+    assert all(f"--journal '{tmp_path / 'my j'}' --resume" in line for line in commands)
 
 
 def test_verbose_says_how_the_result_came_about(dpaudit: Any, asked: Any) -> None:

@@ -29,7 +29,7 @@ from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import allowance, compared, detectable
 from dpaudit.reports.layout import laid_out, table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
-from dpaudit.reports.text import document, render, render_remarks, render_warnings
+from dpaudit.reports.text import document, notes_of, render, render_remarks, render_warnings
 from dpaudit.stats.witness import Witness
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
@@ -459,3 +459,11 @@ def test_rare_outputs_are_refuted_also_where_no_event_could_show_a_leak() -> Non
     text = detectable(replace(one, fixed=powerless, detectable_rare=0.01))
     assert "no leak" in text
     assert "probability 0.01" in text
+
+
+def test_a_timed_audit_has_the_note_that_a_rerun_differs() -> None:
+    (one,) = PASS.certificates
+    assert one.schedule is not None
+    timed = replace(one, schedule=replace(one.schedule, by_clock=True))
+    assert notes_of(PASS) == []
+    assert len(notes_of(replace(PASS, ending=Sampled((timed,))))) == 1
