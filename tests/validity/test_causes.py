@@ -17,9 +17,9 @@ from mechanisms.causes.planted import CAUSES, SHOWN, Cause
 from mechanisms.neighbours.planted import PLANTED, Planted
 from tests.neighbouring import relation
 
-# Noise that is rounded before it is added; coins, many combinations of which lead to one output;
-# three dice, each of which is right in nearly all runs: the trace names the first line of them.
-NOT_UNDERSTOOD = {"noise-rounded-laplace", "opendp-0-14-1", "dice-too-honest"}
+# Coins, many combinations of which lead to one output; three dice, each of which is right in nearly
+# all runs: the trace names the first line of them.
+NOT_UNDERSTOOD = {"opendp-0-14-1", "dice-too-honest"}
 CORRECT = [one for one in CAUSES if one.correct is not None]
 
 
