@@ -15,17 +15,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
-from dpaudit.auditing.schedule import FEW_DRAWS, DrawLimits, Plan
+from dpaudit.auditing.schedule import FEW_DRAWS
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.underpowered import fewest_draws, foreseen, limits_of, most_powerful
+from dpaudit.auditing.underpowered import (
+    DOUBT,
+    draws_needed,
+    foreseen,
+    most_powerful,
+    share_in_next_audit,
+)
 from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.records import FixedTest
 from dpaudit.certificates.result import AuditResult
 from dpaudit.composed import replace
 from dpaudit.errors import UsageError
-from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
-from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
-from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
+from dpaudit.stats.binomial import upper_tail
 
 # Usual number of draws of the first trial (a short audit that measures the event and the speed). If
 # time is short, it has `FEW_DRAWS` or `MINIMUM_SAMPLES` draws: no number of draws in between, so
@@ -57,12 +60,6 @@ _IMPORT_SECONDS = 2.0
 # Added to the seed for the trials, so that the planned audit makes other draws than the trials. It
 # may not count the draws of the trials again, since they have chosen its number of draws.
 _SEED_OFFSET = 2**32
-# Error probability of two estimates: the lower bound for the probability of a single trial's event,
-# and the test of whether trials guess d1 or d2 better than chance.
-_DOUBT = 0.01
-# An audit may learn a rarer event than the trial. So the share of its draws that are in the event
-# is assumed to be 0.9 times the share in the trial.
-_SHARE_IN_NEXT_AUDIT = 0.9
 
 # A function that shows a message to the user.
 Say = Callable[[str], None]
@@ -366,7 +363,7 @@ def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> Audi
             most = others[-1]
         tests = list(map(most_powerful, certificates))
         right, wrong = sum(test.correct for test in tests), sum(test.wrong for test in tests)
-        differs = bool(upper_tail(right, right + wrong, 0.5) <= _DOUBT)
+        differs = bool(upper_tail(right, right + wrong, 0.5) <= DOUBT)
         pairs.append(replace(most, differs=differs))
     return AuditPlan(tuple(pairs), len(trials), trials[-1], sum(one.draws for one in trials))
 
@@ -383,94 +380,6 @@ def _of_trial(certificate: Certificate, factor: float, power: float, *, is_singl
             "claim --definition approximate, which it implies",
             code="plan-impossible",
         )
-    inside = test.correct + test.wrong
-    # Keep the order of these operations: another order changes the last bit of the share, and so
-    # may change the planned number of draws by one.
-    share = _SHARE_IN_NEXT_AUDIT * inside / test.draws
-    if is_single and inside:
-        share = _SHARE_IN_NEXT_AUDIT * clopper_pearson_lower(inside, test.draws, _DOUBT)
+    share = share_in_next_audit(test, is_single=is_single)
     words = " or ".join(event.words for event in test.events)
     return Planned(share, words, draws_needed(certificate, share, factor, power), certificate)
-
-
-def draws_needed(certificate: Certificate, share: float, factor: float, power: float) -> int | None:
-    """Return the smallest number of draws with which an audit detects a leak in an event; None if
-    no number is enough.
-
-    certificate: certificate of a trial (short audit).
-    share: share of all draws that are in the event.
-    factor: size of the leak, as a multiple of the claimed ε.
-    power: probability to detect the leak.
-    """
-    epsilon = certificate.point.epsilon
-    if epsilon <= 0 or share <= 0:
-        return None
-    return fewest_draws(
-        lambda samples: _detectable(certificate, samples, share, power) <= factor * epsilon
-    )
-
-
-def certifying(samples: int, limits: DrawLimits) -> int:
-    """Return the least number of draws that an audit with a budget of `samples` draws leaves to the
-    exact test.
-
-    limits: limits on memory, which decide how many draws are kept to learn from.
-    """
-    schedule = Plan(samples, None, limits)
-    counts = schedule.freeze_at > schedule.buffer_until
-    # The exact test gets the draws that learning leaves. If learning continues from counts when the
-    # buffer is full (`counts`), it takes at most half of the budget. Otherwise it ends after
-    # `freeze_at` draws.
-    return samples // 2 if counts else samples - schedule.freeze_at
-
-
-def _detectable(certificate: Certificate, samples: int, share: float, power: float) -> float:
-    """Return the least ε that the exact test of an audit detects with probability `power`.
-
-    certificate: certificate of a trial (short audit).
-    samples: number of draws of the audit.
-    share: share of all draws that are in the event.
-    power: probability of a refutation.
-    """
-    test, point = most_powerful(certificate), certificate.point
-    draws, alpha = certifying(samples, limits_of(certificate)), _alpha(test)
-    if test.method != "clopper-pearson":
-        spared = test.h * point.delta
-        inside = math.floor(share * draws)
-        of_d1 = round(inside * test.guesses_by_input[0] / max(1, test.correct + test.wrong))
-        return detectable_epsilon(
-            inside,
-            point.epsilon,
-            alpha,
-            draws=draws,
-            spared=spared,
-            by_input=(of_d1, inside - of_d1),
-            power=power,
-        )
-    # Here, the exact test makes a pair of Clopper-Pearson bounds for each event of the rule. The
-    # result is the smallest ε that the bounds of at least one event detect. `seen` is the share of
-    # the trial's draws that are in an event; `half` is the number of certifying draws of each
-    # input.
-    seen, half = (test.correct + test.wrong) / test.draws, draws // 2
-    alpha, least = alpha / max(1, len(test.events)), math.inf
-    for event in test.events:
-        other, of = event.count_d2, event.draws_d2
-        if event.guess == "d2":
-            other, of = event.count_d1, event.draws_d1
-        arm = math.floor(half * (other / max(of, 1)) * share / seen), half
-        epsilon = detectable_epsilon_pair(
-            *arm, *arm, point.epsilon, point.delta, alpha, power=power
-        )
-        least = min(least, epsilon)
-    return least
-
-
-def _alpha(test: FixedTest) -> float:
-    """Return an error probability that is safe to assume in a forecast of the next audit: at least
-    this probability goes to its rule of the same kind (main, rare or other) as the rule of `test`.
-
-    The next audit may find rules of more kinds than the trial (a short audit) did, and then divides
-    the error probability among more rules (docs/method.md §4, the portfolio).
-    """
-    shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
-    return test.alpha / test.share * min(test.share, shares[test.kind])

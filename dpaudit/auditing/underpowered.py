@@ -25,10 +25,23 @@ from dpaudit.certificates.records import FixedTest
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.records import are_equal
-from dpaudit.levels.portfolio import RARE_SHARE
-from dpaudit.stats.binomial import right_share
-from dpaudit.stats.power import POWER, draws_to_refute, telling_share
+from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
+from dpaudit.stats.binomial import clopper_pearson_lower, right_share
+from dpaudit.stats.power import (
+    POWER,
+    detectable_epsilon,
+    detectable_epsilon_pair,
+    draws_to_refute,
+    telling_share,
+)
 from dpaudit.wording import counted
+
+# Error probability of two estimates: the lower bound for the probability of the event of a single
+# audit, and the test of whether trials (short audits) guess d1 or d2 better than chance.
+DOUBT = 0.01
+# The next audit may learn a rarer event than this audit. So the share of its draws that are in the
+# event is assumed to be 0.9 times the share in this audit.
+_SHARE_IN_NEXT_AUDIT = 0.9
 
 
 def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
@@ -50,9 +63,9 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
     reason = had_no_chance(certificates)
     if reason is not None:
         return _with_enough(reason, certificates, points, spec.origin.command)
-    weak = None if factor is None else too_weak(certificates, factor)
+    weak = None if factor is None else too_weak(certificates, factor, spec.origin.command)
     missed = None if rare is None else misses_rare(certificates, rare, points, spec.origin.command)
-    return "; ".join(filter(None, (weak, missed))) or None
+    return " ".join(filter(None, (weak, missed))) or None
 
 
 def foreseen(spec: AuditSpec) -> str | None:
@@ -124,12 +137,17 @@ def _with_enough(
     return f"{reason}. Use {_option('samples', f'{enough:_}', command)} or more."
 
 
-def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
+def too_weak(
+    certificates: Sequence[Certificate], factor: float, command: str | None = None
+) -> str | None:
     """Return a message if a pair has less power than `require_power` asks for, else None.
 
     A pair has too little power if the smallest ε that its audit would have detected is above
     `factor` times the claimed ε. The message names the pair whose ε exceeds its claim by the
-    largest factor, and this ε. Pairs that were tested at ε = 0 are ignored.
+    largest factor, and this ε, and the number of draws that would be enough for events that are as
+    frequent. Pairs that were tested at ε = 0 are ignored.
+
+    command: as in `misses_rare`.
     """
     leaks = [(most_powerful(one).detectable_epsilon, one) for one in certificates]
     weak = [(e / one.point.epsilon, e, one) for e, one in leaks if one.point.epsilon > 0]
@@ -140,8 +158,25 @@ def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
     seen = f"only leaks of ε ≥ {least:.4g}" if math.isfinite(least) else "no leak"
     return (
         f"it would have caught {seen}{of}, but {factor:g} times the claim is ε = "
-        f"{factor * weakest.point.epsilon:.4g}; more draws may catch smaller ones (samples)"
+        f"{factor * weakest.point.epsilon:.4g}{_more_draws(weak, factor, command)}"
     )
+
+
+def _more_draws(
+    weak: Sequence[tuple[float, float, Certificate]], factor: float, command: str | None
+) -> str:
+    """Return the end of the message of `too_weak`: the number of draws that would be enough."""
+    needed = []
+    for times, _, one in weak:
+        test = most_powerful(one)
+        if times > factor and test.method != "probabilistic":
+            share = share_in_next_audit(test, is_single=True)
+            needed.append(draws_needed(one, share, factor, POWER))
+    if not needed or None in needed:
+        return ". With this event, no number of draws is known to be enough."
+    most = max(number for number in needed if number is not None)
+    asked = _option("samples", f"{most:_}", command)
+    return f". With an event as frequent as this one, {asked} would be enough."
 
 
 def most_powerful(certificate: Certificate) -> FixedTest:
@@ -384,3 +419,100 @@ def point_words(point: ProfilePoint) -> str:
     """Return a point (ε, δ) for messages, such as `ε = 1, δ = 1e-05`."""
     delta = f", δ = {point.delta:g}" if point.delta else ""
     return f"ε = {point.epsilon:g}{delta}" if math.isfinite(point.epsilon) else "ε = ∞"
+
+
+def share_in_next_audit(test: FixedTest, *, is_single: bool) -> float:
+    """Return the share of all draws that is assumed to be in the event of a similar audit.
+
+    test: exact test of this audit.
+    is_single: whether this audit is the only one; its share is then replaced by a lower bound.
+    """
+    inside = test.correct + test.wrong
+    if is_single and inside:
+        return _SHARE_IN_NEXT_AUDIT * clopper_pearson_lower(inside, test.draws, DOUBT)
+    # Keep the order of these operations: another order changes the last bit of the share, and so
+    # may change the planned number of draws by one.
+    return _SHARE_IN_NEXT_AUDIT * inside / test.draws
+
+
+def draws_needed(certificate: Certificate, share: float, factor: float, power: float) -> int | None:
+    """Return the smallest number of draws with which an audit detects a leak in an event; None if
+    no number is enough.
+
+    certificate: certificate of a trial (short audit).
+    share: share of all draws that are in the event.
+    factor: size of the leak, as a multiple of the claimed ε.
+    power: probability to detect the leak.
+    """
+    epsilon = certificate.point.epsilon
+    if epsilon <= 0 or share <= 0:
+        return None
+    return fewest_draws(
+        lambda samples: _detectable(certificate, samples, share, power) <= factor * epsilon
+    )
+
+
+def certifying(samples: int, limits: DrawLimits) -> int:
+    """Return the least number of draws that an audit with a budget of `samples` draws leaves to the
+    exact test.
+
+    limits: limits on memory, which decide how many draws are kept to learn from.
+    """
+    schedule = Plan(samples, None, limits)
+    counts = schedule.freeze_at > schedule.buffer_until
+    # The exact test gets the draws that learning leaves. If learning continues from counts when the
+    # buffer is full (`counts`), it takes at most half of the budget. Otherwise it ends after
+    # `freeze_at` draws.
+    return samples // 2 if counts else samples - schedule.freeze_at
+
+
+def _detectable(certificate: Certificate, samples: int, share: float, power: float) -> float:
+    """Return the least ε that the exact test of an audit detects with probability `power`.
+
+    certificate: certificate of a trial (short audit).
+    samples: number of draws of the audit.
+    share: share of all draws that are in the event.
+    power: probability of a refutation.
+    """
+    test, point = most_powerful(certificate), certificate.point
+    draws, alpha = certifying(samples, limits_of(certificate)), _alpha(test)
+    if test.method != "clopper-pearson":
+        spared = test.h * point.delta
+        inside = math.floor(share * draws)
+        of_d1 = round(inside * test.guesses_by_input[0] / max(1, test.correct + test.wrong))
+        return detectable_epsilon(
+            inside,
+            point.epsilon,
+            alpha,
+            draws=draws,
+            spared=spared,
+            by_input=(of_d1, inside - of_d1),
+            power=power,
+        )
+    # Here, the exact test makes a pair of Clopper-Pearson bounds for each event of the rule. The
+    # result is the smallest ε that the bounds of at least one event detect. `seen` is the share of
+    # the trial's draws that are in an event; `half` is the number of certifying draws of each
+    # input.
+    seen, half = (test.correct + test.wrong) / test.draws, draws // 2
+    alpha, least = alpha / max(1, len(test.events)), math.inf
+    for event in test.events:
+        other, of = event.count_d2, event.draws_d2
+        if event.guess == "d2":
+            other, of = event.count_d1, event.draws_d1
+        arm = math.floor(half * (other / max(of, 1)) * share / seen), half
+        epsilon = detectable_epsilon_pair(
+            *arm, *arm, point.epsilon, point.delta, alpha, power=power
+        )
+        least = min(least, epsilon)
+    return least
+
+
+def _alpha(test: FixedTest) -> float:
+    """Return an error probability that is safe to assume in a forecast of the next audit: at least
+    this probability goes to its rule of the same kind (main, rare or other) as the rule of `test`.
+
+    The next audit may find rules of more kinds than the trial (a short audit) did, and then divides
+    the error probability among more rules (docs/method.md §4, the portfolio).
+    """
+    shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
+    return test.alpha / test.share * min(test.share, shares[test.kind])

@@ -24,12 +24,11 @@ from dpaudit.auditing.power_trials import (
     AuditPlan,
     Planned,
     Timed,
-    draws_needed,
     plan,
 )
 from dpaudit.auditing.schedule import FIRST_CALLS, PROBE_CALLS
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.underpowered import draws_for_rare, most_powerful
+from dpaudit.auditing.underpowered import draws_for_rare, draws_needed, most_powerful
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.claims import ProfilePoint
 from dpaudit.cli import exit_codes

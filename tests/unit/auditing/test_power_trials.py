@@ -15,13 +15,11 @@ from dpaudit.auditing.power_trials import (
     Timed,
     _planned,
     _trial_of,
-    certifying,
-    draws_needed,
     plan,
 )
 from dpaudit.auditing.schedule import DrawLimits, Plan
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.underpowered import rounded
+from dpaudit.auditing.underpowered import certifying, draws_needed, rounded
 from dpaudit.certificates.result import AuditResult
 from dpaudit.composed import replace
 from dpaudit.config.building import build_spec

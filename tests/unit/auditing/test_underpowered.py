@@ -12,11 +12,15 @@ import dpaudit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import (
     draws_for_rare,
+    draws_needed,
     event_could_not,
     foreseen,
     had_no_chance,
     misses_rare,
+    most_powerful,
+    share_in_next_audit,
     too_few,
+    too_weak,
 )
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import EventCount
@@ -304,3 +308,18 @@ def test_recorded_outputs_whose_exact_test_had_no_chance_do_not_pass() -> None:
     few = dpaudit.bound(rng.laplace(size=100), 1 + rng.laplace(size=100), PureDP(2.0))
     assert few.underpowered is not None
     assert "exact test" in few.underpowered
+
+
+def test_a_lack_of_power_names_the_draws_that_the_plan_has() -> None:
+    certificate = certificate_of(laplace, PureDP(1.0), samples=3_000)
+    test = most_powerful(certificate)
+    share = share_in_next_audit(test, is_single=True)
+    needed = draws_needed(certificate, share, 1.1, 0.9)
+    assert needed is not None
+    assert needed > 3_000
+    reason = too_weak([certificate], 1.1)
+    assert reason is not None
+    assert f"samples={needed:_}" in reason
+    hopeless = too_weak([replace(powerless(NEARLY_ALL), refuted=False)], 1.1)
+    assert hopeless is not None
+    assert "samples=" not in hopeless
