@@ -381,5 +381,15 @@ def _of_trial(certificate: Certificate, factor: float, power: float, *, is_singl
             code="plan-impossible",
         )
     share = share_in_next_audit(test, is_single=is_single)
-    words = " or ".join(event.words for event in test.events)
+    words = _joined([event.words for event in test.events])
     return Planned(share, words, draws_needed(certificate, share, factor, power), certificate)
+
+
+def _joined(events: Sequence[str]) -> str:
+    """Return the descriptions of events, joined by "or". If all explain the same score, as in
+    `score < 1, where the score is …`, the explanation is written once, at the end."""
+    parts = [words.partition(", where the score ") for words in events]
+    tails = {tail for _, _, tail in parts}
+    if len(parts) < 2 or len(tails) > 1 or "" in tails:
+        return " or ".join(events)
+    return f"{' or '.join(head for head, _, _ in parts)}, where the score {tails.pop()}"

@@ -194,10 +194,11 @@ def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
     pairs: number of pairs of inputs.
     takes: estimated seconds for `MINIMUM_SAMPLES` draws of each pair.
     """
-    each = "an audit, which needs" if pairs == 1 else f"{pairs} pairs, each of which needs"
+    each = "" if pairs == 1 else f" for each of {pairs} pairs"
     return (
-        f"at {_short(rate)} draws per second {each} {MINIMUM_SAMPLES:,}, will take about "
-        f"{_short(takes)} s, not {_short(seconds)} s"
+        f"the time limit of {_short(seconds)} s is too short: an audit makes at least "
+        f"{MINIMUM_SAMPLES:,} draws{each}, and at {_short(rate)} draws per second it ends after "
+        f"about {_short(takes)} s"
     )
 
 

@@ -567,6 +567,8 @@ class Succession(Generic[Process]):
                 f"{self.name} ended its process {HOPELESS} times in a row without finishing a "
                 f"draw, the last time with {ended}; an audit needs outputs"
             )
+        if reason and failure.kind == TIMEOUT and self._timeout is not None:
+            reason += "; if a draw needs more time, raise timeout (--timeout)"
         if reason:
             raise MechanismError(reason, code="mechanism-ends-process")
         if not self._varies and self._seconds >= PATIENCE and self._watch.should_warn("no draw"):

@@ -107,13 +107,14 @@ def details(result: AuditResult) -> list[Item]:
 
 
 def briefly(result: AuditResult) -> str:
-    """Return one sentence with the likely cause and its remedy, or "" if no cause is known."""
+    """Return one sentence with the likely cause and its remedy, or with the line that costs most if
+    no cause is certain. Return "" if the trace shows neither."""
     trace = traced(result)
-    if trace is None or not trace.causes:
+    cause = None if trace is None else trace.likely
+    if cause is None:
         return ""
-    cause = trace.causes[0]
     remedy = f"; {in_a_line(cause.remedy)}" if cause.remedy else ""
-    return f"likely cause: {said(cause)}{remedy}"
+    return f"{'likely cause' if cause.is_cause else 'no certain cause'}: {said(cause)}{remedy}"
 
 
 def said(finding: Finding) -> str:

@@ -120,7 +120,7 @@ def test_as_much_power_as_is_asked_for(dpaudit: Any, folder: Path, factor: str, 
     asked = ("m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "20_000")
     result = dpaudit("run", *asked, "--require-power", factor)
     assert result.exit_code == code
-    for said in (" leaks of ε ≥ 1.0", f"claim is ε = {factor};"):
+    for said in (" leaks of ε ≥ 1.0", f"claim is ε = {factor}."):
         assert (said in words(result.stdout)) is (code == 4)
     (folder / "a.yaml").write_text(
         "version: 1\naudits:\n  - {name: a, mechanism: m.py:laplace, d1: 0, d2: 1,\n"

@@ -13,6 +13,7 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.power_trials import (
     AuditPlan,
     Timed,
+    _joined,
     _planned,
     _trial_of,
     plan,
@@ -159,3 +160,11 @@ def test_the_share_of_a_trial_is_not_rounded_twice(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(power_trials, "most_powerful", lambda _, test=test: test)
         planned = power_trials._of_trial(SimpleNamespace(), 1.0, 0.9, is_single=False)  # type: ignore[arg-type]
         assert planned.share == 0.9 * inside / 700
+
+
+def test_the_score_of_an_event_is_explained_once() -> None:
+    events = ["score < 1, where the score is a sum", "score > 3, where the score is a sum"]
+    assert _joined(events) == "score < 1 or score > 3, where the score is a sum"
+    assert _joined(events[:1]) == events[0]
+    other = [events[0], "score > 3, where the score is a mean"]
+    assert _joined(other) == " or ".join(other)

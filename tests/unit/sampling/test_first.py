@@ -77,8 +77,8 @@ def test_an_output_that_is_too_long_is_refused(output: Any, words: str) -> None:
 
 def test_the_message_gives_the_duration() -> None:
     for given, shown in (
-        ((3.0, 14.0, 1, 8.14), ["14 draws", "8.1 s", "3 s"]),
-        ((0.5, 0.25, 3, 1_200.0), ["0.25 draws", "3 pairs", "1,200 s", "0.5 s"]),
+        ((3.0, 14.0, 1, 8.14), ["3 s", "100 draws", "14 draws", "8.1 s"]),
+        ((0.5, 0.25, 3, 1_200.0), ["0.5 s", "100 draws", "3 pairs", "0.25 draws", "1,200 s"]),
     ):
         assert re.findall(r"[\d.,]+ (?:draws|pairs|s\b)", late_words(*given)) == shown
 
