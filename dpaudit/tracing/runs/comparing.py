@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .correlated import independent
 from .differences import Chosen, Comparison, ControlFlow, Hidden
 from .places import Place, place_of, places_of
 from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned
@@ -104,17 +105,20 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
     """
     pairs = matched(first.recorder, second.recorder, alignment)
     shown = significant(first)
+    alike = [
+        (one, other)
+        for one, other in pairs
+        if id(one) in shown and np.shape(one.operand) == np.shape(other.operand)
+    ]
+    every = [hidden(first, one, second.recorder, other) for one, other in alike]
+    noise, cancelled = independent(first.recorder, alike, every)
     return Comparison(
-        hidden=[
-            hidden(first, one, second.recorder, other)
-            for one, other in pairs
-            if id(one) in shown and np.shape(one.operand) == np.shape(other.operand)
-        ],
+        hidden=noise,
         chosen=_chosen(first.recorder, second.recorder),
         differing=_differing(first, second),
         control_flow=control_flow_of(first, second),
         uneven=_uneven(first.recorder, second.recorder),
-        twice=twice(first, [one for one in pairs if id(one[0]) in shown]),
+        twice=[*twice(first, [one for one in pairs if id(one[0]) in shown]), *cancelled],
         moved=frozenset(moved_at(first.recorder, second.recorder, pairs)),
         unused=_unused(first.recorder),
         errors=(error_of(first), error_of(second)),
@@ -335,7 +339,7 @@ def significant(run: Run) -> set[int]:
     before returned. In a chain, the last operation must be compared, and so must each earlier
     operation whose result the output contains."""
     uses, numbers = run.recorder.uses, _numbers(run)
-    gone_on = {one.previous for one in uses if one.previous is not None}
+    gone_on = {one.previous for one in uses if one.previous is not None} | run.recorder.joined
     among = {
         place: np.ravel(_are_among(one.value, numbers))
         for place, one in enumerate(uses)
@@ -409,7 +413,7 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
         moved = _steps(one, other)
         if moved is None:
             continue
-        moved, ids = np.ravel(moved), np.ravel(one.ids)
+        moved, ids = _originals(first, np.ravel(moved), np.ravel(one.ids))
         fresh = np.isnan(steps[ids])
         steps[ids[fresh]], owners[ids[fresh]] = moved[fresh], place
         size = np.maximum(np.maximum(1.0, np.abs(moved)), units[ids])
@@ -427,6 +431,19 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
             added = first.place(before.moment), first.place(one.moment)
             found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
     return list(found.values())
+
+
+def _originals(recorder: Recorder, moved: Any, ids: Any) -> tuple[Any, Any]:
+    """Return (moved, ids), where ids of drawn numbers that repeat earlier numbers are replaced by
+    the ids of these earlier numbers.
+
+    moved: By how much each drawn number must change for an equal noisy value.
+    """
+    repeated = recorder.pieces.repeated
+    if not repeated:
+        return moved, ids
+    known = [repeated.get(number, (number, 1.0)) for number in ids.tolist()]
+    return moved / [ratio for _, ratio in known], np.array([number for number, _ in known], int)
 
 
 def _shows_both(run: Run, before: Use, one: Use) -> bool:

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 # Maps the distributions of two independent drawn numbers to the distribution of their difference,
 # if both have the same scale.
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
+# Distributions whose drawn numbers never repeat, unless a seed does.
+CONTINUOUS = ("normal", "laplace", "logistic", "exponential", "gumbel", "cauchy")
+# Two calls used the same seed if their numbers, in units of the scale, are equal up to this relative
+# difference of rounding: of float64, and of float32.
+_ROUNDING, _ROUNDING_OF_FLOAT32 = 1e-12, 1e-6
+# JAX makes a normal float32 from 23 random bits, so two of them are equal by chance in 1.2e-7 of all
+# cases. If one float32 repeats, and not several in a row, it counts only after at most this number
+# of calls: the probability of a chance among them is 5e-6.
+_FEW_CALLS = 10
+# Largest number of drawn numbers of a call that are compared with earlier calls, to save time.
+_MOST_COMPARED = 1_000
 # Largest number of drawn numbers and sums of them in a run, to limit time and memory. A run with
 # more is stopped.
 _MOST_PIECES = 200_000
@@ -41,8 +52,14 @@ class Pieces:
         self.laws: list[str] = []
         self.scales: list[float] = []
         self._scales = np.zeros(0)
-        # Maps the id of each sum of drawn numbers to the ids of these drawn numbers.
-        self.parts: dict[int, tuple[int, ...]] = {}
+        # Maps the id of each sum of drawn numbers to the factors of these drawn numbers, by id.
+        self.parts: dict[int, dict[int, float]] = {}
+        # Maps the id of a drawn number to (id of an earlier drawn number, ratio), if it is `ratio`
+        # times the earlier number, since the program draws twice with the same seed.
+        self.repeated: dict[int, tuple[int, float]] = {}
+        # Maps the first number of a call, in units of its scale and rounded, to the call's numbers
+        # in these units, its scales and the id of its first number.
+        self._calls: dict[float, tuple[Any, Any, int]] = {}
 
     def add(self, law: str, scale: Any, size: int) -> None:
         """Append `size` drawn numbers from one distribution. Raises TooLong if the run has drawn
@@ -86,7 +103,16 @@ class Pieces:
     def parts_of(self, number: int) -> tuple[int, ...]:
         """Return the ids of the drawn numbers whose sum has the id `number`. For the id of a single
         drawn number, return this id only."""
-        return self.parts.get(number, (number,))
+        return tuple(self.parts.get(number, (number,)))
+
+    def factors_of(self, number: int) -> dict[int, float]:
+        """Return the factors of the drawn numbers in a drawn number or sum, by their ids. A drawn
+        number that repeats an earlier number counts as this earlier number, times the ratio.
+
+        number: The id of the drawn number or sum.
+        """
+        known = self.parts.get(number)
+        return dict([self.repeated.get(number, (number, 1.0))]) if known is None else known
 
     def draw_of(self, number: int) -> Draw:
         """Return the record of the call that drew a number. For a sum of drawn numbers, return the
@@ -98,6 +124,33 @@ class Pieces:
         if self._draws[-1].first <= number:
             return self._draws[-1]
         return self._draws[bisect_right([one.first for one in self._draws], number) - 1]
+
+    def note_repeated(self, first: int, values: Any, scales: Any) -> None:
+        """Find out whether a call draws the same numbers as an earlier call, up to their scales.
+
+        first: The id of the first drawn number of the call.
+        values: Its drawn numbers.
+        scales: Their scale, or their scales.
+        """
+        values = values[:_MOST_COMPARED]
+        is_short = bool(np.all(values.astype(np.float32) == values))
+        with np.errstate(all="ignore"):
+            unit = values / scales[: len(values)]
+        if not len(unit) or not np.all(np.isfinite(unit)) or not unit[0]:
+            return
+        key = float(f"{unit[0]:.5g}")
+        before = self._calls.setdefault(key, (unit, scales, first))
+        if before[2] == first:
+            return
+        many = min(len(unit), len(before[0]))
+        close = _ROUNDING_OF_FLOAT32 if is_short else _ROUNDING
+        is_equal = np.isclose(unit[:many], before[0][:many], rtol=close, atol=0)
+        repeated = many if is_equal.all() else int(np.argmin(is_equal))
+        if is_short and repeated == 1 and len(self._calls) > _FEW_CALLS:
+            return
+        ratios = np.broadcast_to(scales[:many] / before[1][:many], (many,)).tolist()
+        for place in range(repeated):
+            self.repeated[first + place] = before[2] + place, ratios[place]
 
     def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
         """Return the noise of the number `x + sign · y`; None if the noise of x and y cancels out.
@@ -134,14 +187,25 @@ class Pieces:
         """
         scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
         laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN
+        factors = {part: factor_a * factor for part, factor in self.factors_of(int(a)).items()}
+        other = self.factors_of(int(b))
+        is_disjoint = factors.keys().isdisjoint(other)
+        for part, factor in other.items():
+            factors[part] = factors.get(part, 0.0) + factor_b * factor
+        left = [part for part, factor in factors.items() if factor]
         if laws == ("normal", "normal"):
-            law, scale = "normal", float(np.hypot(scale_a, scale_b))
-        elif laws in _DIFFERENCES and factor_a * factor_b < 0 and abs(scale_a - scale_b) < 1e-12:
-            law, scale = _DIFFERENCES[laws], scale_a
+            each = (factor * self.scales[part] for part, factor in factors.items())
+            law = "normal"
+            scale = float(np.hypot(scale_a, scale_b)) if is_disjoint else math.hypot(*each)
+        elif len(left) == 1:  # the other numbers have cancelled out, or repeat this one
+            law, scale = self.laws[left[0]], abs(factors[left[0]]) * self.scales[left[0]]
+        elif is_disjoint and laws in _DIFFERENCES and factor_a * factor_b < 0:
+            if abs(scale_a - scale_b) < 1e-12:
+                law, scale = _DIFFERENCES[laws], scale_a
         self.laws.append(law)
         self.scales.append(scale)
         number = len(self.laws) - 1
-        self.parts[number] = (*self.parts_of(int(a)), *self.parts_of(int(b)))
+        self.parts[number] = factors
         return number
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .pieces import (
+    CONTINUOUS,
     MIRRORED,
     Pieces,
     are_uniform,
@@ -21,7 +22,7 @@ from .pieces import (
     shifted,
 )
 from .places import callers, own_frame, place_of
-from .replaying import OPAQUE, Choice, Draw, Use
+from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use
 from .values import OPERATIONS, SINGLE, Noise, carried, plain, traced
 
 if TYPE_CHECKING:
@@ -104,6 +105,10 @@ class Recorder:
         # another noisy value. None is in the set if a drawn number was compared with a noisy value
         # before the number was added to anything.
         self.compared: set[int | None] = set()
+        # Indexes, in `uses`, of the additions whose result is a part of a later sum with another
+        # noisy value. `Use.previous` of the sum names the other one. Only sums with a known
+        # distribution count.
+        self.joined: set[int] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
         # The user may declare functions that add noise. Maps the name of each of them to the number
@@ -304,6 +309,8 @@ class Recorder:
                 return natural
             if noise.operand is None:
                 return traced(natural, self, noise)
+            if self.pieces.law_of(noise) != UNKNOWN:
+                self.joined.update(one.use for _, one in (a, b) if one.use is not None)
         elif a is not None:
             other = plain(right)
             noise = shifted(a[1], -other if name == "sub" else other)
@@ -404,6 +411,8 @@ class Recorder:
         if np.ndim(scale) and values is not None:
             scale = np.broadcast_to(scale, np.shape(values))
         self.pieces.add(law, scale, size)
+        if law in CONTINUOUS and values is not None and scale is not None:
+            self.pieces.note_repeated(first, np.ravel(values), np.ravel(scale))
 
     def _tossed(
         self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, *, is_turned: bool
