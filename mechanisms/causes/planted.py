@@ -54,6 +54,7 @@ def _cause(
 
 _SMALL, _LESS = [0.2, 0.7, 1.0], [0.2, 0.7]
 _A, _R, _C, _M = "causes.additive", "causes.released", "causes.choices", "causes.modules"
+_S = "causes.steps"
 _MOVED = ([1.0, 2.0, 1.0], [2.0, 1.0, 2.0])
 _VOTES, _FEW, _SUMS = ([3, 2, 1], [2, 2, 1]), ([1, 2, 2], [2, 2, 2]), ([0.2, 1.0], [0.2])
 
@@ -370,7 +371,19 @@ _NEIGHBOURS = tuple(
     )
     for one in PLANTED
 )
-CAUSES = (*_ADDITIVE, *_RELEASED, *_CHOICES, *_MODULES, *_REFERENCE, *_NEIGHBOURS)
+_STEPS = (
+    _cause(_S, "weights_of_steps_half", "weights_of_steps", [1, 1], [1], "rng.normal(", rho=0.376),
+    _cause(_S, "momentum_half", "momentum", [1, 1], [1], "rng.normal(", rho=0.33),
+    _cause(
+        *(_S, "noise_of_the_last_step", "noise_of_each_step", [1, 1], [1], "rng.normal("), rho=0.15
+    ),
+    _cause(
+        *(_S, "seed_for_both_layers", "seed_for_each_layer", [1, 1], [1], "default_rng(seed)"),
+        rho=0.15,
+        also_correct=("mechanisms.causes.steps:one_noise_in_a_sum",),
+    ),
+)
+CAUSES = (*_ADDITIVE, *_STEPS, *_RELEASED, *_CHOICES, *_MODULES, *_REFERENCE, *_NEIGHBOURS)
 
 # A mechanism for each kind of finding (docs/guides/trace.md).
 SHOWN = {

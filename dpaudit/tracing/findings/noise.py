@@ -248,7 +248,8 @@ def noise_used_twice(case: Case) -> Iterator[Finding]:
                 else f"one value of `{draw.code}` hides several values that do not move alike: "
                 "their difference is released without noise"
             )
-            remedy, lines = "draw fresh noise for each value", (shown(first), shown(second))
+            remedy = "draw fresh noise for each value, with a seed or key of its own"
+            lines = shown(first), shown(second)
             yield Finding("noise-used-twice", True, shown(draw), words, remedy, lines, math.inf)
 
 

@@ -105,8 +105,8 @@ def _total(
     """Return (cost, exceeds) for all calls that draw noise and all random choices together. `cost`
     is in words, such as "ε = 2", or None if it is unknown. `exceeds` is whether the cost is more
     than the claim allows."""
-    if any(pair.comparison.uneven for pair in runs.coupled):
-        return None, False  # noise that only one input draws has no known cost
+    if any(pair.comparison.uneven or pair.comparison.twice for pair in runs.coupled):
+        return None, False  # what only one input draws, or what cancels out, has no known cost
     if reported(runs, claim) or runs.rare or unexplained(runs):
         return None, False  # a difference that no noise hides is not part of the sum
     pieces = [one.worst for one in calls]

@@ -58,7 +58,7 @@ def independent(
     pairs: The additions of noise in the first run, each with its counterpart in the second run.
     found: What `comparing.hidden` returns for each of these pairs.
     """
-    hidden, twice = list(found), []
+    hidden, twice = list(found), list[tuple[Place, Place, Place]]()
     for group in _groups(list(_values(recorder, pairs, found))):
         if not any(one.change for one in group):
             continue
@@ -68,8 +68,8 @@ def independent(
             is_shown = found[one.which].released[one.place]
             if scale == 0 and shift and is_shown:
                 draw = recorder.pieces.draw_of(next(iter(one.factors)))
-                uses = [recorder.place(pairs[each.which][0].moment) for each in (before, one)]
-                twice.append((recorder.place(draw.moment), *uses))
+                uses = (recorder.place(pairs[each.which][0].moment) for each in (before, one))
+                twice.append((recorder.place(draw.moment), next(uses), next(uses)))
             if scale or is_shown:
                 hidden[one.which] = _with(hidden[one.which], one.place, scale, shift)
     return hidden, twice

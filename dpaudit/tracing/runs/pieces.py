@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
 # Distributions whose drawn numbers never repeat, unless a seed does.
 CONTINUOUS = ("normal", "laplace", "logistic", "exponential", "gumbel", "cauchy")
-# Two calls used the same seed if their numbers, in units of the scale, are equal up to this relative
-# difference of rounding: of float64, and of float32.
+# Two calls used the same seed if their numbers, in units of the scale, are equal up to this
+# relative difference of rounding: of float64, and of float32.
 _ROUNDING, _ROUNDING_OF_FLOAT32 = 1e-12, 1e-6
-# JAX makes a normal float32 from 23 random bits, so two of them are equal by chance in 1.2e-7 of all
-# cases. If one float32 repeats, and not several in a row, it counts only after at most this number
-# of calls: the probability of a chance among them is 5e-6.
+# JAX makes a normal float32 from 23 random bits: two of them are equal by chance with probability
+# 1.2e-7. If one float32 repeats, and not several in a row, it counts only if the run has made at
+# most this number of calls. The probability of a chance among them is 5e-6.
 _FEW_CALLS = 10
 # Largest number of drawn numbers of a call that are compared with earlier calls, to save time.
 _MOST_COMPARED = 1_000
@@ -199,9 +199,9 @@ class Pieces:
             scale = float(np.hypot(scale_a, scale_b)) if is_disjoint else math.hypot(*each)
         elif len(left) == 1:  # the other numbers have cancelled out, or repeat this one
             law, scale = self.laws[left[0]], abs(factors[left[0]]) * self.scales[left[0]]
-        elif is_disjoint and laws in _DIFFERENCES and factor_a * factor_b < 0:
-            if abs(scale_a - scale_b) < 1e-12:
-                law, scale = _DIFFERENCES[laws], scale_a
+        elif is_disjoint and factor_a * factor_b < 0 and abs(scale_a - scale_b) < 1e-12:
+            law = _DIFFERENCES.get(laws, UNKNOWN)
+            scale = math.nan if law == UNKNOWN else scale_a
         self.laws.append(law)
         self.scales.append(scale)
         number = len(self.laws) - 1

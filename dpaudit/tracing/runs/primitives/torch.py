@@ -401,10 +401,28 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
     torch: Any = sys.modules["torch"]
     target, made = args[0], _tensor(numbers, args[0])
     _bare(target).detach().copy_(_bare(made))
-    if type(target) in (torch.Tensor, _tensor_type()) and carried(numbers) is not None:
+    if carried(numbers) is None:
+        return target
+    if type(target) in (torch.Tensor, _tensor_type()):
         target.__class__ = _tensor_type()
         target._numbers = numbers
+    elif isinstance(target, torch.nn.Parameter):  # it must keep its class
+        target._numbers = numbers
     return target
+
+
+def _of_parameter(value: Any, array: Any) -> Any:
+    """Return the numbers of a parameter of a model. They remember their noise if the operation that
+    set them did, in this run.
+
+    array: The numbers, without noise.
+    """
+    numbers = getattr(value, "_numbers", None)
+    noise = carried(numbers)
+    is_known = noise is not None and noise[0].is_open
+    # An operation on plain tensors may have changed the parameter later.
+    is_current = is_known and np.array_equal(np.asarray(plain(numbers), array.dtype), array)
+    return numbers if is_current else array
 
 
 def _natural(name: str, args: Any, named: Any) -> Any:
@@ -421,5 +439,6 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, _tensor_type()) and value._numbers is not None:
         return value._numbers
     if isinstance(value, torch.Tensor):
-        return _array(value)
+        array = _array(value)
+        return _of_parameter(value, array) if isinstance(value, torch.nn.Parameter) else array
     return value if isinstance(value, (int, float, np.number, np.ndarray)) else None

@@ -1,0 +1,87 @@
+"""Normal noise that several values share, as in the steps of a training.
+
+Records are numbers from 0 to 1. Adjacency: a record is added or removed. Each step releases a noisy
+sum, or weights that it moves. Claim: ρ-zCDP, with the exact ρ = μ²/2 of the correct mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_STEPS, _RATE = 3, 0.1
+
+
+def weights_of_steps_half(data: Sequence[float], rng: np.random.Generator) -> list[float]:
+    """Broken: the weights after each of three steps, with half the noise; μ = √3."""
+    weight, weights = 0.0, []
+    for _ in range(_STEPS):
+        weight -= _RATE * (sum(data) + rng.normal(scale=1.0))
+        weights.append(weight)
+    return weights
+
+
+def weights_of_steps(data: Sequence[float], rng: np.random.Generator) -> list[float]:
+    """Correct: μ = √3/2, since each weight shows one more noisy sum."""
+    weight, weights = 0.0, []
+    for _ in range(_STEPS):
+        weight -= _RATE * (sum(data) + rng.normal(scale=2.0))
+        weights.append(weight)
+    return weights
+
+
+def momentum_half(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: the last weight after three steps with momentum 0.9, with half the noise."""
+    weight = velocity = 0.0
+    for _ in range(_STEPS):
+        velocity = 0.9 * velocity + sum(data) + rng.normal(scale=1.0)
+        weight -= _RATE * velocity
+    return weight
+
+
+def momentum(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: the noise of the steps has the factors 2.71, 1.9 and 1 in the weight, and a record
+    moves it by their sum; μ = 5.61 / (2 √(2.71² + 1.9² + 1)) = 0.811."""
+    weight = velocity = 0.0
+    for _ in range(_STEPS):
+        velocity = 0.9 * velocity + sum(data) + rng.normal(scale=2.0)
+        weight -= _RATE * velocity
+    return weight
+
+
+def noise_of_the_last_step(data: Sequence[float], rng: np.random.Generator) -> Floats:
+    """Broken: subtracts most of the noise of the first sum from the second one. Each sum has enough
+    noise by itself, but both together show the first sum with less noise; μ = 0.673."""
+    first, second = rng.normal(scale=2.0, size=2)
+    return np.array([sum(data) + first, second - 0.9 * first])
+
+
+def noise_of_each_step(data: Sequence[float], rng: np.random.Generator) -> Floats:
+    """Correct: μ = ½."""
+    first, second = rng.normal(scale=2.0, size=2)
+    return np.array([sum(data) + first, second])
+
+
+def seed_for_both_layers(data: Sequence[float], rng: np.random.Generator) -> tuple[float, float]:
+    """Broken: both layers get the same noise, so that their difference has none."""
+    seed = int(rng.integers(2**62))
+    first = sum(data) + np.random.default_rng(seed).normal(scale=2.0)
+    return first, np.random.default_rng(seed).normal(scale=2.0)
+
+
+def seed_for_each_layer(data: Sequence[float], rng: np.random.Generator) -> tuple[float, float]:
+    """Correct: μ = ½."""
+    seed = int(rng.integers(2**62))
+    first = sum(data) + np.random.default_rng(seed).normal(scale=2.0)
+    return first, np.random.default_rng(seed + 1).normal(scale=2.0)
+
+
+def one_noise_in_a_sum(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct, though both numbers get the same noise: only their sum is released; μ = ⅜."""
+    noise = rng.normal(scale=4.0)
+    one = sum(data) + noise
+    other = 2 * sum(data) + noise
+    return one + other
