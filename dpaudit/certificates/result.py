@@ -133,6 +133,8 @@ class Leader:
     apart : str
         Description of the record in which the two inputs differ, if they are long lists that differ
         in one record; else "".
+    audited : bool
+        Whether the search chose this pair for the audit.
     """
 
     d1: str
@@ -142,6 +144,7 @@ class Leader:
     estimate: float
     draws: int
     apart: str = ""
+    audited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,8 @@ class Searched:
     draws : int
         Number of draws made by the search. They certify nothing.
     leaders : tuple of Leader
-        The most promising pairs, best first.
+        The most promising pairs: the audited pairs, then the others by their estimates. Pairs with
+        less than half of the largest number of draws come last.
     found : tuple of pairs
         The pairs (d1, d2) that were audited after the search. They have equal shares of the error
         probability. Inputs are plain values, even if the mechanism gets arrays or data frames.
@@ -183,7 +187,10 @@ class Searched:
         What limited the search, and what the user can do; "" if nothing did.
     beyond : Leader or None
         A pair outside the space that seems to leak. It was not audited, and does not count for the
-        verdict. None if there is no such pair, or if pairs outside the space do count.
+        verdict. None if there is no such pair.
+    more_beyond : tuple of Leader
+        Further such pairs, at most one for each kind of values outside the space: NaN, missing
+        values, numbers beyond the bounds, other values.
     """
 
     space: str
@@ -200,6 +207,7 @@ class Searched:
     kept: tuple[str, ...] = ()
     note: str = ""
     beyond: Leader | None = None
+    more_beyond: tuple[Leader, ...] = ()
 
 
 AnyCertificate = Certificate | ExactCertificate | OneRunCertificate

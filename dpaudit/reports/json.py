@@ -38,7 +38,8 @@ History of the format (`version`):
     the kind of an error (docs/errors.md); null without an error. `one_run` has the `method` of its
     test, `mu_lower`, and the `scores` of its canaries, null if only guesses were given.
 8   `detectable_epsilon` is larger, or infinite, for a rule that guesses the same input at more than
-    half of the draws (docs/method.md §8).
+    half of the draws (docs/method.md §8). `audited` of a leader of `searched`: whether it was
+    audited; false before. `more_beyond` of `searched`: pairs like `beyond`, of other kinds.
 """
 
 from __future__ import annotations

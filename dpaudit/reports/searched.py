@@ -6,20 +6,27 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpaudit.auditing.options import OPTIONS
-from dpaudit.certificates.result import AuditResult, Leader, Verdict
+from dpaudit.certificates.result import AuditResult, Leader, Searched, Verdict
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.values import ARRAYS
 from dpaudit.reports import numbers
 from dpaudit.reports.findings import as_lists
-from dpaudit.reports.layout import Item, row
+from dpaudit.reports.layout import LABEL, WIDTH, Item, Row, row
 from dpaudit.searching.snippets import as_given, columns_of, imports, in_form
 from dpaudit.wording import counted, shortened
 
-_FEW, _BRIEF = 3, 16
+# Without -v, the report shows at most this number of tried pairs.
+_FEW = 3
+# Number of columns of a row of a tried pair that the inputs do not take, without its marks: the
+# estimate and the words around the inputs.
+_AROUND = len("ε ≈ 0.123  d1 = , d2 = ")
+# A line below the two commands of a search.
+COMMANDS = "repeat searches again; reproduce audits this pair alone"
 _OUTSIDE = (
     "the space does not contain these inputs.",
     "Reject or clamp them in the mechanism; or, if no caller can send them, search without "
@@ -43,13 +50,19 @@ def rows(result: AuditResult, verbose: int) -> list[Item]:
     lines = row("search", text)
     lines += row("space", searched.space)
     if searched.leaders:
-        lines += row("estimates", "of the best pairs, not certified:")
-    for one in searched.leaders if verbose else searched.leaders[:_FEW]:
-        lines += row("", _leader(one)) if verbose else row("", _briefly(one))
+        estimates = [one.estimate for one in searched.leaders]
+        is_near = searched.leaders[0].audited and estimates[0] < max(estimates)
+        near = "; of pairs with about the same estimate, a simple one is audited" if is_near else ""
+        lines += row("estimates", f"of the best pairs, not certified{near}:")
+    most = max((one.draws for one in searched.leaders), default=0)
+    leaders = [(one, _marks(one, most)) for one in searched.leaders]
+    shown = [_leader(one) for one, _ in leaders] if verbose else _distinct(leaders[:_FEW])
+    for (one, marks), words in zip(leaders, shown, strict=False):
+        lines += row("", f"{_estimate(one)}  {words}{marks}")
     if searched.one_by_one:
         lines += row("", "the mechanism raised for a whole batch, so it is called once a draw")
     lines += row("note", searched.note) if searched.note else []
-    lines += [] if searched.beyond is None else row("outside", _beyond(searched.beyond))
+    lines += _beyond(searched)
     witness = witness_of(result)
     if witness is None:
         decisive = _deciding(result)
@@ -80,23 +93,56 @@ def _deciding(result: AuditResult) -> int | None:
 
 
 def _leader(one: Leader) -> str:
-    outside = "" if one.inside else "; outside the space"
     apart = f"; {one.apart}" if one.apart else ""
-    return f"{_estimate(one)}  d1 = {one.d1}, d2 = {one.d2} ({one.why}{outside}{apart})"
+    return f"{_pair(one)} ({one.why}{apart})"
 
 
-def _beyond(one: Leader) -> str:
-    return (
-        f"d1 = {one.d1}, d2 = {one.d2} ({one.why}) seems to leak: {_estimate(one)}, not certified. "
-        "The space does not contain this pair, and it decides nothing. Reject or clamp such "
-        "inputs in the mechanism; or search with outside, so that they count."
-    )
+def _pair(one: Leader) -> str:
+    return f"d1 = {one.d1}, d2 = {one.d2}"
 
 
-def _briefly(one: Leader) -> str:
-    d1, d2 = (shortened(each, _BRIEF) for each in (one.d1, one.d2))
-    words = one.apart or f"d1 = {d1}, d2 = {d2}"
-    return f"{_estimate(one)}  {words}" + ("" if one.inside else " (outside)")
+def _beyond(searched: Searched) -> list[Item]:
+    """Return the rows about pairs outside the space that seem to leak and were not audited."""
+    pairs = [*([] if searched.beyond is None else [searched.beyond]), *searched.more_beyond]
+    texts = [f"{_pair(one)} ({one.why}) seems to leak: {_estimate(one)}" for one in pairs]
+    lines = [Row("" if number else "outside", text) for number, text in enumerate(texts)]
+    advice = "Not certified."
+    if not any(searched.outside):
+        these = "these pairs, and they decide" if len(pairs) > 1 else "this pair, and it decides"
+        advice += (
+            f" The space does not contain {these} nothing. Reject or clamp such inputs in the "
+            "mechanism; or search with outside, so that they count."
+        )
+    return [*lines, Row("", advice)] if lines else []
+
+
+def _distinct(leaders: Sequence[tuple[Leader, str]]) -> list[str]:
+    """Return a text for each pair. The text fits in one line with the marks of the pair, unless the
+    texts of two pairs would be equal: these pairs get longer texts.
+
+    leaders: list of (pair, its marks).
+    """
+    texts = [_briefly(one, marks) for one, marks in leaders]
+    for longer in (_pair, lambda one: f"{_pair(one)} ({one.why})"):
+        times = Counter(texts)
+        texts = [
+            longer(one) if times[text] > 1 else text
+            for (one, _), text in zip(leaders, texts, strict=True)
+        ]
+    return texts
+
+
+def _briefly(one: Leader, marks: str) -> str:
+    room = (WIDTH - LABEL - _AROUND - len(marks)) // 2
+    d1, d2 = (shortened(each, room) for each in (one.d1, one.d2))
+    return one.apart or f"d1 = {d1}, d2 = {d2}"
+
+
+def _marks(one: Leader, most: int) -> str:
+    marks = ["audited"] if one.audited else []
+    marks += [] if one.inside else ["outside"]
+    marks += [f"from {one.draws:,} draws only"] if 2 * one.draws < most else []
+    return f" ({', '.join(marks)})" if marks else ""
 
 
 def _estimate(one: Leader) -> str:

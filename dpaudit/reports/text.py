@@ -45,7 +45,9 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
     if result.searched is not None:
         witness = searched.command(result)
         python = searched.snippet(result) if verbose or witness is None else None
-    lines += [f"  reproduce   {pasted(witness)}"] if witness is not None else []
+    if witness is not None:
+        lines += [f"  reproduce   {pasted(witness)}"]
+        lines += laid_out(row("", searched.COMMANDS)) if result.command is not None else []
     traced = trace.command(result, witness or result.command)
     lines += [f"  trace       {pasted(traced)}"] if traced is not None else []
     lines += [] if python is None else ["", *(f"    {line}" for line in python.splitlines())]

@@ -11,6 +11,7 @@ from dpaudit.inputs.records import difference
 from dpaudit.searching.follow_ups import parts
 from dpaudit.searching.leak_estimates import Confirming
 from dpaudit.searching.proposals import Proposal
+from dpaudit.searching.ranking import tried_most
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.trials import Contender
 from dpaudit.wording import shortened
@@ -33,8 +34,8 @@ _BRIEF = 16
 def final_pairs(
     confirming: Confirming,
     inside: Sequence[Contender],
-    outside: Sequence[Contender],
-    noted: Sequence[Contender],
+    outside: Sequence[Sequence[Contender]],
+    noted: Sequence[Sequence[Contender]],
     note: str,
 ) -> Searched:
     """Return the result of a search, with the pairs to certify.
@@ -43,15 +44,20 @@ def final_pairs(
     outside it if no pair inside gave outputs. A simplified pair is added if new draws confirm the
     leak of a clearly leaking pair: it is made from the confirmed pair with the fewest records.
 
-    inside, outside: tried pairs whose inputs lie inside the space, and tried pairs with an input
-    outside it, both best first. A `Contender` is a proposed pair with the estimates of its leak.
-    noted: tried pairs outside the space that the report mentions, but that are not certified.
+    inside: tried pairs whose inputs lie inside the space, best first. A `Contender` is a proposed
+    pair with the estimates of its leak.
+    outside: tried pairs with an input outside the space, which may be certified: one list, best
+    first, for each kind of values outside.
+    noted: like `outside`, but pairs that the report only mentions. At most one of `outside` and
+    `noted` is not empty.
     note: text that says which proposals were left out, and why; "" if none were.
     """
     settings, drawing = confirming.settings, confirming.drawing
-    tried, beyond = confirming.with_outputs(inside), confirming.with_outputs(outside)
+    of_every_kind = [one for kind in outside for one in kind]
+    tried = confirming.with_outputs(inside)
+    beyond = confirming.with_outputs(confirming.ranked(of_every_kind))
     # If time was up before any pair gave outputs, the first proposed pairs are certified.
-    kept = (tried or beyond or [*inside, *outside])[: settings.keep]
+    kept = (tried or beyond or [*inside, *of_every_kind])[: settings.keep]
     pairs = [(one.proposal.d1, one.proposal.d2) for one in kept]
     smallest = inside_smallest = _smallest(confirming, tried)
     if smallest is None:
@@ -63,13 +69,9 @@ def final_pairs(
         if list(map(repr, simpler)) not in [list(map(repr, pair)) for pair in pairs]:
             is_shrunk = inside_smallest is not None or not tried
             pairs.append(simpler)
-    # Leave out pairs for which the mechanism only raises a TypeError or an AttributeError. The
-    # pairs of `noted` lie outside the space (the set of possible inputs), and most mechanisms raise
-    # such an exception for a missing value, so the report does not mention it.
-    others = [one for one in confirming.with_outputs(noted) if not one.has_wrong_type]
-    aside = _smallest(confirming, others)
-    leading = [*tried[:_LEADERS], *beyond[:_LEADERS]]
-    leading.sort(key=lambda one: one.estimate, reverse=True)
+    others = [kind for kind in (*outside, *noted) if not any(one in used for one in kind)]
+    aside = [one for kind in others if (one := _noted(confirming, kind)) is not None]
+    leading = _leading([*tried[:_LEADERS], *beyond[:_LEADERS]], kept)
     refusals, relation = confirming.refusals, confirming.relation
     return Searched(
         space=settings.space.words(),
@@ -78,15 +80,37 @@ def final_pairs(
         refused=len(refusals),
         refusal=next(iter(refusals), ""),
         draws=drawing.draws,
-        leaders=tuple(map(_leader, leading)),
+        leaders=tuple(_leader(one, audited=one in kept) for one in leading),
         found=tuple(pairs),
         outside=tuple(not relation.are_inside(*pair) for pair in pairs),
         shrunk=is_shrunk,
         one_by_one=any(one.d1.is_alone for one in used),
         kept=drawing.kept,
         note=note,
-        beyond=None if aside is None else _leader(aside),
+        beyond=_leader(aside[0]) if aside else None,
+        more_beyond=tuple(map(_leader, aside[1:])),
     )
+
+
+def _noted(confirming: Confirming, kind: Sequence[Contender]) -> Contender | None:
+    """Return the pair outside the space (the set of possible inputs) that the report notes; None if
+    no pair leaks clearly.
+
+    Pairs for which the mechanism only raises a TypeError or an AttributeError are left out: most
+    mechanisms raise such an exception for a missing value.
+
+    kind: tried pairs of one kind, best first.
+    """
+    others = [one for one in confirming.with_outputs(kind) if not one.has_wrong_type]
+    return _smallest(confirming, others)
+
+
+def _leading(tried: list[Contender], kept: Sequence[Contender]) -> list[Contender]:
+    """Return the tried pairs in the order of the report: first the pairs that are kept for the
+    audit, then pairs with at least half of the largest number of draws, then pairs whose estimates
+    are rough. Within each of the three groups, larger estimates come first."""
+    ordered = tried_most(sorted(tried, key=lambda one: one.estimate, reverse=True))
+    return sorted(ordered, key=lambda one: one not in kept)
 
 
 def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender | None:
@@ -146,7 +170,7 @@ def _size(one: Contender) -> int:
     return len(parts(one.proposal.d1)) + len(parts(one.proposal.d2))
 
 
-def _leader(one: Contender) -> Leader:
+def _leader(one: Contender, *, audited: bool = False) -> Leader:
     d1, d2 = one.proposal.d1, one.proposal.d2
     first, second = repr(d1), repr(d2)
     is_long = max(len(first), len(second)) > _BRIEF
@@ -158,4 +182,5 @@ def _leader(one: Contender) -> Leader:
         estimate=one.estimate,
         draws=one.draws,
         apart=(difference(d1, d2) or "") if is_long else "",
+        audited=audited,
     )

@@ -8,10 +8,10 @@ with the same noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,14 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import DatasetError
 from dpaudit.searching.climbing import Pair, Pool, climbed
 from dpaudit.searching.follow_ups import around, parts, where_exceptions_begin
-from dpaudit.searching.proposals import Proposal, catalogue, proposals
+from dpaudit.searching.proposals import (
+    Outside,
+    Proposal,
+    at_bounds,
+    catalogue,
+    kind_outside,
+    proposals,
+)
 from dpaudit.searching.relations import Relation
 from dpaudit.searching.settings import SearchSettings
 from dpaudit.searching.space import MissingLibrary
@@ -75,9 +82,10 @@ _GUIDED_PROPOSALS = 500
 # Largest number of variations that are tried in one round. A variation is a random change of one of
 # the best pairs; pairs that were proposed before do not count.
 _GUIDED_WIDTH = 32
-# Largest number of pairs outside the space (the set of possible inputs) that are tried if the user
-# neither excludes nor includes inputs outside the space. They only serve a note in the report.
-_BEYOND = 40
+# Largest number of pairs of each kind outside the space (the set of possible inputs) that are tried
+# if the user neither excludes nor includes inputs outside the space. They only serve a note in the
+# report. More pairs have numbers beyond the bounds: their leak may need several records.
+_BEYOND: Mapping[Outside, int] = {"NaN": 8, "missing": 8, "beyond": 16, "other": 8}
 # Bisection looks for the step at which exceptions begin, between inputs that give outputs and
 # inputs that always raise. It uses at most this number of inputs that give outputs. Of the inputs
 # that raise, it uses the smallest one, and at most this number of the largest ones.
@@ -120,7 +128,12 @@ class Gathering:
             self._relation, seed=self._spec.sampling.seed, inside_only=not self._settings.outside
         )
         places, limit = self._budget.places(PROPOSED), self._spec.sampling.time
-        for one in islice(self._contenders(chain(self._by_traces(), source)), WIDTH):
+        # A pair at the bounds that traces suggest is proposed as a pair at the bounds, because such
+        # pairs stay until the final comparison.
+        bounds = {repr((one.d1, one.d2)): one for one in at_bounds(self._relation)}
+        traced = (bounds.get(repr((one.d1, one.d2)), one) for one in self._by_traces())
+        source = chain(traced, bounds.values(), source)
+        for one in islice(self._contenders(source), WIDTH):
             is_late = limit is not None and self._budget.elapsed() > _GATHERING * SHARE * limit
             is_full = len(contenders) >= places and one.proposal.origin == "random"
             if contenders and (is_late or is_full):
@@ -130,12 +143,16 @@ class Gathering:
 
     def beyond(self) -> list[Contender]:
         """Return at most 40 pairs outside the space (the set of possible inputs), each as a
-        `Contender`, for a note in the report. Return [] if an option already excludes or includes
+        `Contender`, for notes in the report. Return [] if an option already excludes or includes
         all inputs outside the space: no note is needed then."""
         if self._settings.inside or self._settings.outside:
             return []
-        outside = (one for one in catalogue(self._relation) if not one.inside)
-        return list(islice(self._contenders(outside), _BEYOND))
+        outside = [one for one in catalogue(self._relation) if not one.inside]
+        chosen: list[Proposal] = []
+        for kind, most in _BEYOND.items():
+            alike = [one for one in outside if kind_outside(one, self._relation.space) == kind]
+            chosen += _by_turns(alike)[:most]
+        return list(self._contenders(chosen))
 
     def _by_traces(self) -> Iterator[Proposal]:
         """Yield the pairs with the largest scores. The score of a pair says how much two runs of
@@ -232,6 +249,15 @@ class Gathering:
 
 def _size(dataset: Any) -> int:
     return len(parts(dataset))
+
+
+def _by_turns(pairs: Sequence[Proposal]) -> list[Proposal]:
+    """Return the pairs in another order: the first pair of each d1, then the second pair of each
+    d1, and so on. So the first pairs contain datasets of several sizes."""
+    groups: dict[str, list[Proposal]] = {}
+    for one in pairs:
+        groups.setdefault(repr(one.d1), []).append(one)
+    return [one for turn in zip_longest(*groups.values()) for one in turn if one is not None]
 
 
 def by_traces(

@@ -59,7 +59,7 @@ class Judge:
         self._points, self._drawing = spec.tested.points(), drawing
         self._objective = Objective(self._points[0], spec.sampling.samples)
         self._is_of_answers = is_of_answers
-        self._known: dict[tuple[Any, ...], tuple[float, float, float]] = {}
+        self._known: dict[tuple[Any, ...], tuple[float, float, float, float]] = {}
 
     def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
         """Make draws until each input of a proposed pair has `draws` draws. Return the pair with
@@ -77,15 +77,17 @@ class Judge:
         if key not in self._known:
             scorers = self._scorers if thorough else _QUICK
             self._known[key] = self._estimated(paired(one.d1, one.d2, draws), scorers)
-        evidence, estimate, hope = self._known[key]
-        return replace(one, evidence=evidence, estimate=estimate, hope=hope, draws=2 * draws)
+        evidence, estimate, hope, error = self._known[key]
+        return replace(
+            one, evidence=evidence, estimate=estimate, hope=hope, error=error, draws=2 * draws
+        )
 
     def _estimated(
         self, selection: SelectionDraws, scorers: Sequence[Scorer]
-    ) -> tuple[float, float, float]:
-        """Return (evidence, estimate, hope) from the draws of a pair. All three are 0 if the
-        scorers (functions that look for events in the draws) find no event, for example if all
-        outputs differ.
+    ) -> tuple[float, float, float, float]:
+        """Return (evidence, estimate, hope, standard error of the estimate) from the draws of a
+        pair. All are 0 if the scorers (functions that look for events in the draws) find no event,
+        for example if all outputs differ.
 
         The evidence is the log-likelihood of the draws minus the largest log-likelihood that the
         claim allows, in nats. The estimate is the lower bound on ε that an audit is predicted to
@@ -103,14 +105,20 @@ class Judge:
             default=0.0,
         )
         objective = self._objective
-        estimate = max((best_predicted(one, objective) for one in candidates), default=0.0)
-        hope = estimate
+        estimates = [best_predicted(one, objective) for one in candidates]
+        estimate = hope = max(estimates, default=0.0)
+        error = 0.0
+        if estimate > 0:
+            table = candidates[estimates.index(estimate)].table
+            lowered = objective.predicted_bounds(table, _ERRORS)
+            rule = np.unravel_index(np.argmax(lowered), lowered.shape)
+            error = float(objective.predicted_bounds(table, 0.0)[rule] - lowered[rule]) / _ERRORS
         if self._is_of_answers:
             bounds = (
                 float(np.max(objective.predicted_bounds(one.table, _ERRORS))) for one in candidates
             )
             hope = max(bounds, default=0.0)
-        return max(0.0, evidence), estimate, hope
+        return max(0.0, evidence), estimate, hope, error
 
 
 class Confirming:
@@ -119,7 +127,8 @@ class Confirming:
     pairs: keys of the tried pairs that the report counts. The key of a pair is (number of d1,
     number of d2); each input of the search has a number.
     enough: evidence (log-likelihood ratio, in nats) from which a leak counts as clear.
-    is_found: whether a pair has leaked clearly since the caller last set this field to False.
+    is_found: whether a pair has leaked clearly, and again in new draws, since the caller last set
+    this field to False. It stays False if the mechanism makes many draws in one call.
     """
 
     def __init__(
@@ -141,7 +150,7 @@ class Confirming:
         self._refused: dict[tuple[int, int], str] = {}
         self._judge = Judge(spec, drawing, is_of_answers=self.relation.is_of_answers)
         self._least = min(point.epsilon for point in spec.tested.points())
-        self._confirmed: dict[tuple[int, int], bool] = {}
+        self._confirmed: dict[tuple[tuple[int, int], int], bool] = {}
 
     @property
     def refusals(self) -> list[str]:
@@ -174,7 +183,8 @@ class Confirming:
             self._refused[one.key] = tried.d1.words or tried.d2.words
             return replace(tried, evidence=-1.0)
         tried = replace(tried, has_wrong_type=self._has_wrong_type(tried))
-        self.is_found |= self.is_clear(tried) and not tried.has_wrong_type
+        if self.drawing.single_draws and not (self.is_found or tried.has_wrong_type):
+            self.is_found = self.is_sure(tried)
         self._report(tried)
         return tried
 
@@ -210,13 +220,17 @@ class Confirming:
         """Return the pairs that were tried and for which the mechanism gave outputs."""
         return [one for one in contenders if one.draws and one.key not in self._refused]
 
+    def ranked(self, contenders: Sequence[Contender]) -> list[Contender]:
+        """Return the pairs, best first (`Contender.rank`)."""
+        return sorted(contenders, key=lambda one: one.rank(self.enough), reverse=True)
+
     def is_over(self) -> bool:
         """Return whether to end a round of trials early.
 
-        A round ends when time is up. It also ends when a pair leaks clearly and the mechanism is
-        called once for each draw, which may be slow.
+        A round ends when time is up. If the mechanism is called once for each draw, which may be
+        slow, it also ends when a pair leaks clearly, and again in new draws.
         """
-        return self.budget.is_out_of_time() or (self.is_found and self.drawing.single_draws)
+        return self.budget.is_out_of_time() or self.is_found
 
     def is_clear(self, one: Contender) -> bool:
         """Return whether a tried pair leaks clearly: its draws give enough evidence against the
@@ -234,14 +248,15 @@ class Confirming:
         """
         if not self.is_clear(one):
             return False
-        if one.key not in self._confirmed:
+        key = one.key, one.draws  # a pair that has got more draws is checked with more draws, too
+        if key not in self._confirmed:
             again = replace(one, d1=self.inputs.again(one.d1), d2=self.inputs.again(one.d2))
             try:
                 again = self._judge.tried(again, self.needed(one), thorough=True)
             except MechanismError:
                 return False
-            self._confirmed[one.key] = self.is_clear(again)
-        return self._confirmed[one.key]
+            self._confirmed[key] = self.is_clear(again)
+        return self._confirmed[key]
 
     def needed(self, one: Contender) -> int:
         """Return the number of new draws of each input that a check of a leak needs. With this

@@ -4,20 +4,26 @@ among a few simple datasets, and random pairs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dpaudit.errors import DatasetError
 from dpaudit.searching.drawing import drawn
 from dpaudit.searching.relations import Ingredients, Relation
 from dpaudit.searching.relations.relation import Pairs
 from dpaudit.searching.relations.users import allowed
-from dpaudit.searching.space import identity, strategies
+from dpaudit.searching.space import Space, identity, strategies
 from dpaudit.searching.spaces.own import Own
 
-Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
+Origin = Literal["bound", "edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
+
+# Kinds of values outside the space (the set of possible inputs): NaN, None, other numbers, and all
+# other values, such as new categories.
+Outside = Literal["NaN", "missing", "beyond", "other"]
+KINDS: tuple[Outside, ...] = get_args(Outside)
 
 # Largest number of proposed pairs at edges (values at which bugs are likely, such as NaN). Without
 # a limit, there would be many more: each edge is added to several datasets, and each addition gives
@@ -100,6 +106,44 @@ def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Prop
     """
     relation.check_possible()
     yield from _catalogue(_Unseen(relation, inside_only))
+
+
+def at_bounds(relation: Relation) -> Iterator[Proposal]:
+    """Yield the pairs of the smallest datasets, with records at the bounds, such as [0] and [1].
+    All of them lie inside the space (the set of possible inputs)."""
+    return _Unseen(relation, inside_only=True).of(relation.bound_pairs, "bound")
+
+
+def kind_outside(proposal: Proposal, space: Space) -> Outside:
+    """Return the kind of the values by which a pair lies outside the space (the set of possible
+    inputs). If there are several kinds, return the first one in the order of `Outside`."""
+    kinds = {
+        _kind(value)
+        for dataset in (proposal.d1, proposal.d2)
+        for value in _values_outside(dataset, space)
+    }
+    return next((kind for kind in KINDS if kind in kinds), "other")
+
+
+def _kind(value: Any) -> Outside:
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if value is None:
+        return "missing"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "beyond" if is_number else "other"
+
+
+def _values_outside(dataset: Any, space: Space) -> Iterator[Any]:
+    item = space.of_record()
+    columns = item.by_column()
+    for record in dataset if isinstance(dataset, list) else [dataset]:
+        if item.contains(record):
+            continue
+        if isinstance(record, dict) and record.keys() == columns.keys():
+            yield from (part for name, part in record.items() if not columns[name].contains(part))
+        else:
+            yield record
 
 
 class _Unseen:

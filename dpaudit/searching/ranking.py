@@ -37,7 +37,11 @@ _LAST_TWO = 2
 _ABOUT_AS_MUCH = 0.95
 # Names of methods that propose pairs (`Proposal.origin`). If the budget is too small for all pairs,
 # the pairs of these methods are tried first.
-_FIRST = ("trace", "extreme", "pattern")
+_FIRST = ("bound", "trace", "extreme", "pattern")
+# The final comparison of datasets may make additional draws, so that it has at least this share of
+# the search's draws. A search spends most of its draws on first estimates of many pairs. Those are
+# too rough to find the pairs whose ε is slightly above the claimed ε.
+_LEAST_COMPARED = 0.15
 
 
 class Ranking:
@@ -88,24 +92,27 @@ class Ranking:
             return ranked
         draws = max(ranked[0].draws, others[0].draws) // 2
         best = [self._confirming.tried(one, draws, 1) for one in (ranked[0], others[0])]
-        return self._sorted(best) + self._sorted([*ranked[1:], *others[1:]])
-
-    def _sorted(self, contenders: list[Contender]) -> list[Contender]:
-        enough = self._confirming.enough
-        return sorted(contenders, key=lambda one: one.rank(enough), reverse=True)
+        return self._confirming.ranked(best) + self._confirming.ranked([*ranked[1:], *others[1:]])
 
     def compared(self, ranked: list[Contender], beyond: float) -> list[Contender]:
         """Return all given pairs, best first. Before that, make further draws for the best 8 pairs
         (or all pairs, if there are fewer), since the estimates so far are too rough to compare the
-        best.
+        best. The pairs at the bounds are always among the 8.
 
         ranked: tried pairs, best first.
         beyond: share of the draws of the search. The comparison may use this share in addition to
             the draws that are left of 95 % of them. A negative share reserves draws for other
             pairs.
         """
-        standing, out = ranked[:FINALISTS], ranked[FINALISTS:]
         left = (_LAST + beyond) * self._budget.draws - self._drawing.draws
+        if self._is_of_answers:
+            standing, out = ranked[:FINALISTS], ranked[FINALISTS:]
+        else:
+            if not self._confirming.is_clear(ranked[0]):
+                left = max(left, _LEAST_COMPARED * self._budget.draws)
+            before = self._drawing.draws
+            standing, out = self._with_equal_draws(ranked, left)
+            left -= self._drawing.draws - before
         rounds = (len(standing) - 1).bit_length()
         if self._is_of_answers:
             # Each round drops half of the pairs. There is one round less here, since the best event
@@ -127,36 +134,75 @@ class Ranking:
                     standing[place] = self._confirming.tried(one, size, 1)
             left -= self._drawing.draws - before
             half = (len(standing) + 1) // 2
-            standing, rest = split(self._sorted(standing), half, by_hope=self._is_of_answers)
+            standing, rest = split(self._finally(standing), half, by_hope=self._is_of_answers)
             out = [*rest, *out]
         return self._simplest_first([*standing, *out])
 
+    def _with_equal_draws(
+        self, ranked: list[Contender], left: float
+    ) -> tuple[list[Contender], list[Contender]]:
+        """Give pairs of datasets as many draws as the pair with the most draws, since estimates
+        from few draws are lower. Return (these pairs, best first; the other pairs). At most 8 pairs
+        get draws: pairs at the bounds, then pairs with large estimates.
+
+        left: number of draws that may be made. Pairs at the bounds get their draws in any case.
+        """
+        size = max(one.draws for one in ranked) // 2
+        if any(one.d1.is_alone for one in ranked):
+            size = min(size, MOST_ALONE)
+        waiting = self._finally(ranked)
+        waiting.sort(key=lambda one: (one.proposal.origin != "bound", one.draws < 2 * size))
+        end, standing, out = self._drawing.draws + left, list[Contender](), list[Contender]()
+        for one in waiting:
+            missing = max(0, 2 * size - one.draws)
+            may_draw = one.proposal.origin == "bound" or self._drawing.draws + missing <= end
+            if len(standing) == FINALISTS or (
+                missing and (not may_draw or self._budget.is_out_of_time())
+            ):
+                out.append(one)
+            else:
+                standing.append(self._confirming.tried(one, size, 1) if missing else one)
+        return self._finally(standing), out
+
+    def _finally(self, contenders: list[Contender]) -> list[Contender]:
+        if self._is_of_answers:
+            return self._confirming.ranked(contenders)
+        enough = self._confirming.enough
+        return sorted(contenders, key=lambda one: one.final_rank(enough), reverse=True)
+
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return the pairs, but put the simpler of the best two first if its bound is at least 95 %
-        of the best bound.
+        """Return the pairs, but put a simple pair first if its bound is almost as large as the best
+        bound: a pair at the bounds if the difference is at most the standard error of the best
+        bound, or else the simpler of the best two if its bound is at least 95 % of the best bound.
 
         The best bound of many pairs is too large by luck, so a slightly smaller bound is no worse.
 
         ranked: tried pairs, best first.
         """
         best, is_clear = ranked[0], self._confirming.is_clear
-        others = (
+        others = [
             one
-            for one in ranked[1:_LAST_TWO]
-            if one.hope >= _ABOUT_AS_MUCH * best.hope
-            and is_clear(one) >= is_clear(best)
-            and one.proposal.inside >= best.proposal.inside
-        )
-        near = [best, *others]
+            for one in ranked[1:]
+            if is_clear(one) >= is_clear(best) and one.proposal.inside >= best.proposal.inside
+        ]
+        at_bounds = [
+            one
+            for one in (best, *others)
+            if one.proposal.origin == "bound"
+            and one.draws >= best.draws
+            and one.hope >= best.hope - best.error
+        ]
+        second = [one for one in others if one in ranked[1:_LAST_TWO]]
+        near = [best, *(one for one in second if one.hope >= _ABOUT_AS_MUCH * best.hope)]
         patterns = [one for one in near if one.proposal.origin == "pattern"]
-        first = patterns[0] if patterns else min(near, key=lambda one: one.order)
+        first = next(iter([*at_bounds, *patterns]), min(near, key=lambda one: one.order))
         return [first, *(one for one in ranked if one is not first)]
 
 
 def tried_most(ranked: list[Contender]) -> list[Contender]:
     """Return all given pairs, reordered: first the pairs with at least half of the largest number
     of draws, then the others, whose bounds are more likely to be luck."""
-    most = max(one.draws for one in ranked)
+    most = max((one.draws for one in ranked), default=0)
     return sorted(ranked, key=lambda one: 2 * one.draws < most)
 
 

@@ -23,6 +23,7 @@ from dpaudit.searching import record
 from dpaudit.searching.final_pairs import final_pairs
 from dpaudit.searching.gathering import Gathering
 from dpaudit.searching.leak_estimates import Confirming, Notify
+from dpaudit.searching.proposals import KINDS, Outside, kind_outside
 from dpaudit.searching.ranking import FINALISTS, Ranking, tried_most
 from dpaudit.searching.settings import SearchSettings, check_where, invalid
 from dpaudit.searching.spaces import parse_space
@@ -45,6 +46,10 @@ from dpaudit.wording import counted
 _INSIDE = 2 / 3
 # Number of rounds in which variations of the best pairs are made and tried.
 _TURNS = 2
+# Smallest size of a first round of trials (`Budget.draws_for`) that is divided among the kinds of
+# values outside the space (the set of possible inputs), such as NaN. With fewer draws, no pair of
+# some kind would leak clearly.
+_FEWEST_DIVIDED = 300
 # Largest value of the option `keep`, the number of pairs that the audit certifies.
 _MOST_KEPT = 100
 
@@ -138,7 +143,7 @@ class _Search:
 
     def run(self) -> Searched:
         """Return the result of the search, with the pairs to certify. Raises MechanismError."""
-        settings, confirming, ranking = self._settings, self._confirming, self._ranking
+        settings, confirming = self._settings, self._confirming
         contenders = self._gathering.gathered()
         if not contenders:
             raise DatasetError(
@@ -156,7 +161,7 @@ class _Search:
         # Otherwise, a leak outside the space could hide a leak inside.
         best = self._best(inside, share, PROPOSED - share + (NOTED if noted else 0.0))
         is_enough = bool(best) and confirming.is_sure(best[0])
-        beyond = [] if is_enough else ranking.halved(outside, PROPOSED * (1 - _INSIDE))
+        beyond = [] if is_enough else self._by_kind(outside, PROPOSED * (1 - _INSIDE))
         if len(confirming.refusals) == len(confirming.pairs):
             pairs = counted(len(confirming.pairs), "pair")
             raise MechanismError(
@@ -165,8 +170,29 @@ class _Search:
                 "accepts, or give it what it needs (params, as)",
                 code="always-raises",
             )
-        aside = [] if is_enough else ranking.halved(noted, NOTED)
+        aside = [] if is_enough else self._by_kind(noted, NOTED)
         return final_pairs(confirming, best, beyond, aside, self._gathering.note)
+
+    def _by_kind(self, outside: list[Contender], share: float) -> list[list[Contender]]:
+        """Try pairs outside the space (the set of possible inputs). Return one list of tried pairs,
+        best first, for each kind of values outside: a NaN mostly leaks more than a number beyond a
+        bound, and would hide its leak. With few draws, return a single list of all kinds.
+
+        share: share of the search's draws that the trials may take. Numbers beyond a bound get half
+        of it, since their leaks are mostly smaller.
+        """
+        if self._budget.draws_for(share) < _FEWEST_DIVIDED:
+            return [self._ranking.halved(outside, share)]
+        kinds: dict[Outside, list[Contender]] = {}
+        for one in outside:
+            kinds.setdefault(kind_outside(one.proposal, self._settings.space), []).append(one)
+        weights = {kind: len(kinds) - 1 if kind == "beyond" else 1 for kind in kinds}
+        total = max(1, sum(weights.values()))
+        return [
+            self._ranking.halved(kinds[kind], share * max(1, weights[kind]) / total)
+            for kind in KINDS
+            if kind in kinds
+        ]
 
     def _best(self, inside: list[Contender], share: float, reserved: float) -> list[Contender]:
         """Return the tried pairs inside the space (the set of possible inputs), best first.

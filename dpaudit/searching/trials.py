@@ -176,6 +176,7 @@ class Contender:
     estimate: lower bound on ε that an audit of the pair is expected to certify.
     hope: `estimate` with a smaller safety margin. Pairs are compared by it, since the margin lowers
     the bound of a rare event more than the bound of a frequent event.
+    error: standard error of `estimate`.
     order: position among the proposed pairs, in which simple pairs come first.
     draws: number of draws of both inputs together.
     has_wrong_type: whether the mechanism only rejects a type of values that one of the inputs
@@ -189,6 +190,7 @@ class Contender:
     evidence: float = 0.0
     estimate: float = 0.0
     hope: float = 0.0
+    error: float = 0.0
     draws: int = 0
     has_wrong_type: bool = False
 
@@ -209,6 +211,17 @@ class Contender:
         evidence = _rounded(min(self.evidence, enough))
         inside, hope = self.proposal.inside, _rounded(self.hope)
         return (not self.has_wrong_type, evidence, inside, hope, -self.order)
+
+    def final_rank(self, enough: float) -> tuple[float, ...]:
+        """Return a sort key that is larger for a better pair of datasets, among pairs with many
+        draws.
+
+        It differs from `rank`: evidence below `enough` is compared only after the estimates. Such
+        evidence is mostly luck: a pair whose ε is slightly above the claimed ε has hardly any.
+        """
+        is_clear = self.evidence >= enough
+        inside, evidence = self.proposal.inside, _rounded(self.evidence)
+        return (not self.has_wrong_type, is_clear, inside, self.hope, evidence, -self.order)
 
 
 def _rounded(value: float) -> float:

@@ -19,6 +19,7 @@ from dpaudit.searching.relations.relation import (
 from dpaudit.searching.relations.steps import stepped
 from dpaudit.searching.space import Edge, Space
 from dpaudit.searching.spaces.datasets import FEW, Lists
+from dpaudit.searching.spaces.own import Own
 from dpaudit.searching.timeouts import within
 
 # Largest number of records in a dataset that follows a pattern, such as `one above, the rest
@@ -69,6 +70,15 @@ class AddRemove(Relation):
         for words, base in few_bases(base_datasets(space, room=1), edges):
             for edge in edges:
                 yield base, [*base, edge.value], _added(edge, words if base else "")
+
+    def bound_pairs(self) -> Pairs:
+        space = self.inner
+        if isinstance(space, Lists):
+            low, high = space.item.extremes()
+            base = [low] * space.least
+            words = "the smallest dataset at the lower bound, then one record more, at the"
+            yield base, [*base, high], f"{words} upper bound"
+            yield base, [*base, low], f"{words} lower bound"
 
     def extreme_pairs(self) -> Pairs:
         space = self.inner
@@ -225,12 +235,25 @@ class Replace(Relation):
         for words, base in few_bases(bases, edges):
             many = min(self.most, len(base))
             for edge in edges:
-                why = edge.words if " is " in edge.words else f"is {edge.words}"
                 other = [*base[:-many], *([edge.value] * many)]
-                yield base, other, f"the other record: {why}, in {words}"
+                yield base, other, f"{words}, then {_replaced(edge, len(base), many)}"
             if many > 1:
                 other = [*base[:-1], space.item.simplest]
                 yield base, other, f"one record of {many}, in {words}"
+
+    def bound_pairs(self) -> Pairs:
+        space = self.inner
+        if isinstance(space, Own):
+            return
+        if not isinstance(space, Lists):
+            yield *space.extremes(), "from the lowest to the highest value"
+            return
+        low, high = space.item.extremes()
+        size = max(1, space.least)
+        many = min(self.most, size)
+        base = [low] * size
+        why = "the fewest records, from the lower bound to the upper"
+        yield base, [*base[many:], *([high] * many)], why
 
     def extreme_pairs(self) -> Pairs:
         space = self.inner
@@ -254,6 +277,13 @@ class Replace(Relation):
         half = size // 2
         crossed = [low] * half + [high] * (size - half)
         yield crossed, [*crossed[:half], low, *crossed[half + 1 :]], "X shape: one goes below"
+
+
+def _replaced(edge: Edge, size: int, many: int) -> str:
+    if many > 1:
+        return f"the last {many}: {edge.words}"
+    what = f"'s {edge.words}" if " is " in edge.words else f" is {edge.words}"
+    return f"the {'record' if size == 1 else 'last one'}{what}"
 
 
 class Hamming(Replace):

@@ -175,6 +175,12 @@ class Relation(ABC):
         which bugs are likely, such as NaN). This method is not called if a user's code generates
         the inputs."""
 
+    def bound_pairs(self) -> Pairs:
+        """Yield (d1, d2, description) for pairs of the smallest datasets, with records at the
+        bounds, such as [0] and [1]. On many mechanisms, no pair leaks more. By default, yield
+        nothing."""
+        return iter(())
+
     def extreme_pairs(self) -> Pairs:
         """Yield (d1, d2, description) for a few pairs with as many records as possible: such a pair
         may show a leak that no small pair shows. By default, yield nothing."""
@@ -264,8 +270,9 @@ def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
     """
     item = space.item
     low, high = item.extremes()
+    smallest = ("nothing", "one usual record", "usual records")[min(space.least, 2)]
     known = [
-        ("nothing", []),
+        (smallest, []),
         ("one usual record", [item.usual()]),
         ("a few usual records", item.spread(FEW)),
         ("records at the lower bound", [low] * FEW),

@@ -66,6 +66,17 @@ def raises_for_nan_in_batches(rows: list[Any], size: int, rng: np.random.Generat
     return np.array([raises_for_nan(rows, rng) for _ in range(size)])
 
 
+def slightly_too_little_noise(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+    """With replaced records, the largest ε is 1.1, for 0 and 1; for 0 and 0.9 it is 0.99."""
+    return (clipped(rows) + rng.laplace(scale=1 / 1.1, size=size)) / len(rows)
+
+
+def clips_the_sum(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+    """Clip after the sum: beyond the bounds, n records change the sum by n."""
+    total = min(max(sum(x for x in rows if x is not None), 0.0), float(len(rows)))
+    return np.asarray((total + rng.laplace(size=size)) / len(rows))
+
+
 _NOISE: dict[int, float] = {}
 
 
@@ -185,6 +196,33 @@ def test_a_leak_outside_the_space_is_noted_and_decides_nothing() -> None:
     assert alone is not None
     assert alone.beyond is None
     assert result.searched.draws <= alone.draws + 0.04 * 20_000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_pair_at_the_bounds_is_audited_where_others_leak_less(seed: int) -> None:
+    given = {"space": "list of 1 to 6 number in [0, 1]", "adjacency": "replace", "seed": seed}
+    result = search(slightly_too_little_noise, samples=50_000, no_trace=True, **given)
+    assert result.searched is not None
+    (d1, d2) = result.searched.found[0]
+    assert (d1[-1], d2[-1]) in ((0.0, 1.0), (1.0, 0.0))
+    assert d1[:-1] == d2[:-1]
+    assert result.verdict is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_leak_of_one_kind_outside_does_not_hide_another(outside: bool) -> None:
+    given = {"space": "list of 1 to 6 number in [0, 1]", "adjacency": "replace"}
+    result = search(clips_the_sum, samples=200_000, no_trace=True, outside=outside, **given)
+    searched = result.searched
+    assert searched is not None
+    noted = [one for one in (searched.beyond, *searched.more_beyond) if one is not None]
+    pairs = [f"{one.d1} {one.d2}" for one in noted] + [repr(pair) for pair in searched.found]
+    assert sum("nan" in one for one in pairs) == 1
+    assert not any(one.inside for one in noted)
+    (beyond,) = (one for one in noted if "nan" not in one.d2)
+    assert beyond.d2.count(",") >= 1
+    assert beyond.estimate > 1
+    assert (result.verdict is Verdict.VIOLATION) == outside
 
 
 def test_a_mechanism_without_a_leak_outside_gets_no_note() -> None:
@@ -598,5 +636,9 @@ def test_values_are_short_keys_in_order_and_estimates_sorted() -> None:
     assert rows
     assert all(list(row) == ["z", "x", "a"] for row in rows)
     assert all(len(repr(row["x"])) <= 5 for row in rows)
-    estimates = [one.estimate for one in searched.leaders]
-    assert estimates == sorted(estimates, reverse=True)
+    audited, *others = searched.leaders
+    assert audited.audited
+    assert not any(one.audited for one in others)
+    most = max(one.draws for one in searched.leaders)
+    ranked = [(2 * one.draws >= most, one.estimate) for one in others]
+    assert ranked == sorted(ranked, reverse=True)

@@ -12,11 +12,13 @@ import pytest
 
 import dpaudit
 from dpaudit import AuditResult, PureDP
+from dpaudit.certificates.result import Leader
 from dpaudit.composed import replace
 from dpaudit.import_path import resolve
 from dpaudit.reports import searched
 from dpaudit.reports.html.page import view_of
 from dpaudit.reports.json import document, entry, read_document
+from dpaudit.reports.layout import Row
 from dpaudit.reports.text import render, render_line
 from tests import warm
 
@@ -59,6 +61,63 @@ def test_of_long_inputs_an_estimate_says_how_they_differ(found: AuditResult) -> 
     verbose = " ".join(render(shown, verbose=1).split())
     assert f"d2 = {leader.d2} ({leader.why}" in verbose
     assert f"; {leader.apart})" in verbose
+
+
+def test_rows_of_estimates_differ_and_say_which_pair_is_audited(found: AuditResult) -> None:
+    assert found.searched is not None
+    cut, lists = "[1.0, 1.0, 1.0, 1.0, ", "[0.2, 0.4, 0.6, 0.8, 0.1, "
+    leader = replace(found.searched.leaders[0], audited=False, inside=True, draws=1_600)
+    alike = tuple(
+        replace(leader, d1=f"{cut}{n}.0, 9.0]", d2=f"{cut}{n}.5, 9.0]", apart="") for n in range(3)
+    )
+    apart = tuple(
+        replace(leader, d1=f"{lists}{n}.0]", d2=f"{lists}0.9]", apart="6 records; number 6 is 0.0")
+        for n in range(3)
+    )
+    cut_in_results = tuple(
+        replace(one, d1="[1.0, …", d2="[0.0, …", why="ab"[:n]) for n, one in enumerate(alike)
+    )
+    for some in (alike, apart, cut_in_results):
+        rows = _estimates(found, some)
+        assert len(set(rows)) == len(rows) == 3
+    same = tuple(
+        replace(alike[0], audited=n == 0, draws=1_600 // (1 + n), estimate=0.5 + n)
+        for n in range(3)
+    )
+    rows = _estimates(found, same)
+    assert ["(audited)" in one for one in rows] == [True, False, False]
+    assert ["from 533 draws" in one for one in rows] == [False, False, True]
+
+
+def _estimates(found: AuditResult, leaders: tuple[Leader, ...]) -> list[str]:
+    assert found.searched is not None
+    given = replace(found, searched=replace(found.searched, leaders=leaders))
+    items = [one.text for one in searched.rows(given, 0) if isinstance(one, Row)]
+    return [one.partition("  ")[2] for one in items if one.startswith("ε ≈")]
+
+
+def test_an_estimate_of_a_short_pair_is_one_line(found: AuditResult) -> None:
+    assert found.searched is not None
+    long = "[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]"
+    leader = replace(found.searched.leaders[0], d1=long, d2=long[::-1], apart="", inside=True)
+    for draws in (10, 1_000):
+        first = replace(leader, draws=1_000, audited=True)
+        shown = replace(found.searched, leaders=(first, replace(leader, d1=long[1:], draws=draws)))
+        items = searched.rows(replace(found, searched=shown), 0)
+        lines = [one.lines() for one in items if isinstance(one, Row) and one.text[0] == "ε"]
+        assert [len(one) for one in lines] == [1, 1]
+
+
+def test_every_pair_outside_is_a_row(found: AuditResult) -> None:
+    assert found.searched is not None
+    leaders = [replace(found.searched.leaders[0], d2=f"[{each}]") for each in ("nan", "7.0")]
+    given = replace(found.searched, beyond=leaders[0], more_beyond=(leaders[1],))
+    noted = replace(found, searched=given)
+    text = " ".join(render(noted).split())
+    assert all(f"d2 = {one.d2}" in text for one in leaders)
+    (again,), _ = read_document(document([entry(noted)], 1))
+    assert again.searched is not None
+    assert again.searched.more_beyond == (leaders[1],)
 
 
 def test_an_input_outside_the_space_is_named_as_such(found: AuditResult) -> None:

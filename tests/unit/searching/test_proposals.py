@@ -21,7 +21,9 @@ from dpaudit.searching import space as space_module
 from dpaudit.searching.proposals import (
     MOST_EDGES,
     Proposal,
+    at_bounds,
     catalogue,
+    kind_outside,
     proposals,
     random_pairs,
 )
@@ -482,3 +484,49 @@ def test_the_order_of_a_pair_means_nothing() -> None:
     relation = related("list of boolean", "add-remove")
     for one, other in permutations([[], [True], [True, False], [False, True]], 2):
         assert relation.holds(one, other) == relation.holds(other, one)
+
+
+@pytest.mark.parametrize(
+    ("space", "adjacency", "pairs"),
+    [
+        ("list of 1 to 6 number in [0, 1]", "replace", [([0.0], [1.0])]),
+        ("list of 2 to 6 number in [-5, 5]", "replace", [([-5.0, -5.0], [-5.0, 5.0])]),
+        ("list of 3 to 6 number in [0, 1]", "hamming:2", [([0.0] * 3, [0.0, 1.0, 1.0])]),
+        (UNIT, "add-remove", [([], [1.0]), ([], [0.0])]),
+        ("list of 1 to 4 integer in [2, 9]", "add-remove", [([2], [2, 9]), ([2], [2, 2])]),
+        ("number in [0, 1]", "replace", [(0.0, 1.0)]),
+        ("vector of 3 number in [0, 1]", "linf:1", []),
+    ],
+)
+def test_pairs_at_the_bounds_are_the_smallest(space: str, adjacency: str, pairs: list[Any]) -> None:
+    found = list(at_bounds(related(space, adjacency)))
+    assert [(one.d1, one.d2) for one in found] == pairs
+    assert {one.origin for one in found} <= {"bound"}
+
+
+@pytest.mark.parametrize(
+    ("space", "d2", "kind"),
+    [
+        (UNIT, [0.5, NAN], "NaN"),
+        (UNIT, [0.5, None], "missing"),
+        (UNIT, [0.5, 2.0], "beyond"),
+        (UNIT, [-math.inf], "beyond"),
+        (UNIT, ["a"], "other"),
+        (UNIT, [2.0, NAN], "NaN"),
+        ("list of number in [0, 1] or NaN", [NAN, 2.0], "beyond"),
+        ("table {x: number in [0, 1], c: category [a, b]}", [{"x": 0.5, "c": "z"}], "other"),
+        ("table {x: number in [0, 1], c: category [a, b]}", [{"x": 7.0, "c": "a"}], "beyond"),
+    ],
+)
+def test_kinds_of_values_outside_the_space(space: str, d2: list[Any], kind: str) -> None:
+    proposal = Proposal([], d2, "", "edge", False)
+    assert kind_outside(proposal, parse_space(space)) == kind
+
+
+@pytest.mark.parametrize("least", [1, 2])
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+def test_a_dataset_with_records_is_not_described_as_nothing(least: int, adjacency: str) -> None:
+    found = related(f"list of {least} to 6 number in [0, 1]", adjacency).edge_pairs()
+    whys = [why for d1, _, why in found if len(d1) == least]
+    assert len(whys) > 10
+    assert not any("nothing" in why for why in whys)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+import pytest
 
+from dpaudit.searching.leak_estimates import Confirming
 from dpaudit.searching.proposals import Origin, Proposal
-from dpaudit.searching.ranking import halved, split
+from dpaudit.searching.ranking import Ranking, halved, split
 from dpaudit.searching.trials import Contender, Input, Inputs
 
 ENOUGH = 20.0
@@ -98,3 +103,66 @@ def test_arrays_that_differ_where_repr_leaves_out_are_two_inputs() -> None:
     first = inputs.of(np.zeros(3_000))
     assert inputs.of(other) is not first
     assert inputs.of(np.zeros(3_000)) is first
+
+
+class Estimates:
+    """Draws that find the given estimates: stands for `Confirming` in a comparison of datasets."""
+
+    def __init__(self, after: Mapping[int, float], draws: int = 10_000) -> None:
+        self.relation = SimpleNamespace(is_of_answers=False)
+        self.drawing = SimpleNamespace(draws=0)
+        self.budget = SimpleNamespace(draws=draws, is_out_of_time=lambda: False)
+        self.enough, self._after = ENOUGH, after
+
+    def tried(self, one: Contender, size: int, number: int) -> Contender:
+        self.drawing.draws += 2 * size - one.draws
+        estimate = self._after[one.order]
+        return replace(one, estimate=estimate, hope=estimate, draws=2 * size)
+
+    def is_clear(self, one: Contender) -> bool:
+        return one.evidence >= ENOUGH
+
+
+def compared(given: list[Contender], after: Mapping[int, float], **more: Any) -> list[Contender]:
+    confirming = cast(Confirming, Estimates(after, **more))
+    return Ranking(confirming).compared(given, 0.0)
+
+
+def test_datasets_are_compared_by_estimates_from_equal_draws_and_not_by_little_evidence() -> None:
+    """The first pair has the most evidence and draws, and the lowest estimate."""
+    evidence = (4.0, 2.5, 0.2)
+    given = [
+        replace(contender(n, each, 0.5), draws=800 if n == 0 else 200)
+        for n, each in enumerate(evidence)
+    ]
+    found = compared(given, {0: 0.69, 1: 0.82, 2: 0.7})
+    assert [one.order for one in found] == [1, 2, 0]
+    assert len({one.draws for one in found[:2]}) == 1
+
+
+@pytest.mark.parametrize(("estimate", "first"), [(0.75, 20), (0.6, 0)])
+def test_a_pair_at_the_bounds_stays_and_wins_within_the_error(estimate: float, first: int) -> None:
+    given = [replace(contender(n, 5.0, 0.8), draws=800, error=0.1) for n in range(20)]
+    at_bounds = replace(contender(20, 0.0, 0.1, "bound"), draws=100)
+    after = {**dict.fromkeys(range(20), 0.8), 20: estimate}
+    found = compared([*given, at_bounds], after, draws=2_000)
+    assert found[0].order == first
+    assert sorted(one.order for one in found) == list(range(21))
+    (same,) = (one for one in found if one.order == 20)
+    assert same.draws >= 800
+
+
+def test_a_pair_at_the_bounds_without_a_leak_is_not_first_where_draws_are_few() -> None:
+    """No other pair can get further draws."""
+    given = [replace(contender(n, 3.0, 0.8 - n / 10), draws=800 >> n) for n in range(4)]
+    at_bounds = replace(contender(4, 0.0, 0.0, "bound"), draws=100)
+    found = compared([*given, at_bounds], {0: 0.8, 4: 0.0}, draws=100)
+    assert [one.order for one in found] == [0, 4, 1, 2, 3]
+
+
+def test_a_clear_leak_ranks_above_a_larger_estimate() -> None:
+    given = [
+        replace(contender(0, 1.0, 0.9), draws=800),
+        replace(contender(1, 50.0, 0.8), draws=800),
+    ]
+    assert compared(given, {0: 0.9, 1: 0.8})[0].order == 1
