@@ -23,7 +23,7 @@ from dpaudit.claims import DEFINITIONS, required_parameters
 from dpaudit.claims.registry import described
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
-from dpaudit.errors import TargetError
+from dpaudit.errors import TargetError, UsageError
 from dpaudit.import_path import (
     describe_non_file,
     file_module,
@@ -165,7 +165,7 @@ def mechanisms(package: str) -> int:
             code="import-path-invalid",
         )
     if package.endswith((".yaml", ".yml")):
-        raise TargetError(
+        raise UsageError(
             f"{package!r} is the name of a file of audits: dpaudit list {package}",
             code="wrong-kind-of-file",
         )

@@ -65,6 +65,20 @@ class _Indent(NamedTuple):
     line: int
 
 
+def _reserved(text: str, problem: str, context: str) -> str:
+    """Return why a text that begins with a reserved character is no value; "" for other errors."""
+    found = _RESERVED.match(text)
+    if not found or not any(
+        word in f"{problem} {context}" for word in ("token", "alias", "anchor")
+    ):
+        return ""
+    first, word = found[0][0], found[0]
+    why = f'a text with {first} in front needs quotes: "{word}"'
+    if "undefined alias" in problem:
+        why += f"; if it is an alias, define &{word[1:]} above it"
+    return why
+
+
 def explain(error: Any, text: str) -> Explanation:
     """Return the explanation of an error of PyYAML.
 
@@ -100,13 +114,8 @@ def explain(error: Any, text: str) -> Explanation:
         why = "a key needs a colon and a space after it (key: value)"
         return _at(start.line, start.column, why)
     before = start if start is not None and "scanning" in context else mark
-    reserved = _RESERVED.match(text[before.index :])
-    if reserved and any(word in f"{problem} {context}" for word in ("token", "alias", "anchor")):
-        first, word = reserved[0][0], reserved[0]
-        why = f'a text with {first} in front needs quotes: "{word}"'
-        if "undefined alias" in problem:
-            why += f"; if it is an alias, define &{word[1:]} above it"
-        return _at(before.line, before.column, why)
+    if reserved := _reserved(text[before.index :], problem, context):
+        return _at(before.line, before.column, reserved)
     is_first = mark.column == margin and line != ""
     if "mapping values are not allowed" in problem:
         key = _KEY.match(_content(line))
