@@ -22,6 +22,8 @@ _WORDS = 624
 # The first and second word of the state after `manual_seed(5489)` are _SEED and _SECOND. `seed`
 # checks both, since another version of torch may arrange the state differently.
 _SEED, _SECOND = 5489, 1301868182
+# Beginnings of the names of torch's types that NumPy does not have.
+_SHORT = ("torch.bfloat16", "torch.float8")
 
 
 def is_loaded() -> bool:
@@ -41,16 +43,29 @@ def is_tensor(kind: type[Any]) -> bool:
     return is_loaded() and issubclass(kind, sys.modules["torch"].Tensor)
 
 
-def readable(tensor: Any) -> Any:
-    """Return a tensor, on whatever device, in a form that NumPy can read.
+class UnreadableError(Exception):
+    """Raised for a tensor that NumPy cannot read. The text gives the reason and the remedy."""
 
-    A tensor of torch becomes a tensor on the CPU without gradient, an array of JAX becomes a NumPy
-    array. Numbers of type bfloat16 and shorter become float32 without rounding.
+
+def readable(tensor: Any) -> Any:
+    """Return a tensor of torch, on whatever device, or an array of JAX as a NumPy array.
+
+    Numbers of type bfloat16 and shorter become float32 without rounding. Raises UnreadableError
+    for a tensor of torch that NumPy cannot read, such as a sparse or quantized tensor.
     """
     if not hasattr(tensor, "detach"):
         return widened(sys.modules["numpy"].asarray(tensor))
-    tensor = tensor.detach().cpu()
-    return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+    try:
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        return (tensor.float() if str(tensor.dtype).startswith(_SHORT) else tensor).numpy()
+    except (RuntimeError, TypeError) as error:
+        layout = str(tensor.layout).partition(".")[2]
+        method = "tolist" if layout == "strided" else "to_dense"
+        raise UnreadableError(
+            f"a tensor of type {tensor.dtype} and layout {layout}, which NumPy cannot read "
+            f"({str(error).splitlines()[0]}); return a dense tensor of numbers, such as "
+            f"tensor.{method}()"
+        ) from None
 
 
 def widened(array: Any) -> Any:

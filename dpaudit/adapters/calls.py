@@ -26,7 +26,7 @@ from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES, end_if_forked, message_of, origin, post_processed
 from dpaudit.targets.construction import not_found
 from dpaudit.targets.parameters import NONE, Calling
-from dpaudit.torch_use import is_tensor, readable
+from dpaudit.torch_use import UnreadableError, is_tensor, readable
 from dpaudit.watching import Watch
 from dpaudit.wording import counted
 
@@ -283,7 +283,10 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
     if count == size and isinstance(outputs, np.ndarray):
         return outputs
     if count == size:
-        outputs = readable(outputs) if is_tensor(type(outputs)) else outputs
+        try:
+            outputs = readable(outputs) if is_tensor(type(outputs)) else outputs
+        except UnreadableError as error:
+            raise MechanismError(f"{name} returns {error}", code="output-unsupported") from None
         is_array = hasattr(outputs, "__array__") and not isinstance(outputs, list | tuple)
         return np.asarray(outputs) if is_array else list(outputs)
     got = type(outputs).__name__ if count is None else counted(count, "output")

@@ -411,6 +411,7 @@ class AuditRun:
         # A mechanism may end the process that calls it. So the drawer makes even the first calls,
         # and makes them in the process that makes all other draws.
         (first,) = drawer([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
+        self._state.begin_after_imports()
         if single_draws and spec.sampling.executor in LOCAL and spec.sampling.time is not None:
             self._time.check(self._most_workers() / max(first.seconds, 1e-9), -PROBE_CALLS)
         (probe,) = drawer([ToProbe((number, PROBING, 0), PROBE_CALLS // 4)])

@@ -70,6 +70,11 @@ class KeptState:
         names = list(changed(self._before, kept_state(*self._sampler.mechanism.parts)))
         return names + (["os.environ"] if self._sampler.changes_environment else [])
 
+    def begin_after_imports(self) -> None:
+        """Compare variables of modules that the calls so far have imported with their present
+        values, since they had no value before."""
+        self._before = self._before.with_imports(kept_state(*self._sampler.mechanism.parts))
+
     def exhausted(self, number: int) -> str | None:
         """Return an error message if every call after a certain number of calls raises an
         exception, as when a privacy budget is used up; else None.
@@ -116,7 +121,9 @@ class KeptState:
 
         number: index of the pair of inputs.
         """
-        self._sampler.draw(FirstCalls((number, PROBING, 2), FIRST_CALLS))
+        for _ in range(2):  # the first calls may import modules
+            self._sampler.draw(FirstCalls((number, PROBING, 2), FIRST_CALLS))
+            self.begin_after_imports()
 
 
 def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: bool = True) -> str:

@@ -39,7 +39,7 @@ from dpaudit.outcomes.scalars import (
     values_of,
 )
 from dpaudit.outcomes.tables import Outcomes
-from dpaudit.torch_use import is_tensor, readable, widened
+from dpaudit.torch_use import UnreadableError, is_tensor, readable, widened
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
@@ -142,7 +142,14 @@ def _by_base(kind: type) -> Read | None:
 
 
 def _read_tensors(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    _read_typed_arrays(reader, path, rows, values, list(map(_array, map(readable, values))))
+    try:
+        arrays = list(map(_array, map(readable, values)))
+    except UnreadableError as error:
+        place = "" if path.parent is None else f" (as {path.name})"
+        raise MechanismError(
+            f"the mechanism returns{place} {error}", code="output-unsupported"
+        ) from None
+    _read_typed_arrays(reader, path, rows, values, arrays)
 
 
 def _read_floats(reader: Reader, path: Path, rows: Rows, values: Values) -> None:

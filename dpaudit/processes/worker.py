@@ -231,7 +231,7 @@ class Service:
         end_if_forked(_OWNER)
         self._check_unchanged()
         if _has_tensors() and _torch().is_tensor(type(outputs)):
-            outputs = _torch().readable(outputs)
+            outputs = _readable(outputs)
         if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
             outputs = importlib.import_module("numpy").asarray(outputs)
         is_one = isinstance(outputs, (str, bytes, dict, set, frozenset))
@@ -644,9 +644,17 @@ def encode(value: Any) -> Any:
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _encoded_array(value)
     if _has_tensors() and _torch().is_tensor(kind):
-        return _encoded_array(importlib.import_module("numpy").asarray(_torch().readable(value)))
+        return _encoded_array(_readable(value))
     tabular: Any = _tabular(value, _frames()) if _has_tables() else None
     return _described(value) if tabular is None else tabular
+
+
+def _readable(tensor: Any) -> Any:
+    """Return a tensor as a NumPy array. Raises Refused if NumPy cannot read it."""
+    try:
+        return _torch().readable(tensor)
+    except _torch().UnreadableError as error:
+        raise Refused(f"the mechanism returns {error}", code="output-unsupported") from None
 
 
 def _tabular(value: Any, frames: Any) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import operator
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -159,7 +160,7 @@ class Sampler:
         Raises MechanismError if the mechanism behaves in a way that makes the audit meaningless,
         for example if it changes its input.
         """
-        environment = _environment()
+        environment, modules = _environment(), len(sys.modules)
         kinds: dict[type, Callable[[Any], Any]]
         kinds = {ToLearn: self.learn, ToProbe: self.probe, FirstCalls: self.first}
         draw = kinds.get(type(chunk), self.count)
@@ -167,7 +168,8 @@ class Sampler:
         result: Result = draw(chunk)
         if torch_use.is_loaded() and not had_torch:  # the draws of torch had no seed
             result = draw(chunk)
-        self.changes_environment |= _environment() != environment
+        if len(sys.modules) == modules:  # an import may set variables, once
+            self.changes_environment |= _environment() != environment
         return result
 
     def learn(self, chunk: ToLearn) -> Learning:

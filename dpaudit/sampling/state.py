@@ -44,8 +44,24 @@ _FUNCTIONS = 500
 # Types of values that contain no other values.
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
-# Maps the name of a variable, such as `Mechanism.count`, to the digest of its value.
-State = dict[str, bytes]
+
+class State(dict[str, bytes]):
+    """Maps the name of a variable, such as `Mechanism.count`, to the digest of its value.
+
+    modules: names of the modules that were imported when the digests were made.
+    """
+
+    def __init__(self, digests: Mapping[str, bytes]) -> None:
+        super().__init__(digests)
+        self.modules = frozenset(sys.modules)
+
+    def with_imports(self, later: State) -> State:
+        """Return these digests and, from a later state, the digests of variables of modules that
+        were imported in between."""
+        new = {name: later[name] for name in _of_imports(self, later)}
+        found = State({**self, **new})
+        found.modules = later.modules
+        return found
 
 
 def kept_state(*parts: Any) -> State:
@@ -58,7 +74,7 @@ def kept_state(*parts: Any) -> State:
 
     parts: functions, methods, partial objects or other objects that make up the mechanism.
     """
-    state: State = {}
+    state = dict[str, bytes]()
     home = set().union(*map(home_of, parts))
     # `seen` keeps objects alive, so that no new object can get the id of an object seen before.
     queue, seen = deque(parts), dict[int, Any]()
@@ -75,7 +91,7 @@ def kept_state(*parts: Any) -> State:
             ):
                 state[name] = _digest(variable)
         queue.extend(_behind(value))
-    return state
+    return State(state)
 
 
 def _compares(variable: Any) -> bool:
@@ -89,10 +105,18 @@ def _compares(variable: Any) -> bool:
 def changed(before: State, after: State) -> tuple[str, ...]:
     """Return the names of variables whose digests differ, in alphabetical order.
 
-    A variable that only one of the two states has counts as changed.
+    A variable that only one of the two states has counts as changed, unless its module was imported
+    in between: an import in the first call is no state.
     """
-    every = {**before, **after}
-    return tuple(sorted(name for name in every if before.get(name) != after.get(name)))
+    every, imported = {**before, **after}, _of_imports(before, after)
+    names = (name for name in every if name not in imported)
+    return tuple(sorted(name for name in names if before.get(name) != after.get(name)))
+
+
+def _of_imports(before: State, after: State) -> set[str]:
+    """Return the names of variables of modules that were imported between two states."""
+    imported = after.modules - before.modules
+    return {name for name in after.keys() - before.keys() if name.rpartition(".")[0] in imported}
 
 
 def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:

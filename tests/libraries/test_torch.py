@@ -22,6 +22,15 @@ def with_a_gradient(rows):
     count = torch.tensor([float(len(rows))], requires_grad=True)
     return (count + torch.randn(1)).to(torch.bfloat16)
 
+def sparse(rows):
+    return {"weights": torch.randn(3).to_sparse()}
+
+def sparse_batch(rows, size):
+    return torch.randn(size, 3).to_sparse()
+
+def quantized(rows):
+    return torch.quantize_per_tensor(torch.randn(3), 0.1, 0, torch.qint8)
+
 OWN = torch.Generator()
 
 def of_a_generator(rows):
@@ -31,6 +40,10 @@ LAZY = """
 def count(rows):
     import torch
     return len(rows) + torch.randn(1).item()
+
+def named(rows):
+    import torch
+    return torch.tensor(int(len(rows)), dtype=torch.float) + float(torch.randn(()))
 """
 PAIR = ("--d1", "[1, 1]", "--d2", "[1]")
 
@@ -68,6 +81,23 @@ def test_equal_seeds_give_equal_draws_with_any_number_of_workers(
     # warning may say so; any other warning would be about the draws.
     assert len(certificate["warnings"]) <= (certificate["redrawn"]["processes"] < 8)
     assert certificate["notes"] == []
+
+
+def test_an_import_in_the_first_call_is_no_state(folder: Path) -> None:
+    audit = audited(folder, "lazy.py:named", "--workers", "1", "--no-trace")
+    (certificate,) = audit["certificates"]
+    assert "keeps state" not in "".join(certificate["warnings"])
+
+
+@pytest.mark.parametrize("more", [(), ("--isolate",)], ids=["here", "isolated"])
+@pytest.mark.parametrize("name", ["sparse", "sparse_batch", "quantized"])
+def test_a_tensor_that_numpy_cannot_read_is_an_error_about_the_output(
+    folder: Path, name: str, more: tuple[str, ...]
+) -> None:
+    words = ("run", f"m.py:{name}", *PAIR, "--mu", "0.5", "--samples", "200", "--json", "-")
+    said = run(folder, TORCH / "dpaudit", *words, *more)
+    (audit,) = json.loads(said.stdout)["audits"]
+    assert (said.returncode, audit["error_code"]) == (3, "output-unsupported")
 
 
 def test_another_seed_gives_other_draws(folder: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 import uuid
 from decimal import Decimal
 from fractions import Fraction
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -340,3 +340,29 @@ def test_keys_that_are_texts_of_two_types_are_one() -> None:
     table = from_raw([{"a": 1.0}, {np.str_("a"): 2.0, "b": 3.0}, {"b": 4.0}, {}])
     assert table.column('output["a"]').numbers[:2].tolist() == [1.0, 2.0]
     assert table.column('output["b"]').numbers[1:3].tolist() == [3.0, 4.0]
+
+
+class Tensor:
+    """Stand for a tensor of torch that NumPy cannot read."""
+
+    dtype = "torch.float32"
+
+    def __init__(self, layout: str) -> None:
+        self.layout = layout
+
+    def detach(self) -> Tensor:
+        return self
+
+    cpu = resolve_conj = resolve_neg = detach
+
+    def numpy(self) -> None:
+        raise TypeError("no NumPy")
+
+
+@pytest.mark.parametrize("output", [[Tensor("torch.sparse_coo")], Tensor("torch.strided")])
+def test_a_tensor_that_numpy_cannot_read_is_an_error_about_the_output(
+    output: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = SimpleNamespace(Tensor=Tensor, set_rng_state=None, Generator=Tensor)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert code(from_raw, [output]) == "output-unsupported"

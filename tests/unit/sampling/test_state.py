@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import array
 import ctypes
+import importlib
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache, partial
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dpaudit.auditing.ledger import PROBING
+from dpaudit.auditing.schedule import FIRST_CALLS
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.sampling.chunks import FirstCalls
+from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.state import changed, kept_state
+from dpaudit.targets.target import CallableTarget
 from mechanisms import laplace
 
 Mechanism = Callable[[], Any]
@@ -281,3 +290,62 @@ def test_functions_that_are_looked_up_in_a_c_library_are_no_state() -> None:
 
 def test_builtin_functions_have_no_variables() -> None:
     assert kept_state(len, None) == {}
+
+
+LAZY = """
+def draw():
+    import {module}
+    {module}.calls += {added}
+    return float({module}.rate)
+"""
+
+
+@pytest.mark.parametrize(("added", "names"), [(0, ()), (1, ("{module}.calls",))])
+def test_a_module_that_the_first_call_imports_is_no_state_but_its_later_changes_are(
+    added: int, names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"kept_lazily_{added}"
+    (tmp_path / f"{module}.py").write_text("calls, rate, float = 0, 0.5, 7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    scope: dict[str, Any] = {"__name__": "kept_lazily_home"}
+    exec(LAZY.format(module=module, added=added), scope)  # a module of its own
+    draw = scope["draw"]
+    before = kept_state(draw)
+    draw()
+    first = kept_state(draw)
+    assert f"{module}.float" in first.keys() - before.keys()
+    assert changed(before, first) == ()
+    draw()
+    expected = tuple(name.format(module=module) for name in names)
+    assert changed(before.with_imports(first), kept_state(draw)) == expected
+    monkeypatch.delitem(sys.modules, module)
+
+
+def test_an_import_may_change_the_environment_but_a_draw_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept_setting.py").write_text("import os\nos.environ['KEPT_SETTING'] = '1'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("KEPT_SETTING", "0")
+    monkeypatch.setenv("KEPT_CALLS", "0")
+
+    def imports(rows: list[int]) -> int:
+        importlib.import_module("kept_setting")
+        return len(rows)
+
+    def counts(rows: list[int]) -> int:
+        os.environ["KEPT_CALLS"] += "1"
+        return len(rows)
+
+    found = [changes_environment(imports), changes_environment(counts)]
+    del sys.modules["kept_setting"]
+    assert found == [False, True]
+    assert os.environ["KEPT_SETTING"] == "1"
+
+
+def changes_environment(function: Any) -> bool:
+    target = CallableTarget(function=function)
+    sampler = Sampler(target, [NeighbouringPair([1], [])], 0)
+    for _ in range(2):
+        sampler.draw(FirstCalls((0, PROBING, 1), FIRST_CALLS))
+    return sampler.changes_environment
