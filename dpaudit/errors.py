@@ -181,7 +181,8 @@ class MechanismError(DpauditError):
 
 
 class TrainingError(MechanismError):
-    """Raised if a mechanism of `dpaudit.training` cannot train as asked. This is not a verdict.
+    """Raised if a mechanism of `dpaudit.training` cannot train as asked, or if every call of a
+    mechanism needs a GPU that this machine does not have. This is not a verdict.
 
     Other exceptions of a mechanism count as its outputs; this one ends the audit.
 
@@ -193,6 +194,20 @@ class TrainingError(MechanismError):
 
     code = "training"
     exit_code = 2
+
+
+def needs_device(message: str) -> TrainingError:
+    """Return the error for code that needs a device which this machine does not have.
+
+    message: message of torch's or JAX's exception.
+    """
+    reason = message.strip().splitlines()[0].partition(". ")[0][:120]
+    return TrainingError(
+        f"training needs a device that this machine does not have ({reason}); make the device a "
+        "parameter of your code, and audit with the CPU, or run dpaudit on a machine with the "
+        "device",
+        code="training-needs-device",
+    )
 
 
 class AttackError(MechanismError):

@@ -22,6 +22,11 @@ _WORDS = 624
 # The first and second word of the state after `manual_seed(5489)` are _SEED and _SECOND. `seed`
 # checks both, since another version of torch may arrange the state differently.
 _SEED, _SECOND = 5489, 1301868182
+# Words that occur in error messages of torch and JAX if a GPU is missing.
+_GPU_WORDS = (
+    *("cuda", "nvidia", "unknown backend", "no accelerator", "accelerator device when none"),
+    *("mps backend", "not linked with support for"),
+)
 # Beginnings of the names of torch's types that NumPy does not have.
 _SHORT = ("torch.bfloat16", "torch.float8")
 
@@ -41,6 +46,11 @@ def is_tensor(kind: type[Any]) -> bool:
     if str(kind.__module__).partition(".")[0] in ("jax", "jaxlib"):
         return issubclass(kind, getattr(sys.modules.get("jax"), "Array", ()))
     return is_loaded() and issubclass(kind, sys.modules["torch"].Tensor)
+
+
+def misses_device(message: str) -> bool:
+    """Return whether a message of an exception of torch or JAX says that a GPU is missing."""
+    return any(word in message.lower() for word in _GPU_WORDS)
 
 
 class UnreadableError(Exception):

@@ -23,12 +23,13 @@ from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Block
 from dpaudit.certificates.wealth import tally as replay_tally
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
-from dpaudit.errors import MechanismError
+from dpaudit.errors import MechanismError, needs_device
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
 from dpaudit.levels.portfolio import Portfolio
 from dpaudit.sampling import homogeneity, independence
 from dpaudit.sampling.chunks import Measure, ToLearn
 from dpaudit.targets.target import what_to_check
+from dpaudit.torch_use import misses_device
 from dpaudit.wording import counted
 
 # If an e-value is at least this number, a refutation is checked with further draws. This holds for
@@ -79,6 +80,8 @@ class DrawChecks:
             self.check_input_types()
         if is_enough and failures.total == ledger.spent:
             first = next(iter(failures.first.values()))
+            if misses_device(first.message):
+                raise needs_device(first.message)
             raise MechanismError(
                 f"all {ledger.spent} draws of both inputs raised an exception, the first one "
                 f"{first.words}; an audit needs outputs: "

@@ -227,7 +227,7 @@ def _log_slopes(knots: Knots, alpha: float) -> list[float]:
 _LARGEST_MU = 10.0
 _SIGMA = Instead(
     "sigma",
-    "In place of μ: Gaussian noise with this σ, at sensitivity 1.",
+    "In place of μ = 1/σ: Gaussian noise with this σ (noise multiplier), at sensitivity 1.",
     "mu = 1/sigma",
     lambda sigma: 1 / checked_positive("sigma", sigma),
 )

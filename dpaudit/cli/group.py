@@ -281,6 +281,17 @@ def _inside(error: click.NoSuchOption) -> str | None:
     return None
 
 
+def _described_as(unknown: str, command: click.Command | None) -> str | None:
+    """Return the name, without dashes, of an option whose help contains the words of an unknown
+    option: `sigma` for `--noise-multiplier`. None if there is no such option, or only one word."""
+    words = unknown.lstrip("-").replace("-", " ")
+    if command is None or " " not in words:
+        return None
+    options = (one for one in command.params if isinstance(one, click.Option))
+    fitting = (one for one in options if words in (one.help or ""))
+    return next((one.opts[0].lstrip("-") for one in fitting), None)
+
+
 def _show(error: click.ClickException) -> None:
     """Print an error of click on one line. If the command line is wrong, the printed line ends with
     the command that shows help, such as `(see 'dpaudit run --help')`."""
@@ -294,7 +305,9 @@ def _show(error: click.ClickException) -> None:
         command = error.ctx.command if error.ctx else None
         options = [name for one in command.params for name in one.opts] if command else []
         known = {name.lstrip("-"): name for name in options}
-        near = nearest(error.option_name.lstrip("-"), known)
+        near = nearest(error.option_name.lstrip("-"), known) or _described_as(
+            error.option_name, command
+        )
         message = f"there is no option {error.option_name!r}."
         elsewhere = _elsewhere(error)
         # If another command has the option, the hint names that command. A suggestion of one of the

@@ -119,8 +119,12 @@ def definitions() -> None:
     """List the privacy definitions for --definition, with their formulas."""
     for key, definition in DEFINITIONS.items():
         needed = required_parameters(key)
-        named = [name for name, one in described(key).items() if one.has_flag]
-        flags = " ".join(f"--{one}" if one in needed else f"[--{one}]" for one in named)
+        named = {
+            name: f"--{name}" if one.instead is None else f"--{name} or --{one.instead.name}"
+            for name, one in described(key).items()
+            if one.has_flag
+        }
+        flags = " ".join(one if name in needed else f"[{one}]" for name, one in named.items())
         _show(key, f"{definition.title} ({flags or 'in files and Python'})")
         _show("", definition.formula)
 

@@ -11,7 +11,8 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dpaudit.errors import TargetError, TrainingError, UsageError
+from dpaudit.errors import TargetError, TrainingError, UsageError, needs_device
+from dpaudit.torch_use import misses_device
 from dpaudit.training.datasets import as_arrays
 
 # A function from records to the trained weights, a tensor with one dimension.
@@ -23,11 +24,6 @@ _OPACUS = ("opacus.optimizers",)
 # model, and they report no mistake: noise comes from torch's usual generator, not from a secure
 # one; and the inputs of the model have no gradient.
 _USUAL_WARNINGS = ("Secure RNG turned off", "Full backward hook is firing when gradients are comp")
-# Words that occur in error messages of torch and JAX if a GPU is missing.
-_GPU_WORDS = (
-    *("cuda", "nvidia", "unknown backend", "no accelerator", "accelerator device when none"),
-    *("mps backend", "not linked with support for"),
-)
 # Words of Opacus' error message for a model that an earlier call has made private.
 _HOOKED = "add hooks twice to the same model"
 
@@ -92,7 +88,7 @@ def step_mechanism(
     Raises
     ------
     TargetError
-        If a number is out of range.
+        If a number is out of range, or if make_model is a model, not a function that makes one.
 
     Notes
     -----
@@ -114,6 +110,12 @@ def step_mechanism(
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader, TensorDataset
 
+    if isinstance(make_model, torch.nn.Module) or not callable(make_model):
+        raise TargetError(
+            f"make_model is of type {type(make_model).__name__}; give a function without arguments "
+            "that makes a new model in each call, such as lambda: torch.nn.Linear(2, 1)",
+            code="option-invalid",
+        )
     if batch_size is not None and batch_size < 1:
         raise TargetError(f"batch_size is {batch_size}; give at least 1", code="option-invalid")
 
@@ -175,10 +177,10 @@ def run_mechanism(
     Notes
     -----
     The mechanism raises TrainingError if training needs a GPU that this machine does not have, if
-    `setup` returns other objects or the model of an earlier call, if `setup` or a step sets a
-    constant seed, or if a loss is not one number, or NaN. Two warnings that Opacus and torch give
-    for every new model are switched off in this process: that noise comes from torch's usual
-    generator, and that inputs have no gradient.
+    `setup` returns other objects or the model of an earlier call, if Opacus refuses the model, if
+    `setup` or a step sets a constant seed, or if a loss is not one number, or NaN. Two warnings
+    that Opacus and torch give for every new model are switched off in this process: that noise
+    comes from torch's usual generator, and that inputs have no gradient.
 
     Examples
     --------
@@ -210,7 +212,7 @@ def run_mechanism(
             _train(model, optimizer, loader, loss, steps)
         except (AssertionError, RuntimeError, ValueError) as error:
             kept = _of_kept_model() if _HOOKED in str(error) else None
-            raise without_gpu(error) or kept or error from None
+            raise without_gpu(error) or kept or _of_unsupported_model(error) or error from None
         guard.check_end(before)
         return model, engine
 
@@ -302,17 +304,10 @@ def check_loss(value: float, step: int) -> None:
 
 
 def without_gpu(error: BaseException) -> TrainingError | None:
-    """Return a TrainingError if the message of `error`, raised by torch or JAX, says that a GPU is
-    missing. Return None for any other error."""
+    """Return the error for a missing GPU if the message of `error`, raised by torch or JAX, says
+    that a GPU is missing. Return None for any other error."""
     text = str(error)
-    if not any(word in text.lower() for word in _GPU_WORDS):
-        return None
-    return TrainingError(
-        f"training needs a device that this machine does not have ({text.splitlines()[0][:120]}); "
-        "make the device a parameter of your code, and audit with the CPU, or run dpaudit on a "
-        "machine with the device",
-        code="training-needs-device",
-    )
+    return needs_device(text) if misses_device(text) else None
 
 
 def _of_kept_model() -> TrainingError:
@@ -320,6 +315,20 @@ def _of_kept_model() -> TrainingError:
         "setup returns the model of an earlier call, or its weights, which training has changed; "
         "make the model with its weights, the optimizer and the data loader in each call",
         code="training-state-kept",
+    )
+
+
+def _of_unsupported_model(error: Exception) -> TrainingError | None:
+    """Return the error for a model with a module that Opacus refuses, such as BatchNorm, if `error`
+    is Opacus' exception for it. Return None for any other exception."""
+    if type(error).__name__ != "UnsupportedModuleError":
+        return None
+    reasons = error.args[0] if error.args and isinstance(error.args[0], list) else []
+    reason = str(reasons[0] if reasons else error).partition(". ")[0]
+    return TrainingError(
+        f"Opacus refuses the model: {reason}; replace its modules in the function that makes it, "
+        "with opacus.validators.ModuleValidator.fix(model), before the optimizer is made",
+        code="training-model-unsupported",
     )
 
 

@@ -46,6 +46,9 @@ def test_every_definition_is_listed_with_its_formula(dpaudit: Any) -> None:
     for key, definition in DEFINITIONS.items():
         assert f"\n{key} " in f"\n{result.stdout}"
         assert definition.formula in " ".join(result.stdout.split())
+    flags = re.search(r"^gaussian .*\((.*)\)$", result.stdout, re.MULTILINE)
+    assert flags is not None
+    assert flags[1] == "--mu or --sigma"
 
 
 def test_every_format_is_listed(dpaudit: Any) -> None:

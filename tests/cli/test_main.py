@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -86,6 +87,17 @@ def test_a_group_alone_says_what_is_missing(dpaudit: Any, word: str, known: str)
     result = dpaudit(word)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.endswith(f": {known} (see 'dpaudit {word} --help')\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"), [("--noise-multiplier", "'--sigma'"), ("--noise-colour", None)]
+)
+def test_an_unknown_option_is_looked_up_in_the_texts_of_options(
+    dpaudit: Any, option: str, meant: str | None
+) -> None:
+    result = dpaudit("run", "m.py:f", option, "2")
+    assert result.exit_code == 2
+    assert re.findall(r"Did you mean (.*)\?", result.stderr) == ([meant] if meant else [])
 
 
 def test_summaries_of_commands_are_whole(dpaudit: Any) -> None:

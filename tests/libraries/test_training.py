@@ -99,6 +99,13 @@ loss_of_many = run_mechanism(_setup, torch.nn.MSELoss(reduction="none"))
 numbers = step_mechanism(lambda: torch.nn.Linear(2, 1), mse, noise_multiplier=1.0,
                          max_grad_norm=1.0, arrays=lambda records: as_arrays([1, 2]))
 nan = run_mechanism(lambda records: _setup(records, scale=float("nan")), mse)
+batch_norm = step_mechanism(
+    lambda: torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.BatchNorm1d(1)), mse,
+    noise_multiplier=1.0, max_grad_norm=1.0)
+
+def own_on_gpu(records):
+    return len(records) + torch.randn(3, device="cuda")
+
 poisson = step_mechanism(lambda: torch.nn.Linear(2, 1, bias=False), mse, noise_multiplier=10.0,
                          max_grad_norm=1.0, poisson_sampling=True, batch_size=1, steps=2,
                          expected_batch_size=1)
@@ -162,6 +169,8 @@ def test_training_with_torch_is_audited_and_its_mistakes_end_the_audit(folder: P
         "shared": "training-state-kept",
         "on_gpu": "training-needs-device",
         "on_mps": "training-needs-device",
+        "own_on_gpu": "training-needs-device",
+        "batch_norm": "training-model-unsupported",
         "no_loader": "training-setup-invalid",
         "loss_of_many": "training-setup-invalid",
         "numbers": "training-records-invalid",
@@ -173,6 +182,17 @@ def test_training_with_torch_is_audited_and_its_mistakes_end_the_audit(folder: P
     assert {name: said[name][:2] for name in codes} == {
         name: ["ERROR", code] for name, code in codes.items()
     }
+
+
+def test_a_step_is_made_of_a_function_that_makes_the_model(folder: Path) -> None:
+    program = (
+        "from of_torch import *\n"
+        "try:\n"
+        "    step_mechanism(KEPT, mse, noise_multiplier=1.0, max_grad_norm=1.0)\n"
+        "except Exception as error:\n"
+        "    print(error.code)"
+    )
+    assert run(folder, TORCH / "python", "-c", program).stdout == "option-invalid\n"
 
 
 def test_training_with_jax_is_audited_and_its_mistakes_end_the_audit(folder: Path) -> None:

@@ -25,7 +25,7 @@ from dpaudit.training.torch_steps import (
     run_mechanism,
     without_gpu,
 )
-from tests.raising import code
+from tests.raising import code, refusal
 
 
 def diverges(records: list[float], rng: np.random.Generator) -> float:
@@ -105,6 +105,44 @@ def test_a_loss_that_is_nan_is_refused() -> None:
 def test_a_missing_device_is_told_from_other_errors(text: str, is_device: bool) -> None:
     found = without_gpu(RuntimeError(text))
     assert (found is not None and found.code == "training-needs-device") is is_device
+
+
+def on_gpu(records: list[float], rng: np.random.Generator) -> float:
+    raise RuntimeError("Found no NVIDIA driver on your system. Please install one.")
+
+
+def on_gpu_for_some(records: list[float], rng: np.random.Generator) -> float:
+    if records:
+        raise RuntimeError("Found no NVIDIA driver on your system. Please install one.")
+    return rng.normal()
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_own_code_whose_calls_all_miss_a_device_ends_with_its_remedy(isolate: bool) -> None:
+    path: Any = f"{__name__}:on_gpu" if isolate else on_gpu
+    how: Any = {"isolate": True} if isolate else {}
+    result = dpaudit.audit(path, [1.0], [], dpaudit.PureDP(1.0), samples=200, **how)
+    assert result.error_code == "training-needs-device"
+    assert exit_codes.of_result(result) == 2
+
+
+def test_a_device_that_only_one_input_misses_is_an_outcome() -> None:
+    result = dpaudit.audit(on_gpu_for_some, [1.0], [], dpaudit.PureDP(1.0), samples=400)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+
+
+class UnsupportedModuleError(ValueError):
+    """Stand for the exception of Opacus."""
+
+
+def test_a_model_that_opacus_refuses_is_an_error_of_training() -> None:
+    def refused(records: list[float]) -> Any:
+        raise UnsupportedModuleError([ValueError("BatchNorm cannot. For this reason.")])
+
+    trained: Any = run_mechanism(refused, max)
+    found = refusal(trained.claim_source, [1.0])
+    assert found.code == "training-model-unsupported"
+    assert "BatchNorm cannot;" in str(found)
 
 
 class Model:
