@@ -644,7 +644,7 @@ _TABLE = (
         "allow_underpowered",
         SWITCH,
         "Exit 0, not 4, for an audit that cannot refute its claim. Such an audit has too few draws "
-        "for its ε or in its event, or equal inputs.",
+        "for its ε, or equal inputs.",
         must="true or false: whether an audit that cannot fail may pass",
     ),
     _verdict(

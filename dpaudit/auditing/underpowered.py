@@ -60,12 +60,16 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
         spec.requirements.require_rare,
         spec.tested.points(),
     )
-    reason = had_no_chance(certificates)
-    if reason is not None:
-        return _with_enough(reason, certificates, points, spec.origin.command)
-    weak = None if factor is None else too_weak(certificates, factor, spec.origin.command)
+    # The number of draws that would be enough is known for a claim of one point, and for an audit
+    # that makes all draws of its budget.
+    is_forecast = len(points) == 1 and {one.budget for one in certificates} == {
+        spec.sampling.samples
+    }
+    weak = None
+    if factor is not None:
+        weak = too_weak(certificates, factor, spec.origin.command, is_forecast=is_forecast)
     missed = None if rare is None else misses_rare(certificates, rare, points, spec.origin.command)
-    return " ".join(filter(None, (weak, missed))) or None
+    return "; ".join(filter(None, (weak, missed))) or None
 
 
 def foreseen(spec: AuditSpec) -> str | None:
@@ -103,51 +107,22 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
     return _cannot_refute(counted(samples, "draw"), point, remedy, " even if every draw")
 
 
-def had_no_chance(certificates: Sequence[Certificate]) -> str | None:
-    """Return a message if no exact test of an audit could have refuted the claim, else None.
-
-    Two conditions hold for each pair: even if all guesses about the event are right, they do not
-    refute the claim; and the draws are too few for the rule about outputs that only one input
-    gives, even for an output of probability 1.
-    """
-    if not certificates or not all(map(_is_powerless, certificates)):
-        return None
-    reason = event_could_not(certificates[0]) or "no event looked worth testing"
-    return f"the exact test could not refute the claim: {reason}"
-
-
-def _is_powerless(certificate: Certificate) -> bool:
-    rare = certificate.detectable_rare
-    is_hopeless = not certificate.fixed.events or event_could_not(certificate) is not None
-    return is_hopeless and not certificate.refuted and rare is not None and math.isinf(rare)
-
-
-def _with_enough(
-    reason: str,
-    certificates: Sequence[Certificate],
-    points: Sequence[ProfilePoint],
-    command: str | None,
-) -> str:
-    """Append the number of draws that are enough to find an output of probability 1 that only one
-    input gives."""
-    needed = [draws_for_rare(one, 1.0, points) for one in certificates]
-    enough = max((number for number in needed if number is not None), default=None)
-    if enough is None or None in needed:
-        return reason
-    return f"{reason}. Use {_option('samples', f'{enough:_}', command)} or more."
-
-
 def too_weak(
-    certificates: Sequence[Certificate], factor: float, command: str | None = None
+    certificates: Sequence[Certificate],
+    factor: float,
+    command: str | None = None,
+    *,
+    is_forecast: bool = True,
 ) -> str | None:
     """Return a message if a pair has less power than `require_power` asks for, else None.
 
     A pair has too little power if the smallest ε that its audit would have detected is above
     `factor` times the claimed ε. The message names the pair whose ε exceeds its claim by the
-    largest factor, and this ε, and the number of draws that would be enough for events that are as
-    frequent. Pairs that were tested at ε = 0 are ignored.
+    largest factor, and this ε. Pairs that were tested at ε = 0 are ignored.
 
     command: as in `misses_rare`.
+    is_forecast: whether the message names the number of draws that would be enough for events that
+        are as frequent.
     """
     leaks = [(most_powerful(one).detectable_epsilon, one) for one in certificates]
     weak = [(e / one.point.epsilon, e, one) for e, one in leaks if one.point.epsilon > 0]
@@ -156,9 +131,12 @@ def too_weak(
         return None
     of = f" on {weakest.pair}" if len(certificates) > 1 else ""
     seen = f"only leaks of ε ≥ {least:.4g}" if math.isfinite(least) else "no leak"
+    more = (
+        _more_draws(weak, factor, command) if is_forecast else "; more draws may catch smaller ones"
+    )
     return (
         f"it would have caught {seen}{of}, but {factor:g} times the claim is ε = "
-        f"{factor * weakest.point.epsilon:.4g}{_more_draws(weak, factor, command)}"
+        f"{factor * weakest.point.epsilon:.4g}{more}"
     )
 
 
@@ -172,11 +150,11 @@ def _more_draws(
         if times > factor and test.method != "probabilistic":
             share = share_in_next_audit(test, is_single=True)
             needed.append(draws_needed(one, share, factor, POWER))
-    if not needed or None in needed:
-        return ". With this event, no number of draws is known to be enough."
-    most = max(number for number in needed if number is not None)
-    asked = _option("samples", f"{most:_}", command)
-    return f". With an event as frequent as this one, {asked} would be enough."
+    known = [number for number in needed if number is not None]
+    if not known or len(known) < len(needed):
+        return "; no number of draws is known to be enough for this event"
+    asked = _option("samples", f"{max(known):_}", command)
+    return f"; for an event as frequent as this one, about {asked} would be enough"
 
 
 def most_powerful(certificate: Certificate) -> FixedTest:
@@ -374,16 +352,12 @@ def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
 def kept_too_few(certificate: Certificate) -> str | None:
     """Return a message if a recording left too few draws to the exact test, else None.
 
-    The draws are too few if they cannot refute the claim even if each reveals its input, or if the
-    exact test could not refute it (`had_no_chance`).
+    The check assumes the best case, in which every draw of the test reveals its input.
     """
     fixed, point = certificate.fixed, certificate.point
     needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
-    if certificate.refuted:
+    if certificate.refuted or fixed.draws >= needed:
         return None
-    if fixed.draws >= needed:
-        reason = had_no_chance((certificate,))
-        return reason if reason is None else f"{reason}; record more outputs"
     remedy = ", and no number could" if no_draws_could(point, fixed.alpha) else "; record more"
     kept = f"the {fixed.draws:,} recorded outputs kept for the exact test"
     return _cannot_refute(kept, point, remedy)

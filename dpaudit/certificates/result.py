@@ -371,7 +371,7 @@ class AuditResult:
         The settings with which the audit can be run again, and the folder to which relative paths
         refer. None if a setting is not a plain value, such as a Python function.
     underpowered : str or None
-        The reason why the audit could not have refuted its claim, or lacked the required power, and
+        The reason why the audit could not have refuted its claim, whatever the mechanism does, and
         what the user can do. None if the audit had enough power, or if the user allowed this.
     resumed : int
         Number of earlier runs whose draws were taken from the audit's journal.

@@ -92,14 +92,6 @@ def test_an_event_that_could_not_refute_is_told_and_has_no_power(dpaudit: Any) -
         r"draws in the event [^.]*ε = 2, [^.]*\(more draws help\)", words(result.stdout)
     )
     assert found
-    assert result.exit_code == 4
-    assert dpaudit("run", *asked, "--allow-underpowered").exit_code == 0
-
-
-def test_an_event_that_could_not_refute_passes_if_rare_outputs_could(dpaudit: Any) -> None:
-    asked = ("m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "100")
-    result = dpaudit("run", *asked)
-    assert "(more draws help)" in words(result.stdout)
     assert result.exit_code == 0
     assert dpaudit("run", *asked, "--require-power", "100").exit_code == 4
 
@@ -120,7 +112,7 @@ def test_as_much_power_as_is_asked_for(dpaudit: Any, folder: Path, factor: str, 
     asked = ("m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "20_000")
     result = dpaudit("run", *asked, "--require-power", factor)
     assert result.exit_code == code
-    for said in (" leaks of ε ≥ 1.0", f"claim is ε = {factor}."):
+    for said in (" leaks of ε ≥ 1.0", f"claim is ε = {factor};"):
         assert (said in words(result.stdout)) is (code == 4)
     (folder / "a.yaml").write_text(
         "version: 1\naudits:\n  - {name: a, mechanism: m.py:laplace, d1: 0, d2: 1,\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dpaudit
@@ -15,7 +14,6 @@ from dpaudit.auditing.underpowered import (
     draws_needed,
     event_could_not,
     foreseen,
-    had_no_chance,
     misses_rare,
     most_powerful,
     share_in_next_audit,
@@ -278,38 +276,6 @@ def test_an_event_with_power_has_no_reason() -> None:
     assert event_could_not(CERTIFICATE) is None
 
 
-def test_an_audit_whose_exact_test_had_no_chance_does_not_pass() -> None:
-    """Enough draws would remedy this, even if the event still could not refute the claim."""
-    few = dpaudit.audit(laplace, 0, 1, PureDP(2.0), samples=100, no_trace=True)
-    assert few.verdict is Verdict.NO_VIOLATION_FOUND
-    assert few.underpowered is not None
-    enough = draws_for_rare(few.certificates[0], 1.0, PureDP(2.0).points())
-    assert enough is not None
-    assert f"samples={enough}" in few.underpowered
-    more = dpaudit.audit(laplace, 0, 1, PureDP(2.0), samples=enough, no_trace=True)
-    assert more.underpowered is None
-    allowed = dpaudit.audit(
-        laplace, 0, 1, PureDP(2.0), samples=100, no_trace=True, allow_underpowered=True
-    )
-    assert any("exact test" in text for text in allowed.warnings)
-
-
-def test_one_condition_or_one_pair_with_power_is_a_chance() -> None:
-    hopeless = replace(powerless(FEW), refuted=False, detectable_rare=math.inf)
-    able = replace(CERTIFICATE, refuted=False, detectable_rare=math.inf)
-    assert had_no_chance([hopeless, hopeless]) is not None
-    assert had_no_chance([hopeless, able]) is None
-    assert had_no_chance([replace(hopeless, detectable_rare=0.9)]) is None
-    assert had_no_chance([replace(hopeless, detectable_rare=None)]) is None
-
-
-def test_recorded_outputs_whose_exact_test_had_no_chance_do_not_pass() -> None:
-    rng = np.random.default_rng(0)
-    few = dpaudit.bound(rng.laplace(size=100), 1 + rng.laplace(size=100), PureDP(2.0))
-    assert few.underpowered is not None
-    assert "exact test" in few.underpowered
-
-
 def test_a_lack_of_power_names_the_draws_that_the_plan_has() -> None:
     certificate = certificate_of(laplace, PureDP(1.0), samples=3_000)
     test = most_powerful(certificate)
@@ -320,6 +286,19 @@ def test_a_lack_of_power_names_the_draws_that_the_plan_has() -> None:
     reason = too_weak([certificate], 1.1)
     assert reason is not None
     assert f"samples={needed:_}" in reason
+    unknown = too_weak([certificate], 1.1, is_forecast=False)
+    assert unknown is not None
+    assert "samples=" not in unknown
     hopeless = too_weak([replace(powerless(NEARLY_ALL), refuted=False)], 1.1)
     assert hopeless is not None
     assert "samples=" not in hopeless
+
+
+def test_an_audit_that_refutes_a_mechanism_without_noise_is_not_underpowered() -> None:
+    """The event of a correct mechanism may have too few draws, where a leak would be refuted."""
+    common: dict[str, Any] = {"samples": 100, "no_trace": True}
+    passed = dpaudit.audit(laplace, 0, 1, PureDP(2.0), **common)
+    assert event_could_not(passed.certificates[0]) is not None
+    assert passed.underpowered is None
+    leak = dpaudit.audit(lambda data: data, 0, 1, PureDP(2.0), **common)
+    assert leak.verdict is Verdict.VIOLATION
