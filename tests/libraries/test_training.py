@@ -281,6 +281,7 @@ def test_the_audits_of_the_library_end_as_expected(programs: Path, name: str) ->
 @pytest.mark.parametrize(
     ("programs", "file", "change"),
     [
+        (TORCH, "own_step.py", "0.9806"),
         (TORCH, "torch_step.py", None),
         (JAX, "jax_step.py", "2.954"),
     ],
@@ -298,10 +299,58 @@ def test_the_guide_leads_from_a_step_to_a_violation_with_its_line(
     (audit,) = json.loads(said.stdout)["audits"]
     assert audit["verdict"] == "VIOLATION"
     (cause,) = [one for one in audit["trace"]["findings"] if one["is_cause"]]
-    assert cause["line"]["file"].endswith(("optimizer.py", "noise_addition.py"))
+    assert cause["line"]["file"].endswith(("own_step.py", "optimizer.py", "noise_addition.py"))
     if change is not None:
         assert change in cause["words"]
         assert f"a change of {change}" in (ROOT / "docs/guides/training.md").read_text()
+
+
+REUSED = """
+import torch
+
+def all_steps(records, fresh=False):
+    weights, noise, released = torch.zeros(2), 2 * torch.randn(2), []
+    for _ in range(3):
+        noise = 2 * torch.randn(2) if fresh else noise
+        total = torch.zeros(2)
+        for features, target in records:
+            gradient = torch.tensor(features) * (torch.tensor(features) @ weights - target)
+            total += gradient / max(1.0, float(gradient.norm()))
+        weights = weights - (total + noise) / 4
+        released.append(weights)
+    return released
+
+def last_step(records):
+    return all_steps(records)[-1]
+
+def fresh_noise(records):
+    return all_steps(records, fresh=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code"), [("all_steps", 1), ("last_step", 0), ("fresh_noise", 0)]
+)
+def test_the_weights_of_all_steps_reveal_noise_that_steps_share(
+    name: str, exit_code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "reused.py").write_text(REUSED)
+    pair = ("--d1", "[[[1.0, 0.0], 0.5]]", "--d2", "[]", "--mu", str(math.sqrt(3) / 2))
+    settings = ("--samples", "2_000", "--stop-early", "bets", "--no-trace", "--quiet")
+    said = run(tmp_path, TORCH / "dpaudit", "run", f"reused.py:{name}", *pair, *settings)
+    assert said.returncode == exit_code, said.stderr
+
+
+def test_the_repaired_step_of_the_guide_is_not_refuted(tmp_path: Path) -> None:
+    page = list(blocks(ROOT / "docs/guides/training.md"))
+    (text,) = [one.text for one in page if one.file == "own_step.py"]
+    repaired = text.replace("noise = SIGMA * CLIP / BATCH", "noise = SIGMA * CLIP")
+    assert repaired != text
+    (tmp_path / "own_step.py").write_text(repaired)
+    (command,) = [one.text for one in page if one.kind == "sh" and "own_step.py" in one.text]
+    words = shlex.split(command.replace("\\\n", " "))[1:]
+    said = run(tmp_path, TORCH / "dpaudit", *words, "--samples", "1_000", "--quiet")
+    assert said.returncode == 0, said.stdout + said.stderr
 
 
 def traced(programs: Path, target: str, *words: str) -> tuple[list[Any], Any]:
