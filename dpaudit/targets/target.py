@@ -16,6 +16,7 @@ from typing import Any
 
 from dpaudit.errors import Name, TargetError
 from dpaudit.outcomes.reader import MOST as MOST_RUNS
+from dpaudit.torch_use import misses_device
 from dpaudit.wording import shown
 
 
@@ -277,11 +278,14 @@ def runs_in_another_process(target: AnyTarget) -> bool:
 _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalError")
 
 
-def what_to_check(target: AnyTarget, kind: str) -> str:
+def what_to_check(target: AnyTarget, kind: str, message: str = "") -> str:
     """Return advice for a mechanism that raises in every call, such as "check d1 and d2 and …".
 
     kind: name of the exception's type, such as "ValueError".
+    message: message of the exception.
     """
+    if misses_device(message):
+        return "make the device a parameter of your code, and use the CPU"
     if kind in _OF_CODE:
         return "check the code of the mechanism"
     given = ["d1 and d2"]

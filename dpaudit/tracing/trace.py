@@ -237,7 +237,7 @@ def _notes(
     if errors and all(None not in each for each in errors):
         kind, message, place = errors[0][0]
         where = "" if place is None else f" ({shown(place)})"
-        yield f"every run raised {kind}: {message}{where}; {what_to_check(target, kind)}"
+        yield f"every run raised {kind}: {message}{where}; {what_to_check(target, kind, message)}"
     elif runs.keeps_state:
         yield (
             "a second run on d1 with the same noise gave something else, so that runs cannot be "

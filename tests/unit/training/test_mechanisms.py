@@ -111,6 +111,10 @@ def on_gpu(records: list[float], rng: np.random.Generator) -> float:
     raise RuntimeError("Found no NVIDIA driver on your system. Please install one.")
 
 
+def failing(records: list[float], rng: np.random.Generator) -> float:
+    raise RuntimeError("no records")
+
+
 def on_gpu_for_some(records: list[float], rng: np.random.Generator) -> float:
     if records:
         raise RuntimeError("Found no NVIDIA driver on your system. Please install one.")
@@ -124,6 +128,12 @@ def test_own_code_whose_calls_all_miss_a_device_ends_with_its_remedy(isolate: bo
     result = dpaudit.audit(path, [1.0], [], dpaudit.PureDP(1.0), samples=200, **how)
     assert result.error_code == "training-needs-device"
     assert exit_codes.of_result(result) == 2
+
+
+@pytest.mark.parametrize(("mechanism", "is_named"), [(on_gpu, True), (failing, False)])
+def test_a_trace_of_code_that_misses_a_device_names_the_cpu(mechanism: Any, is_named: bool) -> None:
+    trace = dpaudit.trace(mechanism, [1.0], [], dpaudit.PureDP(1.0))
+    assert ("CPU" in "".join(trace.notes)) is is_named
 
 
 def test_a_device_that_only_one_input_misses_is_an_outcome() -> None:
