@@ -60,6 +60,8 @@ class Piece:
     cost: The largest log-ratio of the densities on d1 and d2, in nats, if it was measured on
         outputs; it then replaces the formula for the distribution. Otherwise None.
     count: The number of drawn numbers for which this object stands.
+    joint: The μ that counts in a sum of costs, if the noise is also in other values; infinity if it
+        is unknown. None: `value` counts.
     """
 
     law: str
@@ -68,6 +70,7 @@ class Piece:
     released: bool
     cost: float | None = None
     count: int = 1
+    joint: float | None = None
 
     @property
     def unit(self) -> Literal["ε", "μ"]:
@@ -169,14 +172,14 @@ class Piece:
 
 
 def together(pieces: Sequence[Piece]) -> float | None:
-    """Return the composed cost of independent noise: the sum of the ε in nats, or the root of the
-    sum of the μ². Return None if some cost is unknown.
+    """Return the composed cost of noise: the sum of the ε in nats, or the root of the sum of the
+    μ². Return None if some cost is unknown.
 
     pieces: The drawn numbers. Their costs all have the same unit, ε or μ.
     """
-    values = [one.value for one in pieces]
+    values = [one.value if one.joint is None else one.joint for one in pieces]
     known = [one for one in values if one is not None]
-    if len(known) < len(values):
+    if len(known) < len(values) or any(one.joint == math.inf for one in pieces):
         return None
     counts = [one.count for one in pieces]
     if pieces and pieces[0].unit == "μ":

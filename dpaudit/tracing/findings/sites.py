@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.certificates.traced import Finding, Site, SourceLine
 from dpaudit.claims import PrivacyClaim
@@ -123,6 +124,8 @@ def _total(
         return None, False
     epsilon = math.fsum([one for one in sums if one is not None] + choices)
     mu = together(normal) if normal else None
+    if normal and mu is None:
+        return None, False
     words = []
     if pure or choices:
         words.append(f"ε = {number(epsilon)}")
@@ -247,10 +250,20 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
     columns = [
         np.concatenate([np.asarray(column, dtype=float) for column in each])
         for each in zip(
-            *((one.pieces, one.shifts, *one.scales, one.released) for one in every), strict=True
+            *(
+                (
+                    one.pieces,
+                    one.shifts,
+                    *one.scales,
+                    one.released,
+                    one.joint or [math.nan] * len(one.pieces),
+                )
+                for one in every
+            ),
+            strict=True,
         )
     ]
-    numbers, shifts, first, second, released = columns
+    numbers, shifts, first, second, released, joint = columns
     # The cost of a drawn number may have been measured on the output. This cost then replaces the
     # cost by the formula for the distribution, also where the drawn number is only compared.
     known = {piece: one.cost for one in every if one.cost is not None for piece in one.pieces}
@@ -261,7 +274,7 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
         size = np.nan_to_num(shifts / np.maximum(first, second), nan=0.0, posinf=np.inf)
     order = np.lexsort((-size, numbers))
     kept = order[np.unique(numbers[order], return_index=True)[1]]
-    rows = np.column_stack([shifts, first, second, shown, costs])[kept]
+    rows = np.column_stack([shifts, first, second, shown, costs, _joined(numbers, joint)])[kept]
     # Replace NaN by a number: rows with NaN are never equal, so they would not be merged.
     unique, counts = np.unique(
         np.nan_to_num(rows, nan=_UNKNOWN, posinf=np.inf), axis=0, return_counts=True
@@ -276,11 +289,23 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
             bool(is_shown),
             math.inf if is_bounded else None if cost == _UNKNOWN else cost,
             int(count),
+            None if in_sum == _UNKNOWN else in_sum,
         )
-        for (shift, one, other, is_shown, cost), count in zip(
+        for (shift, one, other, is_shown, cost, in_sum), count in zip(
             unique.tolist(), counts.tolist(), strict=True
         )
     ]
+
+
+def _joined(numbers: NDArray[np.float64], joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each value the joint μ of all values with its drawn number; NaN if `joint` is NaN
+    for all of them."""
+    _, which = np.unique(numbers, return_inverse=True)
+    known = ~np.isnan(joint)
+    squares = np.bincount(which, np.where(known, joint, 0.0) ** 2)
+    total: NDArray[np.float64] = np.sqrt(squares)
+    total[np.bincount(which, known) == 0] = math.nan
+    return total[which]
 
 
 def changed_parameters(one: Hidden) -> list[str]:

@@ -200,7 +200,12 @@ def _enlargement(
 
     def would_do(times: float) -> bool:
         larger = [
-            replace(one, scales=(times * one.scales[0], times * one.scales[1])) for one in pieces
+            replace(
+                one,
+                scales=(times * one.scales[0], times * one.scales[1]),
+                joint=None if one.joint is None else one.joint / times,
+            )
+            for one in pieces
         ]
         return not sum_exceeds([*larger, *others], claim) and not any(
             exceeds(one, claim) for one in larger

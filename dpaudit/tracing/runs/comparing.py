@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .correlated import independent
+from .correlated import with_joint_costs
 from .differences import Chosen, Comparison, ControlFlow, Hidden
 from .places import Place, place_of, places_of
 from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned
@@ -111,7 +111,7 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
         if id(one) in shown and np.shape(one.operand) == np.shape(other.operand)
     ]
     every = [hidden(first, one, second.recorder, other) for one, other in alike]
-    noise, cancelled = independent(first.recorder, alike, every)
+    noise, cancelled = with_joint_costs((first.recorder, second.recorder), alike, every)
     return Comparison(
         hidden=noise,
         chosen=_chosen(first.recorder, second.recorder),
@@ -206,6 +206,8 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
     for number, parts in recorder.pieces.parts.items():
         if used[number]:
             used[list(parts)] = True
+    for number, (before, _) in recorder.pieces.repeated.items():
+        used[[number, before]] |= used[number] | used[before]
     return [
         (recorder.place(draw.moment), draw.primitive)
         for draw in recorder.draws

@@ -1,15 +1,16 @@
-"""Make the costs of noisy values independent of each other, if they share normal noise.
+"""Compute the joint cost of noisy values that share normal noise.
 
 An example are the weights after each step of a training: the noise of the first step is in the
-weights of all later steps. The cost of a weight by itself counts this noise again. The noisy values
-of a run are linear in its drawn numbers: value = operand + Σ factor × drawn number. So they have a
-joint normal distribution. The Gram-Schmidt process splits each value into a part that the earlier
-values fix, and a new part, which is independent of them. Only the new part hides a new change. The
-squares of μ of all new parts add up to the square of the exact μ of all values together.
+weights of all later steps. The sum of the costs of the single weights counts this noise again. The
+noisy values of a run are linear in its drawn numbers: value = operand + Σ factor × drawn number. So
+they have a joint normal distribution. The Gram-Schmidt process splits each value into a part that
+the earlier values fix, and a new part, which is independent of them. The squares of μ of all new
+parts add up to the square of the exact μ of all values together.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 # A new part of a value, or of its change, is 0 if its share of the value or of the change is at
 # most this number.
 _CLOSE = 1e-9
-# Largest number of values that share noise. The time grows with its third power. The cost of more
-# values is unknown.
+# Largest number of values that share noise, since the time grows with its third power. The joint
+# cost of more values is unknown.
 _MOST_VALUES = 500
 
 
@@ -38,118 +39,133 @@ class _Value(NamedTuple):
     which: The index of the operation that makes the value.
     place: The index of the value among the values of this operation.
     change: The difference of the operands of the two runs.
-    factors: Maps the ids of drawn numbers to their factors in the value.
+    factors: Maps the ids of drawn numbers to their factors in the value, times their scales.
+    is_released: Whether the output contains the value.
     """
 
     which: int
     place: int
     change: float
     factors: dict[int, float]
+    is_released: bool
 
 
-def independent(
-    recorder: Recorder, pairs: Sequence[tuple[Use, Use]], found: Sequence[Hidden]
+def with_joint_costs(
+    recorders: tuple[Recorder, Recorder],
+    pairs: Sequence[tuple[Use, Use]],
+    found: Sequence[Hidden],
 ) -> tuple[list[Hidden], list[tuple[Place, Place, Place]]]:
-    """Return (hidden, twice). `hidden` is a copy of `found`, in which scales and shifts of values
-    that share normal noise are those of their new parts. `twice` has (line of the draw, line of one
-    addition, line of another addition) for changes that the output shows without noise.
+    """Return (hidden, twice). `hidden` is a copy of `found` with the field `joint`. `twice` has
+    (line of the draw, line of one addition, line of another addition) for changes that the output
+    shows without noise.
 
-    recorder: The records of the first run.
+    recorders: The records of the first and of the second run.
     pairs: The additions of noise in the first run, each with its counterpart in the second run.
     found: What `comparing.hidden` returns for each of these pairs.
     """
-    hidden, twice = list(found), list[tuple[Place, Place, Place]]()
-    for group in _groups(list(_values(recorder, pairs, found))):
+    first = recorders[0]
+    joint = [[math.nan] * len(one.pieces) for one in found]
+    twice: list[tuple[Place, Place, Place]] = []
+    for group in _groups(list(_values(recorders, pairs, found))):
         if not any(one.change for one in group):
             continue
         # The values in the output come first: what else the program computes does not fix them.
-        group.sort(key=lambda one: not found[one.which].released[one.place])
-        for one, before, scale, shift in _new_parts(recorder, group):
-            is_shown = found[one.which].released[one.place]
-            if scale == 0 and shift and is_shown:
-                draw = recorder.pieces.draw_of(next(iter(one.factors)))
-                uses = (recorder.place(pairs[each.which][0].moment) for each in (before, one))
-                twice.append((recorder.place(draw.moment), next(uses), next(uses)))
-            if scale or is_shown:
-                hidden[one.which] = _with(hidden[one.which], one.place, scale, shift)
+        group.sort(key=lambda one: not one.is_released)
+        for one, before, mu in _new_parts(group):
+            if mu == math.inf and one.is_released and before is not None:
+                draw = first.pieces.draw_of(next(iter(one.factors)))
+                both = (first.place(pairs[each.which][0].moment) for each in (before, one))
+                twice.append((first.place(draw.moment), next(both), next(both)))
+                mu = 0.0
+            joint[one.which][one.place] = mu
+    hidden = [
+        one if all(map(math.isnan, each)) else one._replace(joint=each)
+        for one, each in zip(found, joint)
+    ]
     return hidden, twice
 
 
-def _with(one: Hidden, place: int, scale: float, shift: float) -> Hidden:
-    first, second, shifts = [*one.scales[0]], [*one.scales[1]], [*one.shifts]
-    first[place] = second[place] = scale or first[place]
-    shifts[place] = shift if scale else 0.0
-    return one._replace(scales=(first, second), shifts=shifts)
-
-
 def _values(
-    recorder: Recorder, pairs: Sequence[tuple[Use, Use]], found: Sequence[Hidden]
+    recorders: tuple[Recorder, Recorder],
+    pairs: Sequence[tuple[Use, Use]],
+    found: Sequence[Hidden],
 ) -> Iterator[_Value]:
-    """Yield the values with normal noise whose factors are equal in both runs, if the run adds or
+    """Yield the values with normal noise that is equal in both runs, if the first run adds or
     repeats drawn numbers."""
-    pieces = recorder.pieces
+    pieces = recorders[0].pieces
     if not (pieces.parts or pieces.repeated):
         return
     for which, ((one, other), each) in enumerate(zip(pairs, found)):
-        is_linear = one.kind == "add" and each.law == "normal"
-        if not is_linear or not np.array_equal(one.factor, other.factor):
+        if one.kind != "add" or each.law != "normal":
             continue
-        ids, factors = np.ravel(one.ids), np.ravel(one.factor)
-        own = np.abs(factors) * pieces.all_scales[ids]
-        changes = np.ravel(np.subtract(one.operand, other.operand)).astype(float)
-        for place, number in enumerate(ids.tolist()):
-            # Both the scale and the change are before the multiplication by `unit` (`hidden`).
-            unit = own[place] / each.scales[0][place] if each.scales[0][place] else np.nan
-            parts = pieces.factors_of(number)
-            if np.isfinite(unit) and np.isfinite(changes[place]):
-                factor = float(factors[place] / unit)
-                scaled = {part: factor * value for part, value in parts.items()}
-                yield _Value(which, place, float(changes[place] / unit), scaled)
+        ids, counterparts = (np.ravel(use.ids).tolist() for use in (one, other))
+        factors, others = (np.ravel(use.factor).tolist() for use in (one, other))
+        operands = [np.asarray(use.operand, dtype=float) for use in (one, other)]
+        with np.errstate(all="ignore"):
+            changes = np.ravel(operands[0] - operands[1]).tolist()
+        for place, (number, counterpart) in enumerate(zip(ids, counterparts)):
+            scaled, in_other_run = (
+                [factor * value for value in recorder.pieces.scaled_factors_of(part).values()]
+                for recorder, part, factor in zip(
+                    recorders, (number, counterpart), (factors[place], others[place])
+                )
+            )
+            is_equal = len(scaled) == len(in_other_run) and np.allclose(
+                scaled, in_other_run, rtol=_CLOSE, atol=0
+            )
+            if is_equal and math.isfinite(math.hypot(*scaled)) and math.isfinite(changes[place]):
+                parts = dict(zip(pieces.factors_of(number), scaled))
+                yield _Value(which, place, changes[place], parts, each.released[place])
 
 
 def _groups(values: list[_Value]) -> Iterator[list[_Value]]:
     """Yield the values that share drawn numbers, directly or through other values."""
-    owner: dict[int, int] = {}
+    above: dict[int, int] = {}  # from a drawn number to another one of its group
+
+    def root(part: int) -> int:
+        while (other := above.setdefault(part, part)) != part:
+            above[part] = above[other]
+            part = other
+        return part
+
+    for one in values:
+        roots = [root(part) for part in one.factors]
+        for each in roots:
+            above[each] = roots[0]
     groups: dict[int, list[_Value]] = {}
-    for number, one in enumerate(values):
-        groups[number] = [one]
-        for part in one.factors:
-            before = owner.setdefault(part, number)
-            if before != number:
-                groups[number] = groups.pop(before) + groups[number]
-                for each in groups[number]:
-                    owner.update(dict.fromkeys(each.factors, number))
+    for one in values:
+        groups.setdefault(root(next(iter(one.factors))), []).append(one)
     yield from (group for group in groups.values() if len(group) > 1)
 
 
-def _new_parts(
-    recorder: Recorder, group: list[_Value]
-) -> Iterator[tuple[_Value, _Value, float, float]]:
-    """Yield (value, value before, scale, shift) for each value of a group: the scale of the part
-    that is independent of the values before, and the absolute change of this part."""
+def _new_parts(group: list[_Value]) -> Iterator[tuple[_Value, _Value | None, float]]:
+    """Yield (value, value before, μ) for each value of a group: the μ of the part that is
+    independent of the values before, and the value before that fixes most of the rest. μ is
+    infinite if the value has no new part, but a new change; or if the group is too large."""
+    if len(group) > _MOST_VALUES:
+        yield from ((one, None, math.inf) for one in group)
+        return
     columns = {part: place for place, part in enumerate({p: 0 for v in group for p in v.factors})}
-    scales = recorder.pieces.all_scales
     basis: NDArray[np.float64] = np.zeros((0, len(columns)))
     changes: list[float] = []
-    for number, one in enumerate(group):
-        before = group[max(0, number - 1)]
-        if len(group) > _MOST_VALUES:
-            yield one, before, np.nan, abs(one.change)
-            continue
+    owners: list[_Value] = []
+    for one in group:
         row = np.zeros(len(columns))
         for part, factor in one.factors.items():
-            row[columns[part]] = factor * scales[part]
+            row[columns[part]] = factor
         rest, fixed = row, np.zeros(len(basis))
         for _ in range(2):  # the second pass removes the rounding errors of the first
             step = basis @ rest
             rest, fixed = rest - step @ basis, fixed + step
-        scale = float(np.linalg.norm(rest))
+        before = owners[int(np.argmax(np.abs(fixed)))] if owners else None
         known = float(fixed @ np.array(changes)) if changes else 0.0
         shift = one.change - known
         if abs(shift) <= _CLOSE * max(abs(one.change), abs(known)):
             shift = 0.0
+        scale = float(np.linalg.norm(rest))
         if scale <= _CLOSE * float(np.linalg.norm(row)):
-            yield one, before, 0.0, abs(shift)
+            yield one, before, math.inf if shift else 0.0
             continue
         basis, changes = np.vstack([basis, rest / scale]), [*changes, shift / scale]
-        yield one, before, scale, abs(shift)
+        owners.append(one)
+        yield one, before, abs(shift) / scale

@@ -32,6 +32,9 @@ class Hidden(NamedTuple):
         inputs; None for other noise, or if it is unknown.
     callers: The lines from which the draw was reached, then the lines from which the addition was
         reached, innermost first.
+    joint: For values that share normal noise, the μ that each value adds to the μ of the values
+        before it (see `correlated`); infinity if it is unknown, NaN for other values. None if all
+        are NaN.
     """
 
     draw: Place
@@ -47,6 +50,7 @@ class Hidden(NamedTuple):
     parameters: tuple[dict[str, Any], dict[str, Any]]
     cost: float | None = None
     callers: tuple[Place, ...] = ()
+    joint: list[float] | None = None
 
 
 class Chosen(NamedTuple):

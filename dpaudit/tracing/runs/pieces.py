@@ -125,6 +125,20 @@ class Pieces:
             return self._draws[-1]
         return self._draws[bisect_right([one.first for one in self._draws], number) - 1]
 
+    def scaled_factors_of(self, number: int) -> dict[int, float]:
+        """Return what `factors_of` returns, each factor times the scale of its drawn number."""
+        return {
+            part: factor * self.scales[part] for part, factor in self.factors_of(number).items()
+        }
+
+    def share_numbers(self, a: Noise, b: Noise) -> bool:
+        """Return whether two noisy values contain a common drawn number; for arrays, whether their
+        first entries do."""
+        if not (np.size(a.ids) and np.size(b.ids)):
+            return False
+        one, other = (self.factors_of(int(first_of(each.ids))) for each in (a, b))
+        return not one.keys().isdisjoint(other)
+
     def note_repeated(self, first: int, values: Any, scales: Any) -> None:
         """Find out whether a call draws the same numbers as an earlier call, up to their scales.
 
@@ -132,11 +146,16 @@ class Pieces:
         values: Its drawn numbers.
         scales: Their scale, or their scales.
         """
+        values, scales = (np.ravel(np.asarray(one, dtype=float)) for one in (values, scales))
         values = values[:_MOST_COMPARED]
-        is_short = bool(np.all(values.astype(np.float32) == values))
         with np.errstate(all="ignore"):
+            short = values.astype(np.float32)
+            is_short = bool(np.all(short == values))
+            # A bfloat16 has the first 16 bits of a float32, and a float16 at most 13 zeros at its
+            # end. They have too few values for a comparison.
+            is_tiny = is_short and not np.any(short.view(np.uint32) & 0x1FFF)
             unit = values / scales[: len(values)]
-        if not len(unit) or not np.all(np.isfinite(unit)) or not unit[0]:
+        if is_tiny or not len(unit) or not np.all(np.isfinite(unit)) or not unit[0]:
             return
         key = float(f"{unit[0]:.5g}")
         before = self._calls.setdefault(key, (unit, scales, first))
@@ -197,6 +216,8 @@ class Pieces:
             each = (factor * self.scales[part] for part, factor in factors.items())
             law = "normal"
             scale = float(np.hypot(scale_a, scale_b)) if is_disjoint else math.hypot(*each)
+        elif not left:
+            law, scale = laws[0], 0.0
         elif len(left) == 1:  # the other numbers have cancelled out, or repeat this one
             law, scale = self.laws[left[0]], abs(factors[left[0]]) * self.scales[left[0]]
         elif is_disjoint and factor_a * factor_b < 0 and abs(scale_a - scale_b) < 1e-12:

@@ -22,7 +22,7 @@ from .pieces import (
     shifted,
 )
 from .places import callers, own_frame, place_of
-from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use
+from .replaying import OPAQUE, Choice, Draw, Use
 from .values import OPERATIONS, SINGLE, Noise, carried, plain, traced
 
 if TYPE_CHECKING:
@@ -105,9 +105,9 @@ class Recorder:
         # another noisy value. None is in the set if a drawn number was compared with a noisy value
         # before the number was added to anything.
         self.compared: set[int | None] = set()
-        # Indexes, in `uses`, of the additions whose result is a part of a later sum with another
-        # noisy value. `Use.previous` of the sum names the other one. Only sums with a known
-        # distribution count.
+        # Indexes, in `uses`, of the additions whose result the run adds to another noisy value with
+        # some of the same noise, as a momentum and a weight. Such results are states of the
+        # mechanism: only their sum counts, unless they are in the output.
         self.joined: set[int] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
@@ -309,7 +309,7 @@ class Recorder:
                 return natural
             if noise.operand is None:
                 return traced(natural, self, noise)
-            if self.pieces.law_of(noise) != UNKNOWN:
+            if self.pieces.share_numbers(a[1], b[1]):
                 self.joined.update(one.use for _, one in (a, b) if one.use is not None)
         elif a is not None:
             other = plain(right)
@@ -412,7 +412,7 @@ class Recorder:
             scale = np.broadcast_to(scale, np.shape(values))
         self.pieces.add(law, scale, size)
         if law in CONTINUOUS and values is not None and scale is not None:
-            self.pieces.note_repeated(first, np.ravel(values), np.ravel(scale))
+            self.pieces.note_repeated(first, values, scale)
 
     def _tossed(
         self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, *, is_turned: bool

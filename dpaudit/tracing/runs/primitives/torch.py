@@ -421,7 +421,9 @@ def _of_parameter(value: Any, array: Any) -> Any:
     noise = carried(numbers)
     is_known = noise is not None and noise[0].is_open
     # An operation on plain tensors may have changed the parameter later.
-    is_current = is_known and np.array_equal(np.asarray(plain(numbers), array.dtype), array)
+    is_current = is_known and np.array_equal(
+        np.asarray(plain(numbers), array.dtype), array, equal_nan=True
+    )
     return numbers if is_current else array
 
 

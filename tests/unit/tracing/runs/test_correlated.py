@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.claims import GaussianDP
+from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.trace import trace_pair
 
@@ -86,3 +86,79 @@ def test_equal_seeds_give_the_same_noise(law: str, deviation: float) -> None:
         d1, d2 = [*change, same], [0.0, 0.0, same]
         found = trace_pair(target, d1, d2, GaussianDP(2.0), seeds=1)
         assert [one.kind for one in found.causes] == kinds
+
+
+def causes_of(function: Callable[..., Any], d1: Any, d2: Any, mu: float) -> list[str]:
+    found = trace_pair(CallableTarget(function=function), d1, d2, GaussianDP(mu), seeds=1)
+    return [one.kind for one in found.causes]
+
+
+def test_values_that_are_also_added_up_are_judged_by_themselves() -> None:
+    def rounded(data: Sequence[float], rng: np.random.Generator) -> list[int]:
+        counts = [one + rng.normal(scale=0.3) for one in data]
+        return [*map(round, counts), round(sum(counts[1:], counts[0]))]
+
+    assert causes_of(rounded, [1.0, 0.0], [0.0, 0.0], 1.0) == ["too-little-noise"]
+    assert causes_of(rounded, [1.0, 0.0], [0.0, 0.0], 5.0) == []
+
+
+def test_a_scale_of_the_data_is_a_cause_where_values_share_noise() -> None:
+    def released(data: float, rng: np.random.Generator) -> list[Any]:
+        first, second = rng.normal(scale=2 + 3 * data), rng.normal(scale=9)
+        return [data + first, data + first + second]
+
+    assert causes_of(released, 1.0, 0.0, 3.0) == ["data-dependent-scale"]
+
+
+def test_the_cost_of_one_value_is_a_cause_by_itself() -> None:
+    def released(data: float, rng: np.random.Generator) -> list[Any]:
+        first = rng.normal(scale=1)
+        second = rng.normal(scale=1 / 0.9)
+        return [data + first + second, data + second]
+
+    assert causes_of(released, 1.0, 0.0, 0.8) == ["too-little-noise"]
+    assert causes_of(released, 1.0, 0.0, 1.4) == []
+
+
+def test_what_is_not_released_is_no_cause() -> None:
+    def released(data: Sequence[float], rng: np.random.Generator) -> Any:
+        first, second = rng.normal(scale=10), rng.normal(scale=1)
+        unused = data[1] + first
+        return data[0] + first + second if unused is not None else 0.0
+
+    assert causes_of(released, [1.0, 0.0], [0.0, 0.0], 0.5) == []
+
+
+@pytest.mark.parametrize("kind", [bool, np.uint8, int, float])
+@pytest.mark.parametrize("factor", [1, 10**25])
+def test_operands_of_any_type(kind: Any, factor: int) -> None:
+    def released(data: int, rng: np.random.Generator) -> Any:
+        number = kind(data) if factor == 1 else data * factor
+        return number + rng.normal(scale=3 * factor) + rng.normal(scale=4 * factor)
+
+    assert causes_of(released, 0, 1, 0.21) == []
+    assert causes_of(released, 0, 1, 0.19) == ["too-little-noise"]
+
+
+def test_the_joint_cost_of_very_many_values_is_unknown() -> None:
+    def released(data: float, rng: np.random.Generator) -> list[Any]:
+        total, values = data, []
+        for _ in range(501):
+            total = total + rng.normal(scale=2)
+            values.append(total)
+        return values
+
+    found = trace_pair(CallableTarget(function=released), 1.0, 0.0, GaussianDP(0.6), seeds=1)
+    assert not found.causes
+    assert found.total is None
+    assert causes_of(released, 1.0, 0.0, 0.4) == ["too-little-noise"]
+
+
+def test_laplace_noise_that_cancels_hides_nothing() -> None:
+    def released(data: float, rng: np.random.Generator) -> Any:
+        seed = int(rng.integers(2**62))
+        one, other = (np.random.default_rng(seed).laplace(scale=2) for _ in range(2))
+        return data + one - other
+
+    found = trace_pair(CallableTarget(function=released), 1.0, 0.0, PureDP(1.0), seeds=1)
+    assert [one.is_cause for one in found.findings if one.cost == math.inf] == [True]
