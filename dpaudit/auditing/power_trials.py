@@ -262,7 +262,7 @@ class _Trials:
         result = self._timed(fewest, shortest)
         if _IMPORT_SECONDS * self.rate > MINIMUM_SAMPLES:
             result = self._timed(fewest)
-        for size in sorted({min(FEW_DRAWS, TRIAL), TRIAL}):
+        for size in (FEW_DRAWS, TRIAL):
             if not self._fits(size):
                 break
             self._announce("a trial", size, about="at most")

@@ -168,7 +168,7 @@ def mechanisms(package: str) -> int:
             f"{package!r} names a function; give its package, module or file: {name}",
             code="import-path-invalid",
         )
-    if package.endswith((".yaml", ".yml")):
+    if package.endswith((".yaml", ".yml")) and Path(package).is_file():
         raise UsageError(
             f"{package!r} is the name of a file of audits: dpaudit list {package}",
             code="wrong-kind-of-file",

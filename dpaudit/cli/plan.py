@@ -90,7 +90,7 @@ _SLOW = 1_000
 # Note if time was short. Only then does the plan depend on the speed of the machine.
 _CUT = (
     f"note: {PATIENCE:.0f} s were too short for all trials, so another run with this seed may plan "
-    "another number of draws: write this number into your file"
+    "another number of draws; a number of draws in your file stays the same"
 )
 
 

@@ -125,7 +125,7 @@ def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> s
     reached = numbers.at_least(progress.wealth, digits=2)
     # A refutation by bets shows only that ε exceeds the claim. The report has the exact bound.
     evidence = [
-        f"evidence {reached} ({numbers.about(needed)} refutes)",
+        f"evidence {reached}, refuted at {numbers.about(needed)}",
         f"ε ≥ {numbers.at_least(progress.epsilon_lower)}",
     ]
     parts = [

@@ -47,7 +47,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_a_moment_in_words() -> None:
     assert status(MOMENT, SPEC) == (
-        "450,000 of 1,000,000 draws, 1.2 M/s, evidence 37 (500 refutes), ε ≥ 0.412, 3 s left"
+        "450,000 of 1,000,000 draws, 1.2 M/s, evidence 37, refuted at 500, ε ≥ 0.412, 3 s left"
     )
 
 
@@ -56,8 +56,8 @@ def test_a_moment_in_words() -> None:
     [
         ({"wealth": 500.0}, "refuted"),
         ({"wealth": math.inf}, "refuted"),
-        ({"wealth": 0.0}, "evidence 0 (500 refutes)"),
-        ({"wealth": 499.9}, "evidence 490 (500 refutes)"),
+        ({"wealth": 0.0}, "evidence 0, refuted at 500"),
+        ({"wealth": 499.9}, "evidence 490, refuted at 500"),
         ({"rate": 43_210.0}, "43,000/s"),
         ({"remaining": 0.0}, "1 s left"),
         ({"remaining": 200.0}, "3 min 20 s left"),
@@ -70,18 +70,18 @@ def test_moments_of_all_kinds(changes: dict[str, Any], words: str) -> None:
 def test_a_budget_that_is_not_planned_yet_is_left_out() -> None:
     unplanned = replace(MOMENT, draws=100, budget=0, rate=14.0, remaining=64.0)
     text = status(unplanned, replace(SPEC, time=5.0))
-    assert text == "100 draws, 14/s, evidence 37 (500 refutes), ε ≥ 0.412, 1 min 4 s left"
+    assert text == "100 draws, 14/s, evidence 37, refuted at 500, ε ≥ 0.412, 1 min 4 s left"
 
 
 def test_what_is_unknown_is_left_out() -> None:
     text = status(replace(MOMENT, rate=0.0, remaining=math.inf), SPEC)
-    assert text == "450,000 of 1,000,000 draws, evidence 37 (500 refutes), ε ≥ 0.412"
+    assert text == "450,000 of 1,000,000 draws, evidence 37, refuted at 500, ε ≥ 0.412"
     assert "left" not in status(replace(MOMENT, remaining=math.nan), SPEC)
 
 
 def test_several_pairs_share_the_error_probability() -> None:
     spec = replace(SPEC, pairs=SPEC.pairs * 2)
-    assert "evidence 37 (1,000 refutes)" in status(MOMENT, spec)
+    assert "evidence 37, refuted at 1,000" in status(MOMENT, spec)
 
 
 def test_logs_get_a_line_every_five_seconds(
@@ -125,7 +125,7 @@ def test_a_terminal_gets_a_live_picture_that_fits(
     display.update(MOMENT)
     display.close()
     assert "ε ≥ 0.412" in stream.getvalue()
-    assert "evidence 37 (500 refutes)" in stream.getvalue()
+    assert "evidence 37, refuted at 500" in stream.getvalue()
 
 
 def test_the_display_ends_before_an_error_is_shown(

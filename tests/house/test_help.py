@@ -34,9 +34,8 @@ def test_no_line_of_help_is_wider_than_the_terminal(flag: str) -> None:
         result = CliRunner().invoke(
             cli, [*names, flag], prog_name="dpaudit", terminal_width=WIDTH, standalone_mode=False
         )
-        if isinstance(result.exception, click.NoSuchOption):  # of a command with few options
-            continue
+        assert result.exception is None, names
         shown += 1
         wide += [(names, line) for line in result.stdout.splitlines() if len(line) > WIDTH]
     assert wide == []
-    assert shown >= 10
+    assert shown == len(every)
