@@ -303,7 +303,7 @@ def test_the_command_of_a_refused_journal_names_the_journal(
     """Without it, the command would run another audit."""
 
     def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
-        raise JournalError("belongs to another audit")
+        raise JournalError("refused")
 
     install_engine(run_audit)
     path = tmp_path / "a.yaml"

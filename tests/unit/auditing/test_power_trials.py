@@ -163,8 +163,9 @@ def test_the_share_of_a_trial_is_not_rounded_twice(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_score_of_an_event_is_explained_once() -> None:
-    events = ["score < 1, where the score is a sum", "score > 3, where the score is a sum"]
-    assert _joined(events) == "score < 1 or score > 3, where the score is a sum"
+    low, high, mark = "score < 1", "score > 3", ", where the score is "
+    events = [f"{low}{mark}one", f"{high}{mark}one"]
+    assert _joined(events) == f"{low} or {high}{mark}one"
     assert _joined(events[:1]) == events[0]
-    other = [events[0], "score > 3, where the score is a mean"]
+    other = [events[0], f"{high}{mark}two"]
     assert _joined(other) == " or ".join(other)
