@@ -177,7 +177,12 @@ def together(pieces: Sequence[Piece]) -> float | None:
 
     pieces: The drawn numbers. Their costs all have the same unit, ε or μ.
     """
-    values = [one.value if one.joint is None else one.joint for one in pieces]
+    values = [
+        one.value
+        if one.joint is None or one.cost is not None or one.value == math.inf
+        else one.joint
+        for one in pieces
+    ]
     known = [one for one in values if one is not None]
     if len(known) < len(values) or any(one.joint == math.inf for one in pieces):
         return None

@@ -15,6 +15,10 @@ Floats = NDArray[np.float64]
 _STEPS, _RATE = 3, 0.1
 
 
+def _above(data: Sequence[float]) -> int:
+    return sum(one > 1 for one in data)
+
+
 def weights_of_steps_half(data: Sequence[float], rng: np.random.Generator) -> list[float]:
     """Broken: the weights after each of three steps, with half the noise; μ = √3."""
     weight, weights = 0.0, []
@@ -56,27 +60,27 @@ def noise_of_the_last_step(data: Sequence[float], rng: np.random.Generator) -> F
     """Broken: subtracts most of the noise of the first sum from the second one. Each sum has enough
     noise by itself, but both together show the first sum with less noise; μ = 0.673."""
     first, second = rng.normal(scale=2.0, size=2)
-    return np.array([sum(data) + first, second - 0.9 * first])
+    return np.array([sum(data) + first, _above(data) + second - 0.9 * first])
 
 
 def noise_of_each_step(data: Sequence[float], rng: np.random.Generator) -> Floats:
     """Correct: μ = ½."""
     first, second = rng.normal(scale=2.0, size=2)
-    return np.array([sum(data) + first, second])
+    return np.array([sum(data) + first, _above(data) + second])
 
 
 def seed_for_both_layers(data: Sequence[float], rng: np.random.Generator) -> tuple[float, float]:
     """Broken: both layers get the same noise, so that their difference has none."""
     seed = int(rng.integers(2**62))
     first = sum(data) + np.random.default_rng(seed).normal(scale=2.0)
-    return first, np.random.default_rng(seed).normal(scale=2.0)
+    return first, _above(data) + np.random.default_rng(seed).normal(scale=2.0)
 
 
 def seed_for_each_layer(data: Sequence[float], rng: np.random.Generator) -> tuple[float, float]:
     """Correct: μ = ½."""
     seed = int(rng.integers(2**62))
     first = sum(data) + np.random.default_rng(seed).normal(scale=2.0)
-    return first, np.random.default_rng(seed + 1).normal(scale=2.0)
+    return first, _above(data) + np.random.default_rng(seed + 1).normal(scale=2.0)
 
 
 def one_noise_in_a_sum(data: Sequence[float], rng: np.random.Generator) -> float:

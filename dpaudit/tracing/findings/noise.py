@@ -78,7 +78,10 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
         piece = max(every, key=lambda one: (math.isinf(one.shift), cost_of(one)))
         yield _too_little(one, piece, claim, changed, others, is_cause=is_cause)
         return
-    released = [[piece for piece in pieces if piece.released] for pieces in seen]
+    # Values whose joint cost is unknown are left out, so that the sum is a lower bound.
+    released = [
+        [piece for piece in pieces if piece.released and piece.joint != math.inf] for pieces in seen
+    ]
     worst = max(released, key=cost_together, default=[])
     units = {piece.unit for piece in worst}
     several = [each for each in released if _sum_is_above(each, claim)]
@@ -91,8 +94,8 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
             f"`{one.line.code}` hides {moved} values that change, all of which are released: "
             f"together {unit} = {number(total)}"
             if moved > 1
-            else f"`{one.line.code}` hides a value that changes and is released: "
-            f"{unit} = {number(total)}"
+            else f"`{one.line.code}` hides a value that changes and is released, with other "
+            f"values that share its noise: {unit} = {number(total)}"
         )
         is_split = all(map(math.isfinite, worst[0].scales))
         larger = enlarged(worst, claim, others) if is_split else ""

@@ -203,9 +203,8 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
         used[np.ravel(one.ids)] = True
     for choice in recorder.choices:
         used[np.ravel(choice.ids)] = True
-    for number, parts in recorder.pieces.parts.items():
-        if used[number]:
-            used[list(parts)] = True
+    for number, (a, _, b, _) in reversed(recorder.pieces.parts.items()):
+        used[[a, b]] |= used[number]
     for number, (before, _) in recorder.pieces.repeated.items():
         used[[number, before]] |= used[number] | used[before]
     return [

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from .recording import Recorder
     from .replaying import Use
 
-# A new part of a value, or of its change, is 0 if its share of the value or of the change is at
-# most this number.
+# Spacing of floats near 1: of float64, and of float32.
+_SPACING, _SPACING_OF_FLOAT32 = 2.3e-16, 1.2e-7
+# Rounding errors of a value are assumed to be at most this number of spacings.
+_SPACINGS = 64
+# A new part of a value is 0 if its share of the value is at most this number, or `_SPACINGS`.
 _CLOSE = 1e-9
 # Largest number of values that share noise, since the time grows with its third power. The joint
 # cost of more values is unknown.
@@ -40,13 +43,17 @@ class _Value(NamedTuple):
     place: The index of the value among the values of this operation.
     change: The difference of the operands of the two runs.
     factors: Maps the ids of drawn numbers to their factors in the value, times their scales.
-    is_released: Whether the output contains the value.
+    rounding: The relative rounding error of the factors.
+    error: The largest rounding error of the change.
+    is_released: Whether the output contains the value, or an earlier sum of the same noise.
     """
 
     which: int
     place: int
     change: float
     factors: dict[int, float]
+    rounding: float
+    error: float
     is_released: bool
 
 
@@ -103,6 +110,9 @@ def _values(
         operands = [np.asarray(use.operand, dtype=float) for use in (one, other)]
         with np.errstate(all="ignore"):
             changes = np.ravel(operands[0] - operands[1]).tolist()
+            sizes = np.ravel(np.abs(operands[0]) + np.abs(operands[1])).tolist()
+            values = np.ravel(np.asarray(one.value, dtype=float))
+            is_short = (values.astype(np.float32) == values).tolist()
         for place, (number, counterpart) in enumerate(zip(ids, counterparts)):
             scaled, in_other_run = (
                 [factor * value for value in recorder.pieces.scaled_factors_of(part).values()]
@@ -110,12 +120,14 @@ def _values(
                     recorders, (number, counterpart), (factors[place], others[place])
                 )
             )
+            rounding = _SPACINGS * (_SPACING_OF_FLOAT32 if is_short[place] else _SPACING)
             is_equal = len(scaled) == len(in_other_run) and np.allclose(
-                scaled, in_other_run, rtol=_CLOSE, atol=0
+                scaled, in_other_run, rtol=max(_CLOSE, rounding), atol=0
             )
             if is_equal and math.isfinite(math.hypot(*scaled)) and math.isfinite(changes[place]):
                 parts = dict(zip(pieces.factors_of(number), scaled))
-                yield _Value(which, place, changes[place], parts, each.released[place])
+                error, is_released = rounding * sizes[place], each.released[place]
+                yield _Value(which, place, changes[place], parts, rounding, error, is_released)
 
 
 def _groups(values: list[_Value]) -> Iterator[list[_Value]]:
@@ -141,13 +153,14 @@ def _groups(values: list[_Value]) -> Iterator[list[_Value]]:
 def _new_parts(group: list[_Value]) -> Iterator[tuple[_Value, _Value | None, float]]:
     """Yield (value, value before, μ) for each value of a group: the μ of the part that is
     independent of the values before, and the value before that fixes most of the rest. μ is
-    infinite if the value has no new part, but a new change; or if the group is too large."""
-    if len(group) > _MOST_VALUES:
-        yield from ((one, None, math.inf) for one in group)
-        return
+    infinite if the value has no new part, but a new change; and for all values after the first 500
+    (`_MOST_VALUES`), whose μ is unknown."""
+    yield from ((one, None, math.inf) for one in group[_MOST_VALUES:])
+    group = group[:_MOST_VALUES]
     columns = {part: place for place, part in enumerate({p: 0 for v in group for p in v.factors})}
     basis: NDArray[np.float64] = np.zeros((0, len(columns)))
-    changes: list[float] = []
+    changes: list[float] = []  # of the parts in `basis`, in units of their scales
+    errors: list[float] = []  # the rounding errors of these changes
     owners: list[_Value] = []
     for one in group:
         row = np.zeros(len(columns))
@@ -159,13 +172,15 @@ def _new_parts(group: list[_Value]) -> Iterator[tuple[_Value, _Value | None, flo
             rest, fixed = rest - step @ basis, fixed + step
         before = owners[int(np.argmax(np.abs(fixed)))] if owners else None
         known = float(fixed @ np.array(changes)) if changes else 0.0
+        error = one.error + (float(np.abs(fixed) @ np.array(errors)) if errors else 0.0)
         shift = one.change - known
-        if abs(shift) <= _CLOSE * max(abs(one.change), abs(known)):
+        if abs(shift) <= max(error, _CLOSE * max(abs(one.change), abs(known))):
             shift = 0.0
         scale = float(np.linalg.norm(rest))
-        if scale <= _CLOSE * float(np.linalg.norm(row)):
+        if scale <= max(_CLOSE, one.rounding) * float(np.linalg.norm(row)):
             yield one, before, math.inf if shift else 0.0
             continue
         basis, changes = np.vstack([basis, rest / scale]), [*changes, shift / scale]
+        errors.append(error / scale)
         owners.append(one)
         yield one, before, abs(shift) / scale

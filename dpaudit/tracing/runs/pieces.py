@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from heapq import heappop, heappush
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,16 +28,20 @@ _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geomet
 CONTINUOUS = ("normal", "laplace", "logistic", "exponential", "gumbel", "cauchy")
 # Two calls used the same seed if their numbers, in units of the scale, are equal up to this
 # relative difference of rounding: of float64, and of float32.
-_ROUNDING, _ROUNDING_OF_FLOAT32 = 1e-12, 1e-6
-# JAX makes a normal float32 from 23 random bits: two of them are equal by chance with probability
-# 1.2e-7. If one float32 repeats, and not several in a row, it counts only if the run has made at
-# most this number of calls. The probability of a chance among them is 5e-6.
+_ROUNDING, _ROUNDING_OF_FLOAT32 = 1e-12, 2.4e-7
+# Two normal float32 are equal up to this difference by chance with probability 8e-8, and with
+# 1.2e-7 in JAX, which makes them from 23 random bits. So if a call draws one number, it counts as
+# repeated only if the run has made at most this number of calls. The probability of a chance is
+# then 5e-6.
 _FEW_CALLS = 10
 # Largest number of drawn numbers of a call that are compared with earlier calls, to save time.
 _MOST_COMPARED = 1_000
 # Largest number of drawn numbers and sums of them in a run, to limit time and memory. A run with
 # more is stopped.
 _MOST_PIECES = 200_000
+# Number of sums whose drawn numbers are remembered: a program adds to few sums at a time. More
+# would take memory that grows with the square of their number.
+_MOST_EXPANDED = 16
 # To find the distributions in an array, only this number of its entries is examined, to save time.
 _VARIOUS = 1_000
 
@@ -52,8 +58,11 @@ class Pieces:
         self.laws: list[str] = []
         self.scales: list[float] = []
         self._scales = np.zeros(0)
-        # Maps the id of each sum of drawn numbers to the factors of these drawn numbers, by id.
-        self.parts: dict[int, dict[int, float]] = {}
+        # Maps the id of each sum to (id, factor, other id, other factor) of the two numbers, drawn
+        # or sums, of which it is the sum.
+        self.parts: dict[int, tuple[int, float, int, float]] = {}
+        # The latest results of `factors_of` for sums.
+        self._expanded: dict[int, dict[int, float]] = {}
         # Maps the id of a drawn number to (id of an earlier drawn number, ratio), if it is `ratio`
         # times the earlier number, since the program draws twice with the same seed.
         self.repeated: dict[int, tuple[int, float]] = {}
@@ -103,7 +112,7 @@ class Pieces:
     def parts_of(self, number: int) -> tuple[int, ...]:
         """Return the ids of the drawn numbers whose sum has the id `number`. For the id of a single
         drawn number, return this id only."""
-        return tuple(self.parts.get(number, (number,)))
+        return tuple(sorted(self.factors_of(number))) if number in self.parts else (number,)
 
     def factors_of(self, number: int) -> dict[int, float]:
         """Return the factors of the drawn numbers in a drawn number or sum, by their ids. A drawn
@@ -111,8 +120,32 @@ class Pieces:
 
         number: The id of the drawn number or sum.
         """
-        known = self.parts.get(number)
-        return dict([self.repeated.get(number, (number, 1.0))]) if known is None else known
+        if number not in self.parts:
+            return dict([self.repeated.get(number, (number, 1.0))])
+        if number in self._expanded:
+            return self._expanded[number]
+        # A sum has a larger id than its parts. So its factor is complete when it is the largest id
+        # that is left, also if several sums contain it.
+        left, factors, found = [-number], {number: 1.0}, dict[int, float]()
+        while left:
+            one = -heappop(left)
+            factor = factors.pop(one)
+            if one not in self.parts or one in self._expanded:
+                for part, ratio in self.factors_of(one).items():
+                    found[part] = found.get(part, 0.0) + factor * ratio
+                continue
+            a, factor_a, b, factor_b = self.parts[one]
+            for part, own in ((a, factor_a), (b, factor_b)):
+                if part not in factors:
+                    heappush(left, -part)
+                factors[part] = factors.get(part, 0.0) + factor * own
+        self._remember(number, found)
+        return found
+
+    def _remember(self, number: int, factors: dict[int, float]) -> None:
+        if len(self._expanded) >= _MOST_EXPANDED:
+            del self._expanded[next(iter(self._expanded))]
+        self._expanded[number] = factors
 
     def draw_of(self, number: int) -> Draw:
         """Return the record of the call that drew a number. For a sum of drawn numbers, return the
@@ -132,12 +165,14 @@ class Pieces:
         }
 
     def share_numbers(self, a: Noise, b: Noise) -> bool:
-        """Return whether two noisy values contain a common drawn number; for arrays, whether their
-        first entries do."""
-        if not (np.size(a.ids) and np.size(b.ids)):
-            return False
-        one, other = (self.factors_of(int(first_of(each.ids))) for each in (a, b))
-        return not one.keys().isdisjoint(other)
+        """Return whether two noisy values contain a common drawn number; for arrays, whether all
+        pairs of their entries do, of which the first ones are examined."""
+        pairs = zip(*(one.flat for one in np.broadcast_arrays(a.ids, b.ids)))
+        shared = [
+            not self.factors_of(int(one)).keys().isdisjoint(self.factors_of(int(other)))
+            for one, other in islice(pairs, _VARIOUS)
+        ]
+        return bool(shared) and all(shared)
 
     def note_repeated(self, first: int, values: Any, scales: Any) -> None:
         """Find out whether a call draws the same numbers as an earlier call, up to their scales.
@@ -165,7 +200,7 @@ class Pieces:
         close = _ROUNDING_OF_FLOAT32 if is_short else _ROUNDING
         is_equal = np.isclose(unit[:many], before[0][:many], rtol=close, atol=0)
         repeated = many if is_equal.all() else int(np.argmin(is_equal))
-        if is_short and repeated == 1 and len(self._calls) > _FEW_CALLS:
+        if is_short and repeated == 1 and (many > 1 or len(self._calls) > _FEW_CALLS):
             return
         ratios = np.broadcast_to(scales[:many] / before[1][:many], (many,)).tolist()
         for place in range(repeated):
@@ -206,8 +241,9 @@ class Pieces:
         """
         scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
         laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN
-        factors = {part: factor_a * factor for part, factor in self.factors_of(int(a)).items()}
-        other = self.factors_of(int(b))
+        a, b = int(a), int(b)
+        factors = {part: factor_a * factor for part, factor in self.factors_of(a).items()}
+        other = self.factors_of(b)
         is_disjoint = factors.keys().isdisjoint(other)
         for part, factor in other.items():
             factors[part] = factors.get(part, 0.0) + factor_b * factor
@@ -226,7 +262,8 @@ class Pieces:
         self.laws.append(law)
         self.scales.append(scale)
         number = len(self.laws) - 1
-        self.parts[number] = factors
+        self.parts[number] = a, float(factor_a), b, float(factor_b)
+        self._remember(number, factors)
         return number
 
 

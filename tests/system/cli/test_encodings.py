@@ -11,7 +11,7 @@ from tests.cli.test_main import ANSWERING, ROOT, TARGET, _command
 
 def test_lists_are_spelt_out_too() -> None:
     listed = _encoded("latin-1", "list", "definitions")
-    assert "Gaussian differential privacy (--mu)" in listed.stdout.decode("latin-1")
+    assert "Gaussian differential privacy (--mu or --sigma)" in listed.stdout.decode("latin-1")
     assert "delta(eps) <= Phi(" in listed.stdout.decode("latin-1")
 
 

@@ -162,3 +162,24 @@ def test_laplace_noise_that_cancels_hides_nothing() -> None:
 
     found = trace_pair(CallableTarget(function=released), 1.0, 0.0, PureDP(1.0), seeds=1)
     assert [one.is_cause for one in found.findings if one.cost == math.inf] == [True]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_rounding_is_no_change_without_noise(kind: Any) -> None:
+    def released(data: float, rng: np.random.Generator) -> list[Any]:
+        first, second = (kind(1) * rng.normal(scale=2, size=1).astype(kind) for _ in range(2))
+        return [
+            kind(data) + (first + second),
+            kind(data) / kind(7) + (first / kind(7) + second / kind(7)),
+        ]
+
+    large = (1234567123.89, 1234567123.12) if kind is np.float64 else (1000.7, 1000.37)
+    assert causes_of(released, *large, 0.5) == []
+
+
+def test_very_many_values_have_at_least_the_cost_of_the_first_ones() -> None:
+    def released(data: float, rng: np.random.Generator) -> list[Any]:
+        noise = [rng.normal(scale=20) for _ in range(521)]
+        return [data + (noise[i + 1] - 0.9 * noise[i]) for i in range(520)]
+
+    assert causes_of(released, 1.0, 0.0, 0.8) == ["too-little-noise"]
