@@ -169,7 +169,7 @@ def _plans(ranked: NDArray[np.bool_]) -> Iterator[tuple[GuessPlan, Guesses]]:
 def _auto(
     ranked: NDArray[np.bool_],
     rng: np.random.Generator,
-    choosing: float = canary_scores.CHOOSING,
+    choosing: float = canary_scores.CHOOSING_SHARE,
 ) -> float:
     """Return the bound of --guess-count auto: a random part of the canaries chooses the plan."""
     mine = rng.permutation(len(ranked)) < round(choosing * len(ranked))

@@ -25,7 +25,7 @@ from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.homogeneity import check_blocks, check_calls, check_further
-from dpaudit.sampling.independence import CHECKS, WARNED
+from dpaudit.sampling.independence import CHECKS, WARNING_ALPHA
 from mechanisms import shared_noise
 
 DEPENDENT: tuple[Callable[..., Any], ...] = (
@@ -133,7 +133,7 @@ def independent(pool: ProcessPoolExecutor, checks: int) -> bool:
         print(f"{name:<22}{size:>7,}{3 * checks:>8,}{found[0]:>10}{found[1]:>8}", flush=True)
         warned, errors = warned + found[0], errors + found[1]
     every = 3 * checks * len(LAWS) * len(SIZES)
-    allowed = WARNED * every
+    allowed = WARNING_ALPHA * every
     print(
         f"{warned} warnings and {errors} errors in {every:,} checks (allowed: {allowed:.0f} and 0)"
     )
@@ -143,7 +143,7 @@ def independent(pool: ProcessPoolExecutor, checks: int) -> bool:
 def _noticed(name: str, size: int, seed: int) -> tuple[int, int]:
     """Return warnings and errors about a correct law: while learning, certifying and afterwards."""
     rng = np.random.default_rng(seed)
-    level = WARNED / CHECKS
+    level = WARNING_ALPHA / CHECKS
     draws = SelectionDraws(from_raw(LAWS[name](rng, size)), rng.random(size) < 0.5)
     levels = rng.integers(0, 12, size)
     tallies = [Tally(part) for part in _blocks(levels, draws.is_d1)]

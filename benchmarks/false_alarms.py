@@ -420,7 +420,7 @@ def narrowed(*, fresh: bool = True) -> Run:
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         seen = [_tails(rng) for _ in range(4)]
-        with patch.object(counted_learning, "MOST_KEPT", 256):
+        with patch.object(counted_learning, "MAX_KEPT_DRAWS", 256):
             store = RareStore(RareFilter.of(seen[0]), seen[0])
             first = RareTable(store.rare_filter, store.pool_kept(), store.arms).order()
             counts = CountedLearning(seen[0], learn_from_counts(first, aim, quick=False))
@@ -510,7 +510,7 @@ def _with_gaps(rng: np.random.Generator) -> SelectionDraws:
 def _all_kinds(selection: SelectionDraws) -> Sequence[Candidate]:
     """Score each kind of outputs by itself, in one way, those that seem to tell nothing as well."""
     every = patch.object(tuning, "GAIN_OF_BLOCK", -math.inf)
-    with every, patch.multiple(blocks, LEAST_DRAWS=0, SCORING=(innovations,)):
+    with every, patch.multiple(blocks, MIN_DRAWS_SLOW=0, SCORING=(innovations,)):
         return blocks.kinds(selection)
 
 

@@ -43,7 +43,7 @@ LISTS_OF_SCORERS = (
     "dpaudit.attacks.learning:_OF_ONE_COLUMN",
 )
 # Values that are no functions, and the one function that reads each.
-READER = {f"{BLOCKS}:SCORING": f"{BLOCKS}:fits", f"{COLUMNS}:_WIDTHS": f"{COLUMNS}:_fits"}
+READER = {f"{BLOCKS}:SCORING": f"{BLOCKS}:fits", f"{COLUMNS}:_WINDOW_WIDTHS": f"{COLUMNS}:_fits"}
 # Cached functions that read a tuned constant.
 UNCACHED = ("dpaudit.levels.cells:_quantiles",)
 
@@ -129,7 +129,7 @@ SMOOTHERS: dict[str, Patches] = {
     "smoother isotonic, of columns in sums": _set(f"{ADDITIVE}:pooled_counts", _as_floats),
     "smoother piecewise fits of levels": _set(f"{CANDIDATES}:smoothed", _raw_counts),
     "smoother clusters of cells": _set(f"{CANDIDATES}:averaged", _plain_share),
-    "smoother neighbours of cells": _set(f"{COLUMNS}:_WIDTHS", (0,)),
+    "smoother neighbours of cells": _set(f"{COLUMNS}:_WINDOW_WIDTHS", (0,)),
     "smoother predictions among sequences": _set(
         "dpaudit.attacks.sequences:sequence_predictor", _none
     ),
@@ -156,12 +156,12 @@ NEUTRAL: dict[str, float] = {
     "PENALTY_SHRUNK": 0.5,  # that of one fit; the code divides by it
     "DEVIATIONS": 0.0,
     "DEVIATIONS_BEYOND_LUCK": 2.0,
-    "ERRORS_OF_COLUMN": -math.inf,
+    "MIN_COLUMN_DEVIATIONS": -math.inf,
     "FEW_CELLS": 0,
-    "LESS_SIMPLE": 1.0,
-    "ABOUT_AS_MUCH": 1.0,
-    "ODDS_OF_TAIL": 1.0,
-    "LARGEST_SIDE": 1.0,
+    "MANY_CELLS_FACTOR": 1.0,
+    "NEARLY_EQUAL_SHARE": 1.0,
+    "PRIOR_ODDS_OF_TAIL": 1.0,
+    "MAX_OTHER_GUESSES": 1.0,
     "GAIN_OF_RAMP": 1.0,
     "GAIN_OF_CHOICE": 0.0,
     "COST_OF_PARAMETER": 0.0,
@@ -169,8 +169,8 @@ NEUTRAL: dict[str, float] = {
     "DRAWS_PER_CELL": 1,
     "SHARE_OF_TAILS": 0.0,
     "PRIOR_DRAWS": 0.0,
-    "NOISE_COLUMNS": 1.0,
-    "LARGEST_SCALE": math.inf,
+    "FALSE_DISCOVERY_RATE": 1.0,
+    "MAX_COLUMN_SCALE": math.inf,
 }
 
 

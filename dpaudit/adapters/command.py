@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 # Version of the protocol. The first line that a program writes must name it.
 VERSION = 1
 # Length of the longest line that a program may write, in bytes.
-LONGEST = 1 << 24
+MAX_LINE_BYTES = 1 << 24
 # Seconds within which a program must write its first line.
 _GREETING = 10.0
 _BUFFERED = (
@@ -128,7 +128,7 @@ class Program:
         step = Step(f"starting {self._name}, which has not written its first line,", self._watch)
         line: bytes | None = None
         try:
-            read = partial(self.child.line, LONGEST)
+            read = partial(self.child.line, MAX_LINE_BYTES)
             line = self.child.wait(read, step.left, countdown(_GREETING))
             return _hello(line)
         except Ended as end:
@@ -214,7 +214,7 @@ class Program:
             data = self.child.taken(whole * self._width) if whole else None
             return None if data is None else list(self._numbers(data))
         try:
-            lines = self.child.lines(LONGEST)
+            lines = self.child.lines(MAX_LINE_BYTES)
         except ValueError as error:
             why = f"the program {self._name} wrote {error}"
             raise MechanismError(why, code="program-misbehaved") from None

@@ -38,7 +38,7 @@ Weighted = list[tuple[Any, float]]
 LawRow = tuple[str, float, float]
 
 # Largest number of outcomes of a law (probability distribution), since all are kept in memory.
-MOST_OUTCOMES = 1_000_000
+MAX_OUTCOMES = 1_000_000
 # The sum of the probabilities of a law may differ from 1 by at most this number, as by rounding.
 _SUM_TOLERANCE = 1e-9
 
@@ -113,8 +113,8 @@ def _product(laws: list[Weighted], name: str) -> Weighted:
 
 
 def _check_size(size: int, name: str, remedy: str) -> None:
-    if size > MOST_OUTCOMES:
-        most = f"an exact audit takes at most {MOST_OUTCOMES:,}"
+    if size > MAX_OUTCOMES:
+        most = f"an exact audit takes at most {MAX_OUTCOMES:,}"
         why = f"{name} has {size:,} outcomes; {most}; {remedy}"
         raise TargetError(why, code="exact-impossible")
 

@@ -34,7 +34,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
     training_counts,
 )
-from dpaudit.levels.limits import CELLS, MOST_COLUMNS, MOST_LEVELS
+from dpaudit.levels.limits import MAX_COLUMNS, MAX_LEVELS, MAX_SUM_CELLS
 from dpaudit.levels.piecewise_logit import log_odds
 from dpaudit.levels.rule_tables import pooled_counts
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
@@ -62,7 +62,7 @@ def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
     """Fit the score that sums the log-ratios of some columns, at least one, and return it with the
     scores of all draws.
     """
-    terms = [Term.of(make_cells(column, CELLS), column) for column in columns]
+    terms = [Term.of(make_cells(column, MAX_SUM_CELLS), column) for column in columns]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([one.name for one in tables], spread)
     text = with_most(f"adds up {len(tables):,} coordinates", importance)
@@ -233,10 +233,10 @@ def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
         counts = term.tally(is_d1)
         train = training_counts(counts)
         columns.append(_Column(term.cells.intervals, counts, train, _shrunk(train)))
-    if len(columns) <= MOST_COLUMNS:
+    if len(columns) <= MAX_COLUMNS:
         return _closely(columns)
     fits = [_best(one, _in_order(one)) for one in columns]
-    some = np.argsort([-gain for _, gain in fits], kind="stable")[:MOST_COLUMNS].tolist()
+    some = np.argsort([-gain for _, gain in fits], kind="stable")[:MAX_COLUMNS].tolist()
     for place, fit in zip(some, _closely([columns[at] for at in some]), strict=True):
         fits[place] = fit
     return fits
@@ -252,7 +252,7 @@ def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
         chance agreement of two folds counts twice.
     """
     p = np.array([math.erfc(math.sqrt(gain / 2)) if gain > 0 else 1.0 for gain in gains])
-    allowed = tuning.NOISE_COLUMNS * np.arange(1, len(p) + 1) / max(1, len(p))
+    allowed = tuning.FALSE_DISCOVERY_RATE * np.arange(1, len(p) + 1) / max(1, len(p))
     passes = np.flatnonzero(np.sort(p) <= allowed)
     return p <= (np.sort(p)[passes[-1]] if len(passes) else -1.0)
 
@@ -334,7 +334,7 @@ def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
         bend = np.sum(spread * share * (1 - share))
         if bend <= 0:
             return 0.0
-        scale = min(max(scale + float(slope / bend), 0.0), tuning.LARGEST_SCALE)
+        scale = min(max(scale + float(slope / bend), 0.0), tuning.MAX_COLUMN_SCALE)
     return scale
 
 
@@ -369,8 +369,9 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
     terms = []
     for name, columns in groups.items():
         # The columns of the same entry in all independent runs are joined to one column. It has
-        # many values, so it is cut into 64 intervals (`MOST_LEVELS`) instead of 32 (`CELLS`).
-        cells = make_cells(join([replace(one, name=name) for one in columns]), MOST_LEVELS)
+        # many values, so it is cut into 64 intervals (`MAX_LEVELS`) instead of 32
+        # (`MAX_SUM_CELLS`).
+        cells = make_cells(join([replace(one, name=name) for one in columns]), MAX_LEVELS)
         terms.append(Term.of(cells, *columns))
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares(list(groups), spread)

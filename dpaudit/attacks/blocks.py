@@ -40,19 +40,19 @@ from dpaudit.levels.candidates import OrderedBins, Scorer, by_score
 from dpaudit.levels.cells import equal_mass_groups
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, folds
 from dpaudit.levels.limits import (
-    BEST,
-    CLOSE,
-    FEW,
-    FIRST_DRAWS,
-    LARGEST_SCORE,
-    LEAST_DRAWS,
-    LEAST_EXPECTED,
-    LONGEST_STEP,
-    LUCK,
+    EXAMINED_DRAWS,
+    FEW_VALUES,
+    KEPT_BEST,
     MANY_DRAWS,
-    MOST_COLUMNS,
+    MAX_COLUMNS,
+    MAX_SCORE,
+    MAX_STEP,
+    MIN_DRAWS_SLOW,
+    MIN_EXPECTED_DRAWS,
     NEWTON_STEPS,
+    PAIR_TEST_ALPHA,
     SMALL_SHARE,
+    STEP_TOLERANCE,
 )
 from dpaudit.levels.piecewise_logit import probability, softplus
 from dpaudit.levels.scores import Score, Scored, shares, with_most
@@ -67,10 +67,10 @@ KINDS = "outputs of each kind by themselves"
 # Scorers that are tried for a block of several columns that depend on each other.
 SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
 # Number of groups of neighbouring values that a column is cut into for the χ² test of two columns.
-_GROUPS = 4
+_TEST_GROUPS = 4
 # If at least this number of draws is in memory, the audit probably counts further draws without
 # keeping them. Scores of sequences are then prepared for refits from counts.
-_ENOUGH_TO_GO_ON = 65_000
+_DRAWS_TO_REFIT = 65_000
 
 # The names of the columns of a block: columns that depend on each other, but not on other columns.
 Names = tuple[str, ...]
@@ -111,7 +111,7 @@ def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
         for attack, one in known
         if one is not None and one.halves is not None
     ]
-    return sorted(result, key=lambda one: -one.gain)[:BEST]
+    return sorted(result, key=lambda one: -one.gain)[:KEPT_BEST]
 
 
 def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
@@ -137,7 +137,7 @@ def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
     """
     usual, scores = (
         np.full(len(is_d1), log_odds(is_d1)),
-        np.clip(held_out, -LARGEST_SCORE, LARGEST_SCORE),
+        np.clip(held_out, -MAX_SCORE, MAX_SCORE),
     )
     odds = np.where(np.isnan(scores), usual, scores + offset(scores, is_d1))
     return float(np.sum(softplus(usual) - softplus(odds) + is_d1 * (odds - usual)))
@@ -154,9 +154,9 @@ def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
     for _ in range(NEWTON_STEPS):
         share = probability(scores + result)
         bend = max(1e-9, float(np.sum(share * (1 - share))))
-        step = min(LONGEST_STEP, max(-LONGEST_STEP, (wanted - float(share.sum())) / bend))
+        step = min(MAX_STEP, max(-MAX_STEP, (wanted - float(share.sum())) / bend))
         result += step
-        if abs(step) < CLOSE:
+        if abs(step) < STEP_TOLERANCE:
             break
     return result
 
@@ -176,7 +176,7 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     """
     if selection.size < MANY_DRAWS:
         return []
-    first = selection.take(slice(FIRST_DRAWS))
+    first = selection.take(slice(EXAMINED_DRAWS))
     blocks = _parts(first)
     # With more than 20,000 draws, the scorers are compared on the first 10,000, and only the best
     # ones are fitted to all draws.
@@ -188,7 +188,7 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     # A block of columns that forms a sequence stays in the sum of scores even if these draws show
     # no difference between d1 and d2 in the block, since draws that are only counted later may show
     # a difference.
-    goes_on = selection.size >= _ENOUGH_TO_GO_ON and _all_vary(first)
+    goes_on = selection.size >= _DRAWS_TO_REFIT and _all_vary(first)
     sequences = _sequences(blocks, selection) if goes_on else {}
     if len({*sequences, *tried}) < 2:
         return []
@@ -227,7 +227,7 @@ def _all_vary(some: SelectionDraws) -> bool:
     independent, might then count its evidence twice.
     """
     columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
-    most = (np.bincount(equal_mass_groups(one, _GROUPS)).max() for one in columns)
+    most = (np.bincount(equal_mass_groups(one, _TEST_GROUPS)).max() for one in columns)
     return all(often < (1 - SMALL_SHARE) * some.size for often in most)
 
 
@@ -316,13 +316,13 @@ def _parts(some: SelectionDraws) -> list[Names]:
     The list is empty if all columns depend on each other, if no columns do, or if there are more
     than 8 blocks.
     """
-    if len(some.outcomes.columns) > 2 * MOST_COLUMNS:  # an entry may also have a column of types
+    if len(some.outcomes.columns) > 2 * MAX_COLUMNS:  # an entry may also have a column of types
         return []
     columns = [one for one in some.outcomes.columns if not one.name.startswith(KIND)]
-    if not 1 < len(columns) <= MOST_COLUMNS:
+    if not 1 < len(columns) <= MAX_COLUMNS:
         return []
     arm = some.is_d1.astype(np.intp)
-    groups = [equal_mass_groups(one, _GROUPS) for one in columns]
+    groups = [equal_mass_groups(one, _TEST_GROUPS) for one in columns]
     left, result, alone = set(range(len(columns))), list[list[int]](), list[int]()
     while left:
         part = _reached(min(left), left, groups, arm)
@@ -333,7 +333,7 @@ def _parts(some: SelectionDraws) -> list[Names]:
             alone += part
     # If all columns depend on each other, or if none do, there is nothing to divide. If there are
     # more than 8 blocks, fits to them would take seconds.
-    if not 0 < len(result) <= FEW or len(result[0]) == len(columns):
+    if not 0 < len(result) <= FEW_VALUES or len(result[0]) == len(columns):
         return []
     return [tuple(columns[place].name for place in part) for part in (*result, alone) if part]
 
@@ -349,7 +349,7 @@ def _reached(
     groups: for each column, (draws,), the group of neighbouring values that each draw lies in.
     arm: (draws,), 1 for a draw of d1, 0 for d2.
     """
-    luck = 2 * LUCK / (len(groups) * (len(groups) - 1))
+    luck = 2 * PAIR_TEST_ALPHA / (len(groups) * (len(groups) - 1))
     result, others, open_ = {first}, set(left) - {first}, [first]
     while open_ and others:
         place = open_.pop()
@@ -366,15 +366,15 @@ def _depend(left: IntArray, right: IntArray, arm: IntArray, luck: float) -> bool
     arm: (draws,), 1 for a draw of d1, 0 for d2.
     luck: false-alarm probability of the test.
     """
-    cell = (arm * _GROUPS + left) * _GROUPS + right
-    tables = np.bincount(cell, minlength=2 * _GROUPS**2).reshape(2, _GROUPS, -1)
-    total, freedom = chi_squared(tables, LEAST_EXPECTED)
+    cell = (arm * _TEST_GROUPS + left) * _TEST_GROUPS + right
+    tables = np.bincount(cell, minlength=2 * _TEST_GROUPS**2).reshape(2, _TEST_GROUPS, -1)
+    total, freedom = chi_squared(tables, MIN_EXPECTED_DRAWS)
     return freedom > 0 and bool(chdtrc(freedom, total) < luck)
 
 
 # A type of output, such as "list of numbers" or "None", gets a score of its own if it has at least
 # this share of all draws.
-_SHARE = 0.1
+_MIN_TYPE_SHARE = 0.1
 
 
 def kinds(selection: SelectionDraws) -> list[OrderedBins]:
@@ -386,7 +386,7 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
     """
     outcomes = selection.outcomes
     columns = outcomes.columns
-    if not 1 < len(columns) <= MOST_COLUMNS:
+    if not 1 < len(columns) <= MAX_COLUMNS:
         return []
     if all(one.codes is None for one in columns):
         return []
@@ -501,7 +501,7 @@ def _usual(keys: KeyArray) -> list[int]:
     """
     values, counts = np.unique(keys, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    often = counts[order] >= max(_SHARE * len(keys), LEAST_DRAWS)
+    often = counts[order] >= max(_MIN_TYPE_SHARE * len(keys), MIN_DRAWS_SLOW)
     return [] if len(values) == 1 else [int(key) for key in values[order][often]]
 
 

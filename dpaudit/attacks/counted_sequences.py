@@ -26,7 +26,7 @@ from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Finer, OrderedBins, ScoreBins, by_score
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
-from dpaudit.levels.limits import LARGEST_SCORE, TINY
+from dpaudit.levels.limits import MAX_SCORE, TINY
 from dpaudit.levels.piecewise_logit import probability
 from dpaudit.levels.rule_tables import balanced
 from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
@@ -180,8 +180,8 @@ class KeptOutcomes:
 
     def scored(self, score: Score) -> FloatArray:
         """Return the value of the function `score` for each distinct outcome: (outcomes,). Values
-        are clipped to ±`LARGEST_SCORE`, so that all are finite."""
-        return np.clip(score(self.outcomes), -LARGEST_SCORE, LARGEST_SCORE)
+        are clipped to ±`MAX_SCORE`, so that all are finite."""
+        return np.clip(score(self.outcomes), -MAX_SCORE, MAX_SCORE)
 
     def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
         """Sum rows of numbers over the draws in memory, separately for each interval of the score.

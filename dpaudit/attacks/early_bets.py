@@ -22,7 +22,7 @@ from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.cells import Cells, frequent_labels, is_number, make_cells, short_edges
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, equal_mass_runs
-from dpaudit.levels.limits import GROUPS
+from dpaudit.levels.limits import VALUE_GROUPS
 from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
 from dpaudit.stats.betting import Beliefs
 
@@ -34,7 +34,7 @@ EARLY_UNTIL, EARLY_UNTIL_OF_COLUMNS = 400, 4_000
 # Name of this way of learning in reports, where attacks are listed.
 NAME = "early bets"
 # Largest number of intervals that a column of numbers is cut into.
-_INTERVALS = 48
+_MAX_INTERVALS = 48
 # Precision (1 / variance) of the normal prior of the weights of a regression. `_REGRESSIONS` names
 # the bettors that use `_LARGE_PRECISION`, which shrinks the weights more; the others use the first
 # value.
@@ -53,13 +53,13 @@ _REGRESSIONS = (
 # One entry for each bettor that joins neighbouring levels (groups of outcomes) into larger groups:
 # (number of larger groups, prior). The bettor adds `prior` draws of each input to the counts of
 # each larger group.
-_GROUPED = ((GROUPS, 6.0), (2 * GROUPS, 4.0), (GROUPS, 2.0))
+_GROUPED = ((VALUE_GROUPS, 6.0), (2 * VALUE_GROUPS, 4.0), (VALUE_GROUPS, 2.0))
 # Number of steps of Newton's method in a logistic regression; after six, the weights are accurate
 # to three digits.
-_STEPS = 6
-# The position of a number is (number - median) / unit, clipped to ±4 (`_FARTHEST`). The unit is 1.5
-# (`_UNIT`) times the median distance of numbers from their median.
-_UNIT, _FARTHEST = 1.5, 4.0
+_NEWTON_STEPS = 6
+# The position of a number is (number - median) / unit, clipped to ±4 (`_MAX_POSITION`). The unit is
+# 1.5 (`_UNIT`) times the median distance of numbers from their median.
+_UNIT, _MAX_POSITION = 1.5, 4.0
 
 
 def bet_early(
@@ -114,10 +114,10 @@ def _cells(selection: SelectionDraws) -> Cells:
     column = selection.outcomes.columns[0]
     numbers = column.numbers[is_number(column)]
     if 2 * len(np.unique(numbers)) <= len(numbers):
-        return make_cells(column, _INTERVALS)
-    count = min(_INTERVALS, len(numbers))
+        return make_cells(column, _MAX_INTERVALS)
+    count = min(_MAX_INTERVALS, len(numbers))
     edges = short_edges(np.sort(numbers), np.arange(1, count) * len(numbers) // count)
-    labels = frequent_labels(column, least=2, most=_INTERVALS)
+    labels = frequent_labels(column, least=2, most=_MAX_INTERVALS)
     values = np.arange(len(edges) + 1, dtype=np.intp)
     label_values = len(values) + np.arange(len(labels) + 1, dtype=np.intp)
     return Cells(column.name, edges, labels, values, label_values)
@@ -132,7 +132,7 @@ def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
         middle = float(np.median(numbers))
         unit = _UNIT * float(np.median(np.abs(numbers - middle)))
         scaled = (numbers - middle) / (unit if 0 < unit < math.inf else 1.0)
-    scaled = np.clip(np.nan_to_num(scaled), -_FARTHEST, _FARTHEST)
+    scaled = np.clip(np.nan_to_num(scaled), -_MAX_POSITION, _MAX_POSITION)
     cell = cells.digitise(numbers).astype(np.intp)
     sums, draws = np.bincount(cell, scaled, levels), np.bincount(cell, minlength=levels)
     places = np.full(levels, np.nan)
@@ -199,7 +199,7 @@ def _regression(features: FloatArray, counts: IntArray, precision: float) -> Flo
     table = features - mass @ features
     table = table / np.maximum(np.sqrt(mass @ table**2), 1e-9)
     weights = np.zeros(table.shape[1])
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         share = 1 / (1 + np.exp(-table @ weights))
         gradient = table.T @ (counts[:, 0] - draws * share) - precision * weights
         curvature = (table * (draws * share * (1 - share))[:, None]).T @ table

@@ -16,11 +16,11 @@ import numpy as np
 from dpaudit.levels import tuning
 from dpaudit.levels.cells import frequent_labels
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.limits import CELLS, FEW, MOST_ROWS
+from dpaudit.levels.limits import FEW_VALUES, MAX_DRAWS_SLOW, MAX_SUM_CELLS
 from dpaudit.outcomes import Column, Outcomes
 
 # Numbers on the common scale, (number - median) / spread, are clipped at ± this value.
-_FARTHEST = 10.0
+_MAX_SCALED = 10.0
 # Distance between the quartiles of a standard normal law, by which `on_scale` turns quartiles into
 # a standard deviation.
 _QUARTILES_OF_NORMAL = 1.349
@@ -41,7 +41,7 @@ class Number:
         with np.errstate(invalid="ignore", over="ignore"):
             result = column.numbers - self.centre
             result /= self.scale
-        return np.clip(result, -_FARTHEST, _FARTHEST, out=result)
+        return np.clip(result, -_MAX_SCALED, _MAX_SCALED, out=result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _scaled(column: Column) -> Iterator[Feature]:
     numbers, labels = _numbers(column), _labels(column)
     values, counts = np.unique(numbers, return_counts=True)
     kinds = len(labels) + bool(len(numbers))
-    if 1 < len(values) <= FEW:  # numbers that are categories
+    if 1 < len(values) <= FEW_VALUES:  # numbers that are categories
         is_often = counts >= tuning.DRAWS_PER_CELL
         # Every frequent category gets an indicator (0 or 1), except the most frequent category: the
         # other indicators determine it.
@@ -207,10 +207,10 @@ def on_scale(column: Column) -> Number:
 
 
 def _numbers(column: Column) -> FloatArray:
-    numbers = column.numbers[:MOST_ROWS]
-    return numbers if column.codes is None else numbers[column.codes[:MOST_ROWS] == 0]
+    numbers = column.numbers[:MAX_DRAWS_SLOW]
+    return numbers if column.codes is None else numbers[column.codes[:MAX_DRAWS_SLOW] == 0]
 
 
 def _labels(column: Column) -> tuple[str, ...]:
     """Return the labels with at least 24 draws, the most frequent first, at most 32."""
-    return frequent_labels(column.take(slice(MOST_ROWS)), tuning.DRAWS_PER_CELL, CELLS)
+    return frequent_labels(column.take(slice(MAX_DRAWS_SLOW)), tuning.DRAWS_PER_CELL, MAX_SUM_CELLS)

@@ -33,7 +33,7 @@ The words that these modules share:
 * *Cell*: a group of outcomes that is made without a look at the inputs, such as a value of a
   column.
 * *Level*: a step of an order from "surely d2" to "surely d1": a bin of a score, or a group of cells
-  with similar log-ratios. An order has at most 64 levels (`limits.MOST_LEVELS`), unless it is
+  with similar log-ratios. An order has at most 64 levels (`limits.MAX_LEVELS`), unless it is
   made of single values or rare outputs, and one more level for unseen outcomes. *Intervals* are
   narrower than levels; a level is a group of intervals.
 * *Log-ratio*: log(dP/dQ), where P is the distribution of outcomes on d1, and Q on d2.
@@ -67,9 +67,9 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCells
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group
-from dpaudit.levels.limits import DRAWS_PER_VALUE, FEW, FIRST_DRAWS, LEAST_DRAWS
+from dpaudit.levels.limits import DRAWS_PER_VALUE, EXAMINED_DRAWS, FEW_VALUES, MIN_DRAWS_SLOW
 from dpaudit.levels.portfolio import Learned, Tried
-from dpaudit.levels.rare_filter import OFTEN
+from dpaudit.levels.rare_filter import USUAL_DRAWS
 from dpaudit.levels.rule_tables import (
     RuleTable,
     balanced,
@@ -123,7 +123,7 @@ def learn(
     """
     objective = replace(objective, quick=quick)
     scorers = scorers_of(selection, frozenset()) if scorers is None else scorers
-    if not quick or selection.size >= LEAST_DRAWS:
+    if not quick or selection.size >= MIN_DRAWS_SLOW:
         scorers = (*scorers, *custom_scorers)
     is_one = len(selection.outcomes.columns) < 2
     has_few = not is_one and _has_few_values(selection)
@@ -142,7 +142,7 @@ def learn(
     if with_rare and not quick:
         # In the first table, an output is rare if it has an entry seen in fewer than 10 draws; in
         # the second, in fewer than 100.
-        rare_tables = [RareTable.of(selection, count) for count in (OFTEN, 10 * OFTEN)]
+        rare_tables = [RareTable.of(selection, count) for count in (USUAL_DRAWS, 10 * USUAL_DRAWS)]
         candidates += [one for table in rare_tables for one in table.order()]
         rare_tables.append(RareTable.frequent(selection, rare_tables[0].rare_filter))
     winner = best_of(candidates, objective)
@@ -152,11 +152,11 @@ def learn(
 def _has_few_values(selection: SelectionDraws) -> bool:
     """Return whether outcomes have at most 8 different values, with at least 50 draws per value on
     average."""
-    first = selection.outcomes.take(slice(FIRST_DRAWS))
-    if len(np.unique(first.keys())) > FEW:
+    first = selection.outcomes.take(slice(EXAMINED_DRAWS))
+    if len(np.unique(first.keys())) > FEW_VALUES:
         return False
     values = len(np.unique(selection.outcomes.keys()))
-    return values <= FEW and selection.size >= values * DRAWS_PER_VALUE
+    return values <= FEW_VALUES and selection.size >= values * DRAWS_PER_VALUE
 
 
 def learn_from_counts(

@@ -195,12 +195,12 @@ def rank_key(candidate: Candidate, objective: Objective) -> tuple[float, float]:
     predicted bound after a discount. `growth` decides between equal bounds: it is the largest
     predicted log wealth of bets against the claim ε = 0.
 
-    Discount: the bound is multiplied by 0.9 (`tuning.LESS_SIMPLE`) if the candidate orders many
-    cells (groups of outcomes) by counts that are not shrunk, and by 1 - 2 / √draws if it orders
-    outcomes by a score, a number computed from several columns.
+    Discount: the bound is multiplied by 0.9 (`tuning.MANY_CELLS_FACTOR`) if the candidate orders
+    many cells (groups of outcomes) by counts that are not shrunk, and by 1 - 2 / √draws if it
+    orders outcomes by a score, a number computed from several columns.
     """
     bound, growth = _largest_predictions(candidate, objective)
-    worth = tuning.LESS_SIMPLE * bound if candidate.has_many_cells else bound
+    worth = tuning.MANY_CELLS_FACTOR * bound if candidate.has_many_cells else bound
     if candidate.has_score:
         worth *= max(0.0, 1 - tuning.DEVIATIONS / np.sqrt(candidate.table.draws))
     # Rounded to four digits, since a smaller difference is noise.
@@ -228,7 +228,7 @@ def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
         return max(candidates, key=lambda one: np.max(objective.predicted_bounds(one.table, 0.0)))
     if objective.for_delta or not winner.is_smooth or not winner.smoothed.follows_score:
         return winner
-    enough = tuning.ABOUT_AS_MUCH * rank_key(winner, objective)[0]
+    enough = tuning.NEARLY_EQUAL_SHARE * rank_key(winner, objective)[0]
     near = [one for one in candidates if one.is_smooth and rank_key(one, objective)[0] >= enough]
     following = [one for one in near if one.smoothed.follows_score]
     return max(following, key=lambda one: one.smoothed.log_likelihood)

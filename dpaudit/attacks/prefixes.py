@@ -33,7 +33,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, OrderedBins
 from dpaudit.levels.level_map import FOLDS, FloatArray, by_fold, folds, training_counts
-from dpaudit.levels.limits import FIRST_DRAWS, LEAST_DRAWS, MOST_COLUMNS
+from dpaudit.levels.limits import EXAMINED_DRAWS, MAX_COLUMNS, MIN_DRAWS_SLOW
 from dpaudit.levels.scores import aligned
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.columns import ELAPSED
@@ -43,11 +43,11 @@ from dpaudit.outcomes.known import Bands
 BANDED = "numbers in bands: "
 # A special value of a column, such as 0 for "no answer", makes up at least 0.5 % of its entries and
 # is at least 4 times as frequent as any ordinary value. A column has at most 3 special values.
-_OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
+_MIN_SPECIAL_SHARE, _SPECIAL_FACTOR, _MAX_SPECIAL = 0.005, 4, 3
 # The numbers of a column are divided into five bands (intervals) at these quantiles and at 1 minus
 # these: at 10, 30, 70 and 90 %. The outer bands hold fewer numbers, since extreme numbers are the
 # most informative.
-_SHARES = (0.1, 0.3)
+_BAND_QUANTILES = (0.1, 0.3)
 
 
 def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
@@ -91,7 +91,7 @@ def _by_entry(
     selection: the draws before numbers were replaced by bands.
     bands: intervals that have replaced numbers in `sequences`; None: no number was replaced.
     """
-    if selection.size < LEAST_DRAWS:
+    if selection.size < MIN_DRAWS_SLOW:
         return []
     states = MarkovStates.over(sequences)
     if states is None:
@@ -123,16 +123,16 @@ def _by_entry(
 
 
 def _bands_of(selection: SelectionDraws) -> Bands | None:
-    if selection.size < LEAST_DRAWS:
+    if selection.size < MIN_DRAWS_SLOW:
         return None
-    return _bands(selection.outcomes.take(slice(FIRST_DRAWS)).columns)
+    return _bands(selection.outcomes.take(slice(EXAMINED_DRAWS)).columns)
 
 
 def _bands(columns: Sequence[Column]) -> Bands | None:
     """Return the bands (intervals) for columns that mix ordinary numbers with a few special values;
     None if there are fewer than two such columns.
     """
-    if not 1 < len(columns) <= MOST_COLUMNS:
+    if not 1 < len(columns) <= MAX_COLUMNS:
         return None
     names, alone, rest = [], set[float](), [np.empty(0)]
     for column in columns:
@@ -147,9 +147,11 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
             rest.append(others)
     every = np.concatenate(rest)
     is_many = len(np.unique(every)) > tuning.FEW_CELLS
-    if len(names) < 2 or len(alone) > _MOST_ALONE or not is_many:
+    if len(names) < 2 or len(alone) > _MAX_SPECIAL or not is_many:
         return None
-    exact = np.unique(np.quantile(every, [*_SHARES, *(1 - share for share in _SHARES)]))
+    exact = np.unique(
+        np.quantile(every, [*_BAND_QUANTILES, *(1 - share for share in _BAND_QUANTILES)])
+    )
     if not np.isfinite(exact).all():
         return None
     # Edges are rounded to four digits, so that reports can show them exactly. If rounding would
@@ -168,7 +170,7 @@ def _are_codes(others: FloatArray, size: int) -> bool:
     size: number of entries of the column that are numbers, including special ones.
     """
     values, counts = np.unique(others, return_counts=True)
-    return len(values) <= tuning.FEW_CELLS and bool((counts >= _OFTEN * size).all())
+    return len(values) <= tuning.FEW_CELLS and bool((counts >= _MIN_SPECIAL_SHARE * size).all())
 
 
 def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
@@ -178,8 +180,8 @@ def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
     size: number of all entries of the column, including those that are not numbers.
     """
     values, counts = np.unique(numbers, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[: _MOST_ALONE + 1]
+    order = np.argsort(-counts, kind="stable")[: _MAX_SPECIAL + 1]
     many = np.append(counts[order], 0)
-    stands = (many[:-1] >= _OFTEN * size) & (many[:-1] >= _TIMES_AS_OFTEN * many[1:])
-    last = np.flatnonzero(stands[:_MOST_ALONE])
+    stands = (many[:-1] >= _MIN_SPECIAL_SHARE * size) & (many[:-1] >= _SPECIAL_FACTOR * many[1:])
+    last = np.flatnonzero(stands[:_MAX_SPECIAL])
     return values[order[: last[-1] + 1]] if len(last) else values[:0]

@@ -21,7 +21,7 @@ from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, RareOutputs
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group
-from dpaudit.levels.limits import COLUMNS_NAMED, MANY_COLUMNS
+from dpaudit.levels.limits import MAX_NAMED_COLUMNS, MAX_TREE_COLUMNS
 from dpaudit.levels.portfolio import RARE_SHARE, Rule
 from dpaudit.levels.rare_cells import (
     OTHER,
@@ -35,10 +35,10 @@ from dpaudit.levels.rare_cells import (
     joint_ranges,
     rare_column,
 )
-from dpaudit.levels.rare_filter import OFTEN, Mask, RareFilter, Usual
+from dpaudit.levels.rare_filter import USUAL_DRAWS, Mask, RareFilter, Usual
 from dpaudit.levels.shrinkage import ExpectedDraws, Law
 from dpaudit.outcomes import ABSENT, Column, concatenate
-from dpaudit.stats.power import LEAST_SEEN
+from dpaudit.stats.power import MIN_SEEN
 
 NAME = "rare outputs"
 
@@ -78,7 +78,7 @@ class RareTable:
         kept: SelectionDraws,
         arms: IntArray,
         columns: Sequence[RareColumn] | None = None,
-        least: int = LEAST_SEEN,
+        least: int = MIN_SEEN,
     ) -> None:
         """Make the table.
 
@@ -129,14 +129,14 @@ class RareTable:
         rare_filter: selects rare outcomes; made from the same draws.
         """
         columns = []
-        for column in selection.outcomes.columns[:MANY_COLUMNS]:
+        for column in selection.outcomes.columns[:MAX_TREE_COLUMNS]:
             result = frequent_column(column)
             if result is None:
                 continue
             counts = by_arm(result(column), result.size, selection.is_d1)
-            if _of_one_arm(counts, OFTEN).any():
+            if _of_one_arm(counts, USUAL_DRAWS).any():
                 columns.append(result)
-        return cls(rare_filter, selection, selection.arms, columns, OFTEN)
+        return cls(rare_filter, selection, selection.arms, columns, USUAL_DRAWS)
 
     @cached_property
     def _laws(self) -> tuple[Law, Law]:
@@ -169,12 +169,12 @@ class RareTable:
         by its best cell (value, label or piece of a tail): the cell whose expected share of d1 is
         farthest from the share of d1 among all draws.
         """
-        if self._kept.size < LEAST_SEEN:
+        if self._kept.size < MIN_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
         uneven = np.abs(self._shares[0] - even)
         telling = [uneven[self._column == place].max() for place in range(len(self.columns))]
-        best = sorted(range(len(telling)), key=lambda place: -telling[place])[:COLUMNS_NAMED]
+        best = sorted(range(len(telling)), key=lambda place: -telling[place])[:MAX_NAMED_COLUMNS]
         return [self._ordered(best)]
 
     def by_column(self) -> list[tuple[str, Candidate]]:
@@ -276,7 +276,7 @@ class RareTable:
         # therefore an upper limit of the result.
         right = np.where(is_d1, self._shares[0, own], 1 - self._shares[0, own])
         beyond = np.maximum(0.0, right - most) / np.maximum(1 - most, 1e-12)
-        prior = np.where(self._is_tail[own], tuning.ODDS_OF_TAIL, 1.0)
+        prior = np.where(self._is_tail[own], tuning.PRIOR_ODDS_OF_TAIL, 1.0)
         probability = np.minimum(prior / (prior + most**draws), beyond)
         guesses = _Guesses(own, is_d1, probability + (1 - probability) * most)
         order = np.argsort(-probability, kind="stable")
@@ -373,7 +373,7 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
 
     kept: the draws that `rare_filter` selected; the cells are made from them.
     """
-    if kept.size < LEAST_SEEN:
+    if kept.size < MIN_SEEN:
         return []
     # Outcomes have columns only for entries that differ between them. So a usual outcome,
     # `rare_filter.like`, is added: an entry that all rare outcomes share then has a column, too, if

@@ -24,7 +24,7 @@ from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CountsFurther, OrderedBins, UnorderedCells
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, equal_mass_runs, log_ratio
-from dpaudit.levels.limits import BEST, GROUPS
+from dpaudit.levels.limits import KEPT_BEST, VALUE_GROUPS
 from dpaudit.levels.portfolio import (
     OTHER_SHARE,
     RARE_SHARE,
@@ -172,7 +172,7 @@ def _other_rule(
     low, high, _ = objective.best_rule(rival)
     guesses = guesses_of((low, high), len(rival.counts))
     expected = _expected_guesses(rival.counts, guesses)
-    if expected.sum() > tuning.LARGEST_SIDE * rival.counts.sum():
+    if expected.sum() > tuning.MAX_OTHER_GUESSES * rival.counts.sum():
         return None
     return Rule("other", rival.attack, rival.level_map(), guesses, OTHER_SHARE, expected)
 
@@ -291,11 +291,11 @@ def _leading(
     of_cells = [n for n, one in enumerate(order) if isinstance(one, UnorderedCells)]
     relearned = [n for n, one in enumerate(order) if one.is_relearned]
     relearned.sort(key=lambda n: -order[n].smoothed.log_likelihood)
-    wanted = {*of_cells[:1], *relearned[:BEST]}
+    wanted = {*of_cells[:1], *relearned[:KEPT_BEST]}
     others = [n for n in range(len(order)) if n not in wanted]
-    # One place for the order of single cells, and `BEST` places for refitted scores. If all are
-    # taken, one place is added.
-    room = max(1, 1 + BEST - len(wanted))
+    # One place for the order of single cells, and `KEPT_BEST` places for refitted scores. If all
+    # are taken, one place is added.
+    room = max(1, 1 + KEPT_BEST - len(wanted))
     return tuple(order[n] for n in sorted([*wanted, *others[:room]]))
 
 
@@ -370,7 +370,7 @@ def _coarse(ordered: IntArray) -> IntArray:
 
     ordered: (levels, 2), draws by level and input.
     """
-    group = equal_mass_runs(ordered.sum(axis=1), GROUPS)
-    totals = np.zeros((GROUPS, 2), dtype=np.int64)
+    group = equal_mass_runs(ordered.sum(axis=1), VALUE_GROUPS)
+    totals = np.zeros((VALUE_GROUPS, 2), dtype=np.int64)
     np.add.at(totals, group, ordered)
     return np.asarray(totals[group])

@@ -26,33 +26,33 @@ from dpaudit.levels.candidates import Predictor
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.limits import (
     DRAWS_PER_VALUE,
-    FEW,
-    FIRST_DRAWS,
-    LEAST_DRAWS,
-    LONGEST_STEP,
-    MOST_COLUMNS,
-    MOST_LEVELS,
+    EXAMINED_DRAWS,
+    FEW_VALUES,
+    MAX_COLUMNS,
+    MAX_LEVELS,
+    MAX_STEP,
+    MIN_DRAWS_SLOW,
     TINY,
 )
 from dpaudit.levels.piecewise_smoothing import expected
-from dpaudit.levels.rare_filter import OFTEN
+from dpaudit.levels.rare_filter import USUAL_DRAWS
 from dpaudit.levels.scores import shares, with_most
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.known import BAND, Alphabet, Bands
 from dpaudit.stats.p_values import chi_squared
 
 # Least number of entries that a list of columns must have to count as a sequence.
-_FEWEST_COLUMNS = 3
+_MIN_COLUMNS = 3
 # This number is used for two limits, since more would take seconds: the largest number of free
 # parameters of a model of sequences, and the largest number of tables whose odds ratios are fitted.
 # There is a table for each value in each state (summary of the earlier entries); tables with few
 # draws are left out.
-_MOST_TABLES = 400
+_MAX_TABLES = 400
 # Number of Newton steps in the fit of the log-odds of a value.
 _NEWTON_STEPS = 8
 # A state is a summary of the earlier entries of a sequence. Index of the state that stands for all
 # rare or unknown summaries.
-LOST = 0
+RARE_STATE = 0
 
 
 Places = NDArray[np.intp]
@@ -148,11 +148,11 @@ class MarkovStates:
         draws: number of draws of each outcome, (outcomes,); None: 1 each.
         """
         columns, values = _of_few_values(outcomes.columns)
-        if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
+        if not _MIN_COLUMNS <= len(columns) <= MAX_COLUMNS:
             return None
         symbols = [Alphabet(column.name, tuple(values)) for column in columns]
-        few = outcomes if outcomes.size <= FIRST_DRAWS else outcomes.take(slice(FIRST_DRAWS))
-        of_few = None if draws is None else draws[:FIRST_DRAWS]
+        few = outcomes if outcomes.size <= EXAMINED_DRAWS else outcomes.take(slice(EXAMINED_DRAWS))
+        of_few = None if draws is None else draws[:EXAMINED_DRAWS]
         usual = cls._by(_BY_TIMES, symbols, few, of_few)
         if usual is None:
             return None
@@ -182,10 +182,10 @@ class MarkovStates:
         outcomes: the sequences.
         draws: number of draws of each outcome; None: 1 each.
         least: least number of draws for which a summary gets a state of its own. All summaries with
-            fewer draws share the state `LOST`.
+            fewer draws share the state `RARE_STATE`.
         """
         values = len(symbols[0].values)
-        past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
+        past = np.full(outcomes.size, RARE_STATE + 1, dtype=np.intp)
         columns = outcomes.named(one.name for one in symbols)
         of_past: tuple[Past, ...] = ((-2, *[0] * values), (-1, *[0] * values))
         steps, cells, pasts, tables, likelihood, total = [], [], [], 0, 0.0, 0.0
@@ -199,7 +199,7 @@ class MarkovStates:
             past, of_past = following.take(cell), next_pasts
             table = many.reshape(-1, values + 1)
             tables += _free_parameters(table)
-            if tables > _MOST_TABLES:
+            if tables > _MAX_TABLES:
                 return None
             likelihood += _log_likelihood(table)
             total += float(many.sum())
@@ -209,13 +209,13 @@ class MarkovStates:
     def finer(self, outcomes: Outcomes) -> MarkovStates:
         """Return states for draws that are still to be counted. A summary of the earlier entries
         needs only 10 draws in `outcomes`, in place of 50, to get a state of its own, so fewer
-        summaries share the state `LOST`. Return the present states if the new states need more than
-        400 parameters.
+        summaries share the state `RARE_STATE`. Return the present states if the new states need
+        more than 400 parameters.
 
         outcomes: the sequences for which the present states were made.
         """
         symbols = [one.symbols for one in self.steps]
-        return self._by(self.summary, symbols, outcomes, None, OFTEN) or self
+        return self._by(self.summary, symbols, outcomes, None, USUAL_DRAWS) or self
 
     def through(self, bands: Bands) -> MarkovStates:
         """Return the same states (summaries of the earlier entries) for sequences of numbers. Each
@@ -255,12 +255,12 @@ def _free_parameters(draws: NDArray[Any]) -> int:
     """Return the number of free parameters of the distributions of symbols (values), one
     distribution for each state (summary of the earlier entries).
 
-    A state with draws of k symbols has k - 1 parameters. The state `LOST`, which rare summaries
-    share, has none.
+    A state with draws of k symbols has k - 1 parameters. The state `RARE_STATE`, which rare
+    summaries share, has none.
 
     draws: (states, symbols), numbers of draws.
     """
-    known = draws[LOST + 1 :]
+    known = draws[RARE_STATE + 1 :]
     later = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]
     return int(((known[:, :-1] > 0) & (later[:, 1:] > 0)).sum())
 
@@ -290,7 +290,7 @@ def _following(
     pasts: the past of each present state.
     classes: for each value, the value that replaces it in a past.
     least: least number of draws of a next state. Rarer pasts, and all but the 64 most frequent,
-        share the state `LOST`.
+        share the state `RARE_STATE`.
     """
     nexts: list[Past | None] = []
     total: Counter[Past] = Counter()
@@ -298,14 +298,14 @@ def _following(
     for place, many in enumerate(draws.tolist()):
         past, symbol = divmod(place, symbols)
         result = None
-        if past != LOST and symbol < symbols - 1:
+        if past != RARE_STATE and symbol < symbols - 1:
             result = summary.after(pasts[past], classes[symbol])
             total[result] += many
         nexts.append(result)
-    often = [one for one, many in total.most_common(MOST_LEVELS) if many >= least]
-    known = {one: place for place, one in enumerate(often, LOST + 1)}
-    following = [known.get(one, LOST) if one is not None else LOST for one in nexts]
-    return np.array(following, dtype=np.intp), (pasts[LOST], *often)
+    often = [one for one, many in total.most_common(MAX_LEVELS) if many >= least]
+    known = {one: place for place, one in enumerate(often, RARE_STATE + 1)}
+    following = [known.get(one, RARE_STATE) if one is not None else RARE_STATE for one in nexts]
+    return np.array(following, dtype=np.intp), (pasts[RARE_STATE], *often)
 
 
 def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
@@ -318,7 +318,7 @@ def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float 
         if column.name.startswith(KIND):
             continue
         own = _entries(column)
-        if own is not None and len(total | own) <= FEW:
+        if own is not None and len(total | own) <= FEW_VALUES:
             result.append(column)
             total += own
     return result, [one for one, _ in total.most_common()]
@@ -328,12 +328,12 @@ def _entries(column: Column) -> Counter[float | str] | None:
     """Return the number of draws of each distinct entry of a column; None if the column has more
     than 8 distinct entries."""
     # 100 numbers show quickly that a column has many values. NaN, at labels, counts once.
-    if len(column.labels) > FEW or len(np.unique(column.numbers[:100])) > 2 * FEW:
+    if len(column.labels) > FEW_VALUES or len(np.unique(column.numbers[:100])) > 2 * FEW_VALUES:
         return None
     codes = column.codes
     numbers = column.numbers if codes is None else column.numbers[codes == 0]
     values, counts = np.unique(numbers, return_counts=True)
-    if len(values) > FEW or np.isnan(values).any():
+    if len(values) > FEW_VALUES or np.isnan(values).any():
         return None
     own = Counter[float | str](dict(zip(values.tolist(), counts.tolist(), strict=True)))
     if codes is not None:
@@ -349,7 +349,7 @@ def depend(counts: Sequence[IntArray]) -> bool:
     counts: for each entry, draws by state (summary of the earlier entries), symbol (number of the
         value) and input: (states, symbols, 2).
     """
-    tables = (table for one in counts for table in np.moveaxis(one[LOST + 1 :], -1, 0))
+    tables = (table for one in counts for table in np.moveaxis(one[RARE_STATE + 1 :], -1, 0))
     total, freedom = chi_squared(tables)
     return total > freedom + tuning.DEVIATIONS_BEYOND_LUCK * math.sqrt(2 * freedom)
 
@@ -372,7 +372,7 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
     known: dict[tuple[int, ...], int] = {}
     for entry, (counts, before) in enumerate(zip(trained, states.pasts, strict=True)):
         train = counts.copy()
-        train[:, LOST] = 0
+        train[:, RARE_STATE] = 0
         later = np.cumsum(train[:, :, ::-1], axis=2)[:, :, ::-1]
         ahead.append(train[:, :, :-1].reshape(len(train), -1, 2))
         behind.append(later[:, :, 1:].reshape(len(train), -1, 2))
@@ -421,7 +421,7 @@ def _odds_ratios(
     # To save time, only the tables with the most draws are fitted. The log odds ratio of every
     # other table stays 0.
     least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
-    kept = np.sort(np.argsort(-least, kind="stable")[:_MOST_TABLES])
+    kept = np.sort(np.argsort(-least, kind="stable")[:_MAX_TABLES])
     kept = kept[least[kept] > 0]
     if len(kept) == 0:
         return result
@@ -478,7 +478,7 @@ def _log_ratios(
         )
         off = wanted - draws[..., 0] * of_d1 - draws[..., 1] * of_d2
         bend = draws[..., 0] * of_d1 * (1 - of_d1) + draws[..., 1] * of_d2 * (1 - of_d2)
-        centre += np.clip(off / np.maximum(bend, TINY), -LONGEST_STEP, LONGEST_STEP)
+        centre += np.clip(off / np.maximum(bend, TINY), -MAX_STEP, MAX_STEP)
     of_d2, of_d1 = centre - odds_ratio / 2, centre + odds_ratio / 2
     of_value = np.logaddexp(0, -of_d2) - np.logaddexp(0, -of_d1)
     return of_value, np.logaddexp(0, of_d2) - np.logaddexp(0, of_d1)
@@ -493,7 +493,7 @@ def sequence_predictor(outcomes: Outcomes, counts: IntArray) -> Predictor | None
     outcomes: the distinct sequences.
     counts: draws of each sequence by input, (sequences, 2).
     """
-    if counts.sum() < LEAST_DRAWS:
+    if counts.sum() < MIN_DRAWS_SLOW:
         return None
     states = MarkovStates.over(outcomes, counts.sum(axis=1))
     if states is None or not depend([table[0] for table in states.tables(counts[None])]):
@@ -551,7 +551,7 @@ class Prefixes:
         state * symbols + symbol of every outcome, for use in the tables of the entry. The array is
         overwritten when the next pair is yielded.
         """
-        past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
+        past = np.full(outcomes.size, RARE_STATE + 1, dtype=np.intp)
         columns = outcomes.named(one.symbols.name for one in self.steps)
         for step, column in zip(self.steps, columns, strict=True):
             past *= len(step.symbols.values) + 1

@@ -47,7 +47,14 @@ from dpaudit.levels.level_map import (
     log_ratio,
     training_counts,
 )
-from dpaudit.levels.limits import BEST, CELLS, DRAWS_TO_RANK, FEW, MOST_ROWS, TINY
+from dpaudit.levels.limits import (
+    FEW_VALUES,
+    KEPT_BEST,
+    MAX_DRAWS_SLOW,
+    MAX_SUM_CELLS,
+    MIN_DRAWS_TO_RANK,
+    TINY,
+)
 from dpaudit.levels.rule_tables import pooled_counts
 from dpaudit.levels.scores import Intervals, filled
 from dpaudit.outcomes import KIND, Column, NamedColumns, Outcomes
@@ -63,7 +70,7 @@ _LOW_BITS = "low-order bits: "
 _BY_SIZE, _SINGLE = "threshold", "single "
 # Widths of the Gaussian windows by which counts are smoothed over neighbouring cells: standard
 # deviations, in cells; 0 stands for no smoothing.
-_WIDTHS = (0, 2, 8)
+_WINDOW_WIDTHS = (0, 2, 8)
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
@@ -212,20 +219,20 @@ def _of_most_informative(
     columns: the columns to choose from.
     prefix: put before the name of each order.
     """
-    is_d1 = selection.is_d1[:MOST_ROWS].astype(np.intp)
-    errors = np.array([_difference(one.take(slice(MOST_ROWS)), is_d1) for one in columns])
+    is_d1 = selection.is_d1[:MAX_DRAWS_SLOW].astype(np.intp)
+    errors = np.array([_difference(one.take(slice(MAX_DRAWS_SLOW)), is_d1) for one in columns])
     # The sort is stable: of equally informative columns the first one wins. It is the plainest,
     # since the column of an output's type comes before the columns of its content.
     best = [columns[int(place)] for place in np.argsort(-errors, kind="stable")]
-    best = best[: int(np.count_nonzero(errors > tuning.ERRORS_OF_COLUMN))]
-    if selection.size < DRAWS_TO_RANK:
-        best = best[:BEST]
+    best = best[: int(np.count_nonzero(errors > tuning.MIN_COLUMN_DEVIATIONS))]
+    if selection.size < MIN_DRAWS_TO_RANK:
+        best = best[:KEPT_BEST]
     are_types = [one.name.startswith(KIND) for one in best]
     ranks = [are_types[:place].count(is_type) for place, is_type in enumerate(are_types)]
     return [
         replace(one, attack=prefix + one.attack)
         for column, rank in zip(best, ranks, strict=True)
-        if rank < BEST
+        if rank < KEPT_BEST
         for one in orders_of(column, selection)
     ]
 
@@ -236,7 +243,7 @@ def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
 
     is_d1: (draws,), 1 for a draw of d1, 0 for d2.
     """
-    cells = make_cells(column, CELLS)
+    cells = make_cells(column, MAX_SUM_CELLS)
     count = cells.intervals + len(cells.labels) + 1
     table = np.bincount(cells(column) * 2 + is_d1, minlength=2 * count).reshape(count, 2)
     table = table[table.sum(axis=1) > 0]
@@ -264,13 +271,13 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
     name = f"{_BY_SIZE}, {'rising' if rising else 'falling'}"
     by_size, pooled = _isotonic(numeric[:, occupied], arms, rising=rising)
     fits = {name: by_size}
-    for width in _WIDTHS:
+    for width in _WINDOW_WIDTHS:
         if width < len(occupied) / 2:
             smooth = f"intervals, smoothed over {width} cells" if width else f"{_SINGLE}cells"
             fits[smooth] = log_ratio(_smoothed(numeric[:, occupied], width), arms)
     labels = train[:, cells.intervals :]
     scores = dict.fromkeys(fits, log_ratio(labels, arms))
-    if len(cells.labels) <= FEW:
+    if len(cells.labels) <= FEW_VALUES:
         every = zip(pooled, labels, arms[:, 0], strict=True)
         scores[name] = np.stack([_label_scores(*one) for one in every])
     return {
@@ -385,7 +392,7 @@ def _candidate(
         numbers = np.where(column.codes > 0, np.nan, numbers)
     position = filled(_means(numbers, level_map(outcomes), levels + 1)[:-1])
     source: BinSource = Fixed(level_map)
-    if len(cells.labels) <= FEW and cells.intervals > levels:
+    if len(cells.labels) <= FEW_VALUES and cells.intervals > levels:
         total = counts.sum(axis=0)
         source = _BySize(
             level_map, cells, total, scores[-1, :-1], level[-1], rising, numbers, outcomes

@@ -28,7 +28,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
     training_counts,
 )
-from dpaudit.levels.limits import MOST_CELLS, MOST_LEVELS, REPEATS, SMALL_SHARE, WORDS
+from dpaudit.levels.limits import MAX_CELLS, MAX_LEVELS, MAX_LISTED_ITEMS, MIN_REPEATS, SMALL_SHARE
 from dpaudit.levels.portfolio import SingleOutputs
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dpaudit.outcomes.known import Bands, Known
 
 # If all of the first 2,000 outcomes differ, no outcome is frequent enough to be scored by itself.
-_FIRST_LOOK = 2_000
+_EXAMINED_DRAWS = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,8 +62,8 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
     distinct, first, place, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
-    frequent = np.argsort(-counts, kind="stable")[:MOST_CELLS]
-    frequent = np.sort(frequent[counts[frequent] >= REPEATS])
+    frequent = np.argsort(-counts, kind="stable")[:MAX_CELLS]
+    frequent = np.sort(frequent[counts[frequent] >= MIN_REPEATS])
     column = np.full(len(distinct), len(frequent))
     column[frequent] = np.arange(len(frequent))
     table = by_fold(column[place], len(frequent) + 1, selection.is_d1)
@@ -77,7 +77,7 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     bands: intervals that have replaced the numbers of these draws, and that must replace the
         numbers of later outcomes; None: no number was replaced.
     """
-    some = selection.outcomes.take(slice(_FIRST_LOOK))
+    some = selection.outcomes.take(slice(_EXAMINED_DRAWS))
     if len(np.unique(some.keys())) == some.size:
         return []
     result = count_atoms(selection)
@@ -136,12 +136,12 @@ class AtomLevels(LevelMap):
         places, is_raised = np.flatnonzero(known), raised(self.each)[known]
         failed, others = places[is_raised], places[~is_raised]
         kinds = self.each.words(failed.tolist())
-        if chosen[-1] and len(left_out := np.flatnonzero(~known)) <= WORDS:
+        if chosen[-1] and len(left_out := np.flatnonzero(~known)) <= MAX_LISTED_ITEMS:
             rest = none_of(self.each.words(left_out.tolist()))
             if not rest:
                 return "any output"
             return ", or ".join(filter(None, [event_words(kinds, []), f"output is {rest}"]))
-        few = self.each.words(others[:WORDS].tolist())
+        few = self.each.words(others[:MAX_LISTED_ITEMS].tolist())
         words = event_words(kinds, few, len(others) - len(few))
         if not chosen[-1]:
             return words or NO_OUTPUT
@@ -158,7 +158,7 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
     further: number of further values of the event. The words give only this number, such as "3 more
         values".
     """
-    some = [shortened(name) for name in names[:WORDS]]
+    some = [shortened(name) for name in names[:MAX_LISTED_ITEMS]]
     further += len(names) - len(some)
     if further:
         some.append(f"{further} more values")
@@ -215,4 +215,4 @@ def _accused(
     needed = int(np.searchsorted(lower, point.delta, side="right")) + 1
     looks_violating = ratio[order] > point.epsilon
     keep = looks_violating | (np.arange(len(order)) < needed)
-    return np.asarray(order[keep][:MOST_LEVELS], dtype=np.int64)
+    return np.asarray(order[keep][:MAX_LEVELS], dtype=np.int64)

@@ -30,15 +30,15 @@ from dpaudit.levels.candidates import Candidate, OrderedBins, by_score
 from dpaudit.levels.cells import equal_mass_groups, listed
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.limits import (
-    BEYOND_DOUBT,
-    DRAWS_TO_RANK,
-    GROUPS,
-    LEAST_EXPECTED,
-    LUCK,
-    MANY_COLUMNS,
-    MOST_FLOATS,
-    MOST_ROWS,
+    DECISIVE_NATS,
+    MAX_DRAWS_SLOW,
+    MAX_FLOATS,
+    MAX_TREE_COLUMNS,
+    MIN_DRAWS_TO_RANK,
+    MIN_EXPECTED_DRAWS,
+    PAIR_TEST_ALPHA,
     SMALL_SHARE,
+    VALUE_GROUPS,
 )
 from dpaudit.levels.portfolio import TREES, Tried
 from dpaudit.levels.rule_tables import predicted_growth
@@ -76,7 +76,7 @@ def propose_trees(
 
     The argument `candidates` holds the candidates of all other scorers.
     """
-    if selection.size < DRAWS_TO_RANK:
+    if selection.size < MIN_DRAWS_TO_RANK:
         return [], []
     best = max(candidates, key=lambda one: rank_key(one, objective))
     base = _most_explaining(candidates, best)
@@ -102,11 +102,11 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBi
     table = matrix(features, selection.outcomes, [one.held_out for one in scores])
     held_out, model, halves = cross_fitted(
         selection.size,
-        MOST_ROWS,
+        MAX_DRAWS_SLOW,
         lambda rows: _fitted(table[rows], selection.is_d1[rows], features),
         lambda model, rows: _odds(model, table[rows]),
     )
-    final_score = partial(_final_score, features, scores, model, table[-DRAWS_TO_RANK:].copy())
+    final_score = partial(_final_score, features, scores, model, table[-MIN_DRAWS_TO_RANK:].copy())
     return [by_score(Scored(NAME, held_out, final_score, halves), selection)]
 
 
@@ -144,17 +144,19 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
     # With many pairs of columns, fewer draws are used to save time.
-    rows = min(selection.size, MOST_ROWS, max(DRAWS_TO_RANK, MOST_FLOATS // pairs))
+    rows = min(selection.size, MAX_DRAWS_SLOW, max(MIN_DRAWS_TO_RANK, MAX_FLOATS // pairs))
     share = _predicted_shares(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
-    groups = np.stack([equal_mass_groups(one.take(slice(rows)), GROUPS) for one in columns])
+    groups = np.stack([equal_mass_groups(one.take(slice(rows)), VALUE_GROUPS) for one in columns])
     # `known` is the gain in log-likelihood, in nats, of the candidate's predictions over the
     # prediction ½ for both inputs. Trees are worth fitting if two columns together may add 2 %
     # (`SMALL_SHARE`) of it.
     known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
     least = SMALL_SHARE * known
     return any(
-        _is_striking(first, groups[place + 1 :], (surprise, variance), LUCK / pairs, least)
+        _is_striking(
+            first, groups[place + 1 :], (surprise, variance), PAIR_TEST_ALPHA / pairs, least
+        )
         for place, first in enumerate(groups[:-1])
     )
 
@@ -177,15 +179,15 @@ def _is_striking(
     luck: false-alarm probability of the test.
     least: smallest gain in log-likelihood, in nats, for which trees are worth fitting.
     """
-    table = np.arange(len(others))[:, None] * GROUPS
-    cell = ((table + others) * GROUPS + first).ravel()
-    shape = len(others), GROUPS**2
+    table = np.arange(len(others))[:, None] * VALUE_GROUPS
+    cell = ((table + others) * VALUE_GROUPS + first).ravel()
+    shape = len(others), VALUE_GROUPS**2
     sums, noise = (
         np.bincount(cell, np.tile(one, len(others)), math.prod(shape)).reshape(shape)
         for one in moments
     )
-    counted = noise > LEAST_EXPECTED
-    squares = np.where(counted, sums**2 / np.maximum(noise, LEAST_EXPECTED), 0.0).sum(axis=1)
+    counted = noise > MIN_EXPECTED_DRAWS
+    squares = np.where(counted, sums**2 / np.maximum(noise, MIN_EXPECTED_DRAWS), 0.0).sum(axis=1)
     freedom = np.maximum(counted.sum(axis=1), 1)
     return bool(np.any((chdtrc(freedom, squares) < luck) & (squares - freedom > 2 * least)))
 
@@ -245,14 +247,14 @@ def _why_no_trees(
     base: the candidate with the largest likelihood.
     """
     columns = len(selection.outcomes.columns)
-    if columns > MANY_COLUMNS:
-        return f"{columns:,} columns are too many, more than {MANY_COLUMNS}"
+    if columns > MAX_TREE_COLUMNS:
+        return f"{columns:,} columns are too many, more than {MAX_TREE_COLUMNS}"
     arms = int(selection.is_d1.sum()), int((~selection.is_d1).sum())
     perfect = objective.perfect_bound(arms)
     if best_predicted(best, objective) >= (1 - SMALL_SHARE) * perfect:
         return f"{best.attack} promises nearly the largest bound that this number of draws allows"
     growth = float(np.max(predicted_growth(best.table, objective.point)))
-    if objective.quick and growth > BEYOND_DOUBT:
+    if objective.quick and growth > DECISIVE_NATS:
         return f"{best.attack} is enough for a refutation"
     # Check candidates until one uses all that columns show together. `best` (largest `rank_key`)
     # comes first, since checking `base` (largest likelihood) takes longer.
@@ -274,7 +276,9 @@ def _fitted(table: FloatArray, is_d1: np.ndarray[Any, Any], features: Sequence[F
 
 def _odds(model: Any, table: FloatArray) -> FloatArray:
     """Return the log-odds of d1 for every row of a table, computed in pieces to save memory."""
-    pieces = (table[start : start + MOST_ROWS] for start in range(0, len(table), MOST_ROWS))
+    pieces = (
+        table[start : start + MAX_DRAWS_SLOW] for start in range(0, len(table), MAX_DRAWS_SLOW)
+    )
     with _one_thread():
         return np.concatenate([model.decision_function(_bounded(piece)) for piece in pieces])
 

@@ -27,7 +27,7 @@ from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import resolve
 from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.level_map import FloatArray, larger_for_d1
-from dpaudit.levels.limits import LEAST_DRAWS, MOST_ROWS, TINY
+from dpaudit.levels.limits import MAX_DRAWS_SLOW, MIN_DRAWS_SLOW, TINY
 from dpaudit.levels.scores import Scored, cross_fitted
 from dpaudit.outcomes import Outcomes
 from dpaudit.wording import did_you_mean, shortened, shown
@@ -60,7 +60,7 @@ class UsersAttack:
         """
         held_out, kept, halves = cross_fitted(
             selection.size,
-            MOST_ROWS,
+            MAX_DRAWS_SLOW,
             lambda rows: self._fitted(selection.take(rows)),
             lambda score, rows: score(selection.outcomes.take(rows)),
         )
@@ -141,7 +141,7 @@ class UsersScore:
         """Raise AttackError if the score of an outcome changes with the other outcomes of its
         batch. A batch may hold draws of one input only, so such a score could reveal the input.
         """
-        some = outcomes.take(slice(LEAST_DRAWS))
+        some = outcomes.take(slice(MIN_DRAWS_SLOW))
         together, half = self(some), np.arange(some.size)[::-2]
         apart = self(some.take(half))
         if not np.allclose(together[half], apart, rtol=TINY, atol=TINY, equal_nan=True):

@@ -31,12 +31,12 @@ from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FOLDS, FloatArray, folds
 from dpaudit.levels.limits import (
-    FEWEST_DRAWS,
-    MOST_COLUMNS,
-    MOST_FLOATS,
-    MOST_ROWS,
+    MAX_BLAS_PRODUCTS,
+    MAX_COLUMNS,
+    MAX_DRAWS_SLOW,
+    MAX_FLOATS,
+    MIN_DRAWS,
     NEWTON_STEPS,
-    ONE_THREAD,
     TINY,
 )
 from dpaudit.levels.piecewise_logit import probability, softplus
@@ -51,9 +51,9 @@ def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """
     width = matrix.shape[1]
     # Pieces that are small enough for one thread avoid threads that wait for each other. With more
-    # than 128 columns (`MOST_COLUMNS`), such pieces would have at most 12 rows each. Then one
+    # than 128 columns (`MAX_COLUMNS`), such pieces would have at most 12 rows each. Then one
     # product of the whole matrix is faster, even with several threads.
-    rows = ONE_THREAD // width**2 if width <= MOST_COLUMNS else max(1, len(matrix))
+    rows = MAX_BLAS_PRODUCTS // width**2 if width <= MAX_COLUMNS else max(1, len(matrix))
     total = np.zeros((width, width))
     for start in range(0, len(matrix), rows):
         piece = matrix[start : start + rows]
@@ -75,7 +75,7 @@ def summed(matrix: FloatArray, weights: FloatArray) -> FloatArray:
 def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     """Return x with matrix · x = vector, for a positive definite matrix. A large system is solved
     by conjugate gradients with a diagonal preconditioner (Golub & Van Loan 2013, §11.5)."""
-    if len(vector) ** 3 < ONE_THREAD:
+    if len(vector) ** 3 < MAX_BLAS_PRODUCTS:
         return np.asarray(np.linalg.solve(matrix, vector))
     diagonal = np.diag(matrix)
     result = np.zeros(len(vector))
@@ -97,7 +97,7 @@ def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 
 
 # Largest number of features of a logistic regression, to limit its time.
-MOST_FEATURES = 512
+MAX_FEATURES = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,11 +169,11 @@ def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
 NAME = "logistic regression"
 
 # Newton's method stops when a step lowers the loss by less than this number of nats per draw.
-_CLOSE = 1e-6
+_LOSS_TOLERANCE = 1e-6
 # A fit without one fold starts from the weights of the features that were fitted to all draws.
 # Number of Newton steps that it makes from there, with fewer than 20,000 draws. With more draws, it
 # makes 1 step.
-_CORRECTIONS = 3
+_REFIT_STEPS = 3
 # Types of features whose weights are shrunk: each weight moves towards the mean weight of its type.
 _POOLED = (Number, Above)
 
@@ -184,18 +184,18 @@ def logistic(selection: SelectionDraws) -> list[OrderedBins]:
     (Newton's method).
     """
     columns = selection.outcomes.columns
-    if len(columns) < 2 or selection.size < FEWEST_DRAWS or len(columns) > MOST_FEATURES:
+    if len(columns) < 2 or selection.size < MIN_DRAWS or len(columns) > MAX_FEATURES:
         return []
     features = scaled_features(columns)
-    if not 1 < len(features) <= MOST_FEATURES:
+    if not 1 < len(features) <= MAX_FEATURES:
         return []
     sides = with_sides(features)
-    if not len(features) < len(sides) <= MOST_COLUMNS:
+    if not len(features) < len(sides) <= MAX_COLUMNS:
         return [by_score(_fitted(features, selection).scored, selection)]
     # With more than 40,000 draws, the fits to `features` and to `sides` (the features, and for each
     # number whether it is above its median) are compared on the first 20,000 draws.
-    is_some = selection.size > 2 * MOST_ROWS
-    some = selection.take(slice(MOST_ROWS)) if is_some else selection
+    is_some = selection.size > 2 * MAX_DRAWS_SLOW
+    some = selection.take(slice(MAX_DRAWS_SLOW)) if is_some else selection
     fits = [_fitted(one, some) for one in (features, sides)]
     is_better = fits[1].loss < fits[0].loss - tuning.GAIN_OF_CHOICE
     result = fits[is_better]
@@ -228,7 +228,7 @@ def _fitted(
     """
     design = design_of(features, selection.outcomes)
     target = selection.is_d1.astype(np.float64)
-    fitted = min(selection.size, MOST_FLOATS // design.shape[1])
+    fitted = min(selection.size, MAX_FLOATS // design.shape[1])
     alike = [np.array([False, *(isinstance(one, kind) for one in features)]) for kind in _POOLED]
     seen = slice(fitted)
     likeliest = _fit(design[seen], target[seen], start)
@@ -328,7 +328,7 @@ def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None
             lower = _loss(design, target, moved)
             if lower <= loss:
                 break
-        if lower > loss - _CLOSE * len(target):
+        if lower > loss - _LOSS_TOLERANCE * len(target):
             return weights if lower > loss else moved
         weights, loss = moved, lower
     return weights
@@ -352,7 +352,7 @@ def _corrected(
         faster than a copy of the remaining rows. None if all rows of `design` remain.
     """
     weights = weights + _solved(information, slope - _ridge(len(weights)) * weights)
-    for _ in range(_CORRECTIONS - 1 if len(target) < MOST_ROWS else 0):
+    for _ in range(_REFIT_STEPS - 1 if len(target) < MAX_DRAWS_SLOW else 0):
         left = target - probability(times(design, weights))
         if kept is not None:
             left *= kept
@@ -400,7 +400,7 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
     (Fisher 1936) with a diagonal covariance. This is best for independent normal noise, as DP-SGD
     adds to gradients.
     """
-    is_wide = len(selection.outcomes.columns) > MOST_FEATURES
+    is_wide = len(selection.outcomes.columns) > MAX_FEATURES
     return by_mean_differences(selection, pools=False) if is_wide else []
 
 

@@ -26,7 +26,7 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.level_map import FloatArray, LevelMap
-from dpaudit.levels.limits import CELLS, FEWEST_DRAWS, MOST_COLUMNS, TINY, WORDS
+from dpaudit.levels.limits import MAX_COLUMNS, MAX_LISTED_ITEMS, MAX_SUM_CELLS, MIN_DRAWS, TINY
 from dpaudit.levels.scores import Scored, shares, with_most
 from dpaudit.outcomes import Column, Outcomes, number_word
 from dpaudit.outcomes.tables import Table
@@ -40,7 +40,7 @@ _GAP = "not a number"
 # The coefficients of a whitened coordinate (a number minus its linear prediction from the numbers
 # before it) are rounded, so that reports can show them. Rounding one coefficient changes the
 # coordinate by at most about this share of the coordinate's standard deviation.
-_ROUNDED = 0.01
+_ROUNDING_SHARE = 0.01
 
 
 def innovations(selection: SelectionDraws) -> list[Candidate]:
@@ -48,7 +48,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     coordinates, and by the most informative coordinate alone. A whitened coordinate is a number
     minus its prediction from the numbers before it."""
     columns = selection.outcomes.columns
-    if not 1 < len(columns) <= MOST_COLUMNS or selection.size < FEWEST_DRAWS:
+    if not 1 < len(columns) <= MAX_COLUMNS or selection.size < MIN_DRAWS:
         return []
     if any(one.codes is not None for one in columns):
         return []
@@ -58,7 +58,7 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     if not any(one.terms for one in steps):
         return []
     new = (step(features, numbers) for step in steps)
-    terms = [Term.of(make_cells(column, CELLS), column) for column in new]
+    terms = [Term.of(make_cells(column, MAX_SUM_CELLS), column) for column in new]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([features[one.place].column for one in steps], spread)
     final_score = partial(Innovations, features, steps, tables, importance)
@@ -102,7 +102,9 @@ def _plain(step: WhitenedCoordinate, features: Sequence[Number], spread: float) 
     for place, coefficient in step.terms:
         other = features[place]
         exact = coefficient * (own.scale or 1.0) / (other.scale or 1.0)
-        step_size = max(_ROUNDED * spread * (own.scale or 1.0) / (other.scale or 1.0), 1e-300)
+        step_size = max(
+            _ROUNDING_SHARE * spread * (own.scale or 1.0) / (other.scale or 1.0), 1e-300
+        )
         if math.isfinite(step_size) and math.isfinite(10 * exact):
             digits = -math.floor(math.log10(step_size))
             exact = round(exact, digits) if digits < 300 else exact
@@ -139,7 +141,7 @@ class Difference:
 
     @property
     def words(self) -> str:
-        named = sorted(self.terms, key=lambda one: -abs(one[1]))[:WORDS]
+        named = sorted(self.terms, key=lambda one: -abs(one[1]))[:MAX_LISTED_ITEMS]
         signs = [f" {'+' if one > 0 else '−'} " for _, one in named]
         factors = ["" if abs(one) == 1 else f"{number_word(abs(one))} × " for _, one in named]
         parts = [

@@ -88,7 +88,7 @@ def audit_guesses(
     Raises
     ------
     UsageError
-        For more than `MOST_GUESSES` guesses, and for a claim that guesses cannot test.
+        For more than `MAX_GUESSES` guesses, and for a claim that guesses cannot test.
     """
     start, alpha = time.perf_counter(), 1 - confidence
     verify(claim=claim, confidence=confidence)
@@ -231,8 +231,8 @@ def _check(seen: Guesses, claim: PrivacyClaim) -> None:
     """Raise UsageError for too many guesses, and for a claim that guesses cannot test."""
     chosen = ", and choose their canaries without looking at the guesses"
     for count, most, noun, how in (
-        (seen.guesses, one_run.MOST_GUESSES, "guesses", chosen),
-        (seen.canaries, one_run.MOST_CANARIES, "canaries", ""),
+        (seen.guesses, one_run.MAX_GUESSES, "guesses", chosen),
+        (seen.canaries, one_run.MAX_CANARIES, "canaries", ""),
     ):
         if count > most:
             written = f"{count:,}" if count < 10**18 else f"{Decimal(count):.3g}"
@@ -271,10 +271,10 @@ def _guessed_too_few(
     if refutes(replace(seen, correct=most)):
         return None
     enough = most + 1
-    while enough <= one_run.MOST_GUESSES and not _all_right_refute(canaries, enough, refutes):
+    while enough <= one_run.MAX_GUESSES and not _all_right_refute(canaries, enough, refutes):
         enough *= 2
     remedy = ", and no number could"
-    if enough <= one_run.MOST_GUESSES:
+    if enough <= one_run.MAX_GUESSES:
         sizes = range(max(most + 1, enough // 2), enough)
         enough = sizes.start + bisect_left(
             sizes, True, key=lambda guesses: _all_right_refute(canaries, guesses, refutes)

@@ -23,7 +23,7 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
 from dpaudit.inputs.canaries import SPLIT, coins_digest
-from dpaudit.sampling.independence import IMPOSSIBLE, WARNED
+from dpaudit.sampling.independence import IMPOSSIBLE, WARNING_ALPHA
 from dpaudit.stats.binomial import (
     clopper_pearson_lower,
     clopper_pearson_upper,
@@ -40,17 +40,33 @@ Places = NDArray[np.intp]
 
 # Numbers of guesses to try, as shares of the number of canaries. The first share is used if none of
 # them gives a positive bound.
-_SHARES = (0.1, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
+_GUESS_SHARES = (
+    0.1,
+    0.005,
+    0.01,
+    0.015,
+    0.02,
+    0.03,
+    0.04,
+    0.05,
+    0.07,
+    0.15,
+    0.2,
+    0.3,
+    0.5,
+    0.75,
+    1.0,
+)
 # The number of guesses is chosen on this share of the canaries, and guesses are made about the
 # others (measured: benchmarks/canaries.py).
-CHOOSING = 0.5
+CHOOSING_SHARE = 0.5
 # Coins are refused as repeated if they consist of equal copies of a sequence of at least this
 # length, or if each coin is written twice and there are at least this number of such pairs. Fair
 # coins repeat in this way with a probability below `IMPOSSIBLE`.
-_REPEATED = math.ceil(-math.log2(IMPOSSIBLE))
+_MIN_REPEATED_COINS = math.ceil(-math.log2(IMPOSSIBLE))
 # The report warns that the scores may have the wrong sign if their AUROC is below this number. The
 # AUROC is the probability that an included canary has a larger score than an excluded one.
-_REVERSED = 0.4
+_REVERSED_AUROC = 0.4
 # False-positive rates at which reports show the true-positive rate.
 _FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 # _BINS: number of bins of the histogram of scores in a result.
@@ -116,7 +132,7 @@ def audit_scores(
     # The canaries are in random order. If the number of guesses (for independent canaries: the
     # threshold of the scores) must be chosen, the first half of the canaries chooses it, and
     # guesses are made about the other half. Otherwise, guesses are made about all canaries.
-    first = round(CHOOSING * len(order)) if guesses is None or independent else 0
+    first = round(CHOOSING_SHARE * len(order)) if guesses is None or independent else 0
     # The sort is stable, so equal scores keep the random order of `order`. They must not keep the
     # original order of the rows, which may reveal the coins: for example, if all included canaries
     # come first.
@@ -202,7 +218,7 @@ def plans(canaries: int, sides: Sides | None) -> list[GuessPlan]:
     sides: "both" for plans in which half of the guesses say "in" and half "out"; "in" for plans in
         which all guesses say "in"; None for plans of both kinds.
     """
-    made = [max(1, round(share * canaries)) for share in _SHARES]
+    made = [max(1, round(share * canaries)) for share in _GUESS_SHARES]
     every: tuple[Sides, ...] = ("both", "in") if sides is None else (sides,)
     return [
         GuessPlan(side, guesses, canaries)
@@ -284,12 +300,16 @@ def _period(included: Bools) -> int:
     coin occurs twice, in neighbouring rows. A coin decides whether a canary is included.
     """
     n = len(included)
-    for copies in range(2, n // _REPEATED + 1):
+    for copies in range(2, n // _MIN_REPEATED_COINS + 1):
         if n % copies == 0 and (included.reshape(copies, -1) == included[: n // copies]).all():
             return n // copies
     pairs = included[: n // 2 * 2].reshape(-1, 2)
     is_sorted = (pairs[1:, 0] != pairs[:-1, 0]).sum() < n / 10
-    return 1 if n >= 2 * _REPEATED and (pairs[:, 0] == pairs[:, 1]).all() and not is_sorted else 0
+    return (
+        1
+        if n >= 2 * _MIN_REPEATED_COINS and (pairs[:, 0] == pairs[:, 1]).all() and not is_sorted
+        else 0
+    )
 
 
 def _uneven(included: Bools) -> float:
@@ -306,13 +326,13 @@ def _warnings(included: Bools) -> tuple[str, ...]:
     n, count = len(included), int(included.sum())
     warnings = []
     p = _uneven(included)
-    if p < WARNED:
+    if p < WARNING_ALPHA:
         warnings.append(
             f"{count:,} of {n:,} canaries are in; fair coins are so uneven with probability "
             f"{p:.1g}. The result holds only for fair coins"
         )
     changes = included[1:] != included[:-1]
-    if _uneven(changes) < WARNED and not warnings:
+    if _uneven(changes) < WARNING_ALPHA and not warnings:
         warnings.append(
             f"the coins depend on the order of the rows ({1 + changes.sum():,} streaks of equal "
             f"coins, about {(n + 1) / 2:,.0f} expected). If the rows were sorted after the scores "
@@ -330,7 +350,7 @@ def _notes(scores: Floats, auroc: float) -> tuple[str, ...]:
             f"the {n:,} scores have {counted(distinct, 'different value')}; equal scores are in "
             "random order"
         )
-    if auroc < _REVERSED:
+    if auroc < _REVERSED_AUROC:
         notes.append(
             "included canaries have the lower scores; if the score is a loss, change its sign "
             "(which must be known without these scores)"

@@ -50,7 +50,7 @@ _FURTHER_BLOCKS = 32
 # Each rule that an audit learns from counted draws is checked
 # (`DrawChecks.check_counted_learning`). An audit usually learns at most this number of rules, so
 # each check gets 1/64 of the probability of a false warning.
-_MOST_RULES = 64
+_MAX_RULES = 64
 
 
 class DrawChecks:
@@ -65,7 +65,7 @@ class DrawChecks:
         self._ledger, self._spec = ledger, ledger.spec
         self._is_timed = ledger.spec.is_timed
         # Probability of a false warning, for one check of this pair of inputs.
-        self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
+        self._level = 1 / len(ledger.spec.pairs) * independence.WARNING_ALPHA / independence.CHECKS
         # Number of draws that `check_with_further_draws` has made.
         self._further = 0
 
@@ -136,7 +136,7 @@ class DrawChecks:
         tallies: for each block, the counts of its draws by the levels (bins) of `rule`.
         rule: rule that was learned from earlier draws.
         """
-        level = self._level / _MOST_RULES
+        level = self._level / _MAX_RULES
         return [] if self._is_timed else homogeneity.check_blocks(tallies, rule.guesses, level)
 
     def check_exact_test(self, selection: SelectionDraws, rule: Portfolio) -> list[str]:

@@ -26,12 +26,12 @@ from dpaudit.draws import SelectionDraws, Tally, pool
 from dpaudit.levels.candidates import Candidate, CountsFurther
 from dpaudit.levels.level_map import CellCounter, IntArray
 from dpaudit.levels.portfolio import Learned, Portfolio
-from dpaudit.levels.rare_filter import OFTEN, RareFilter
+from dpaudit.levels.rare_filter import USUAL_DRAWS, RareFilter
 from dpaudit.sampling.chunks import Measure, Rare
 from dpaudit.wording import counted
 
 # Largest number of draws with rare outputs that are kept in memory.
-MOST_KEPT = 16_384
+MAX_KEPT_DRAWS = 16_384
 
 
 class RareStore:
@@ -84,7 +84,7 @@ class RareStore:
         rare: the rare draws of the block, and the number of rare draws that the worker did not
             keep.
         """
-        self._is_full = self._is_full or self.size + rare.kept.size > MOST_KEPT
+        self._is_full = self._is_full or self.size + rare.kept.size > MAX_KEPT_DRAWS
         self._lost_draws += rare.lost
         if self._is_full:
             self._lost_draws += rare.kept.size
@@ -114,7 +114,7 @@ class RareStore:
 
         # Possible limits, in draws: an entry that occurs in at least this number of the kept draws
         # is no longer rare, and outputs without any other rare entry are evicted.
-        limits = range(OFTEN, MOST_KEPT // 2)
+        limits = range(USUAL_DRAWS, MAX_KEPT_DRAWS // 2)
         place = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
         limit = limits[max(0, place - 1)]
         if place > 0 or 2 * size_without(limit) <= kept.size:
@@ -128,7 +128,7 @@ class RareStore:
 
     def _fits(self, size: int, coming: int) -> bool:
         expected = size * coming / max(1, int(self.arms.sum()))
-        return size + expected <= MOST_KEPT
+        return size + expected <= MAX_KEPT_DRAWS
 
     def dropped(self) -> list[str]:
         """Return remarks for the report on rare draws that are not in memory, since they were

@@ -27,14 +27,14 @@ from dpaudit.stats.witness import Witness, most_telling_witness
 
 # Number of draws after which the first witnesses (functions of the output that bet) begin. Two
 # further witnesses begin each time that the number of draws has doubled.
-_FIRST = 400
+_FIRST_DRAWS = 400
 # Witnesses (functions of the output that bet) begin in pairs. If a pair begins after n draws, the
 # stakes of one witness are best for a run with 2 · n further draws, and those of the other for a
 # run with 6 · n further draws. The more draws are expected, the smaller the stakes.
-_COMING = (2, 6)
+_HORIZONS = (2, 6)
 # Number of pairs of witnesses (functions of the output that bet) that begin during a run. Each of
 # these 8 witnesses has 1/8 of the whole stake.
-_TIMES = 4
+_PAIRS_OF_WITNESSES = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +62,7 @@ class DivergenceBets:
     def __init__(self, limits: Mapping[float, float], alpha: float) -> None:
         self.limits, self.alpha = dict(limits), alpha
         self._bets: list[_Bet] = []
-        self._next, self._times = _FIRST, 0
+        self._next, self._times = _FIRST_DRAWS, 0
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
@@ -78,7 +78,7 @@ class DivergenceBets:
 
         spent: number of draws so far.
         """
-        return self._times < _TIMES and spent >= self._next
+        return self._times < _PAIRS_OF_WITNESSES and spent >= self._next
 
     def begin(self, level: LevelMap, expected: FloatArray, spent: int) -> None:
         """Begin bets by two more witnesses (functions of the output that bet), chosen from all
@@ -89,7 +89,7 @@ class DivergenceBets:
         spent: number of draws so far.
         """
         self._next, self._times = 2 * spent, self._times + 1
-        for times in _COMING:
+        for times in _HORIZONS:
             witness = most_telling_witness(
                 expected, self.limits, times * spent, self.alpha * self._share
             )
@@ -133,4 +133,4 @@ class DivergenceBets:
 
     @property
     def _share(self) -> float:
-        return 1 / (_TIMES * len(_COMING))
+        return 1 / (_PAIRS_OF_WITNESSES * len(_HORIZONS))

@@ -78,7 +78,7 @@ from dpaudit.version import __version__
 from dpaudit.wording import KERNELS, UNSEEDED, counted
 
 # Least number of pairs that a search has to try; if it tries fewer, the result has a warning.
-_FEW_PAIRS = 20
+_MIN_PAIRS = 20
 
 _TIMED = (
     "the audit used elapsed times. They depend on the machine and its load: no seed repeats them, "
@@ -221,7 +221,7 @@ def _search_warnings(searched: Searched, result: AuditResult) -> list[str]:
         if searched.refused:
             pairs = counted(searched.refused, "pair")
             warnings.append(f"no output came for either input of {pairs}: {searched.refusal}")
-        if searched.pairs < _FEW_PAIRS:
+        if searched.pairs < _MIN_PAIRS:
             pairs = counted(searched.pairs, "pair")
             warnings.append(f"the search tried only {pairs}; more draws, or more time, try more")
     elif is_violation and 2 * searched.refused > searched.pairs:

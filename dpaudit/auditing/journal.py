@@ -68,7 +68,7 @@ _END = "end"
 _RESTARTED = "restarted"
 # A chunk is not drawn again if this number of processes ended while they were drawing it: the chunk
 # probably ends the process each time.
-_MOST_DEATHS = 3
+_MAX_DEATHS = 3
 
 _NEW_DRAWS = (
     "continued with other draws than an uninterrupted run would have made, because equal seeds do "
@@ -325,7 +325,7 @@ class History:
     def check(self, key: Key) -> None:
         """Raise MechanismError if three or more processes died while they drew the chunk (request
         for draws) with this key: the mechanism probably ends the process each time."""
-        if self.deaths[key] >= _MOST_DEATHS:
+        if self.deaths[key] >= _MAX_DEATHS:
             raise MechanismError(
                 f"{self.deaths[key]} runs ended in the middle of the same block of draws, without "
                 "any message: killed, out of memory, or ended by the mechanism itself. With "

@@ -39,10 +39,10 @@ Section = Literal["What to audit", "Claim", "Budget", "Processes", "Attacks", "O
 Check = Callable[[Any], str | None]
 
 # Smallest budget of an audit, in draws of one pair. Fewer draws cannot certify anything useful.
-MINIMUM_SAMPLES = 100
+MIN_SAMPLES = 100
 # Largest budget, in draws of one pair: bounds are computed in floats, which represent integers up
 # to 10¹⁵ exactly.
-MAXIMUM_SAMPLES = 10**15
+MAX_SAMPLES = 10**15
 
 # Pattern of a reference such as `${epsilon}` to an entry of the option `matrix`. References are
 # replaced by values before options are checked.
@@ -196,7 +196,7 @@ def refused(name: str, value: Any, why: str) -> UsageError:
 
     why: the end of the message, such as "is too few".
     """
-    is_long = isinstance(value, Integral) and abs(int(value)) > MAXIMUM_SAMPLES
+    is_long = isinstance(value, Integral) and abs(int(value)) > MAX_SAMPLES
     is_number = OPTIONS[name].kind in (NUMBER, WHOLE, SEED, PROCESSES) if name in OPTIONS else False
     written = f"{Decimal(int(value)):.3g}" if is_long and is_number else shown(value)
     return UsageError(Name(name), f"={written} {why}", code="option-invalid")
@@ -230,10 +230,10 @@ _SHARE = _number(Real, _PROBABILITY, lambda value: 0 < value < 1)
 def _samples(value: Any) -> str | None:
     if (why := _number(Integral, "an integer")(value)) is not None:
         return why
-    if value < MINIMUM_SAMPLES:
-        return f"is too few to certify anything; give at least {MINIMUM_SAMPLES:,}"
-    if value > MAXIMUM_SAMPLES:
-        return f"is more than can be counted exactly; give at most {MAXIMUM_SAMPLES:,}"
+    if value < MIN_SAMPLES:
+        return f"is too few to certify anything; give at least {MIN_SAMPLES:,}"
+    if value > MAX_SAMPLES:
+        return f"is more than can be counted exactly; give at most {MAX_SAMPLES:,}"
     return None
 
 
@@ -500,9 +500,9 @@ _TABLE = (
     _budget(
         "samples",
         WHOLE,
-        f"Draws for each pair of inputs. d1 and d2 together get at least {MINIMUM_SAMPLES:,}.",
+        f"Draws for each pair of inputs. d1 and d2 together get at least {MIN_SAMPLES:,}.",
         usual=True,
-        must=f"a whole number of draws for each pair, at least {MINIMUM_SAMPLES}",
+        must=f"a whole number of draws for each pair, at least {MIN_SAMPLES}",
         default=1_000_000,
         check=_samples,
     ),

@@ -14,11 +14,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
+from dpaudit.auditing.options import MAX_SAMPLES, MIN_SAMPLES
 from dpaudit.auditing.schedule import FEW_DRAWS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import (
-    DOUBT,
+    ESTIMATE_ALPHA,
     draws_needed,
     foreseen,
     most_powerful,
@@ -31,29 +31,29 @@ from dpaudit.errors import UsageError
 from dpaudit.stats.binomial import upper_tail
 
 # Usual number of draws of the first trial (a short audit that measures the event and the speed). If
-# time is short, it has `FEW_DRAWS` or `MINIMUM_SAMPLES` draws: no number of draws in between, so
+# time is short, it has `FEW_DRAWS` or `MIN_SAMPLES` draws: no number of draws in between, so
 # that the plan does not follow small differences of speed.
-TRIAL = 10_000
+TRIAL_DRAWS = 10_000
 # Largest number of draws of a trial (short audit) after the first trial. The learned event depends
 # on the number of draws, so a trial has the number of draws of the planned audit, up to this limit:
 # a larger trial would take too long.
-_LARGEST = 400_000
+_MAX_TRIAL_DRAWS = 400_000
 # Number of trials (short audits) in a round. All trials of a round have the same number of draws.
-_TRIALS_OF_A_ROUND = 8
+_TRIALS_PER_ROUND = 8
 # Largest number of rounds of trials (short audits) that plan an audit.
-_ROUNDS = 3
+_MAX_ROUNDS = 3
 # Trials (short audits) that plan the number of draws are made in rounds. The rounds end when a
 # round has raised the planned number by at most this factor: audits of similar size learn the same
 # event, so a further round would change the number little.
-_SAME_EVENT = 1.2
+_STABLE_FACTOR = 1.2
 # Each trial (short audit) asks for a number of draws. The largest number is ignored if it is more
 # than this factor times the second largest: by chance, its trial has learned an unusual event.
-_UNUSUAL_EVENT = 2.0
+_OUTLIER_FACTOR = 2.0
 # Time limit, in seconds, for all trials (short audits) together. If the user gave the number of
 # draws of the first trial, the time of that trial does not count.
-PATIENCE = 30.0
+TRIALS_SECONDS = 30.0
 # A trial (short audit) is announced to the user if it will take at least this number of seconds.
-_WORTH_TELLING = 5.0
+_ANNOUNCED_SECONDS = 5.0
 # If the shortest trial draws for less than this number of seconds, it is run and timed again, since
 # modules that dpaudit imports on first use may have taken most of this time.
 _IMPORT_SECONDS = 2.0
@@ -186,7 +186,7 @@ def plan(
         Number of draws of the first trial. Default: 10,000, or 1,000 or 100 if time is short.
     within : callable, optional
         Used in place of `run` for the shortest trial, which has 100 draws and measures the speed of
-        the mechanism. Raises UsageError after `PATIENCE` (30) seconds. Default: `run`.
+        the mechanism. Raises UsageError after `TRIALS_SECONDS` (30) seconds. Default: `run`.
     say : callable
         Called with a text that announces trials of five seconds or more.
 
@@ -209,16 +209,16 @@ def plan(
     first = trials.first(within or run) if draws is None else trials.given(draws)
     draws = draws or first.draws // len(spec.pairs)
     planned = _planned([first], factor, power)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         samples = planned.enough
         if samples is None:
             break
-        size = max(draws, min(samples, _LARGEST))
+        size = max(draws, min(samples, _MAX_TRIAL_DRAWS))
         results = trials.round(size)
-        if len(results) < _TRIALS_OF_A_ROUND:
+        if len(results) < _TRIALS_PER_ROUND:
             break
         planned = _planned(results, factor, power)
-        if (planned.enough or math.inf) <= _SAME_EVENT * samples or size == _LARGEST:
+        if (planned.enough or math.inf) <= _STABLE_FACTOR * samples or size == _MAX_TRIAL_DRAWS:
             break
     return replace(
         planned,
@@ -230,7 +230,7 @@ def plan(
 
 
 class _Trials:
-    """Runs trials (short audits) until `PATIENCE` seconds are used.
+    """Runs trials (short audits) until `TRIALS_SECONDS` seconds are used.
 
     The clock decides only whether a trial is left out, never its number of draws.
 
@@ -242,27 +242,27 @@ class _Trials:
 
     def __init__(self, spec: AuditSpec, run: Run, say: Say) -> None:
         self._spec, self._run, self._say = spec, run, say
-        self._left = PATIENCE
+        self._left = TRIALS_SECONDS
         self.made, self.rate, self.overhead, self.is_cut = 1, 0.0, math.inf, False
 
     def given(self, draws: int) -> AuditResult:
         """Run a trial (short audit) of `draws` draws, whose time does not count, and return its
         result."""
         result = self._timed(_trial_of(self._spec, draws, 0))
-        self._left = PATIENCE
+        self._left = TRIALS_SECONDS
         return result
 
     def first(self, shortest: Run) -> AuditResult:
         """Run trials (short audits) of 100, 1,000 and 10,000 draws while they fit into the time.
         Return the result of the last one.
 
-        shortest: runs the trial of `MINIMUM_SAMPLES` draws, which measures the speed.
+        shortest: runs the trial of `MIN_SAMPLES` draws, which measures the speed.
         """
-        fewest = _trial_of(self._spec, MINIMUM_SAMPLES, 0)
+        fewest = _trial_of(self._spec, MIN_SAMPLES, 0)
         result = self._timed(fewest, shortest)
-        if _IMPORT_SECONDS * self.rate > MINIMUM_SAMPLES:
+        if _IMPORT_SECONDS * self.rate > MIN_SAMPLES:
             result = self._timed(fewest)
-        for size in (FEW_DRAWS, TRIAL):
+        for size in (FEW_DRAWS, TRIAL_DRAWS):
             if not self._fits(size):
                 break
             self._announce("a trial", size, about="at most")
@@ -280,13 +280,13 @@ class _Trials:
         # smaller share of its time.
         self._announce("a trial", size, about="at most")
         results = [self._timed(_trial_of(self._spec, size, self.made))]
-        others = _TRIALS_OF_A_ROUND - 1
+        others = _TRIALS_PER_ROUND - 1
         if not self._fits(size, others):
             return results
         self._announce(f"{others} trials", size, others)
-        for number in range(1, _TRIALS_OF_A_ROUND):
+        for number in range(1, _TRIALS_PER_ROUND):
             results.append(self._timed(_trial_of(self._spec, size, self.made + number)))
-        self.made += _TRIALS_OF_A_ROUND
+        self.made += _TRIALS_PER_ROUND
         return results
 
     def _timed(self, trial: AuditSpec, run: Run | None = None) -> AuditResult:
@@ -309,7 +309,7 @@ class _Trials:
 
     def _announce(self, words: str, size: int, trials: int = 1, about: str = "about") -> None:
         seconds = self._takes(size, trials)
-        if seconds >= _WORTH_TELLING:
+        if seconds >= _ANNOUNCED_SECONDS:
             self._say(f"{words} of {size:,} draws: {about} {seconds:.0f} s")
 
 
@@ -319,7 +319,7 @@ def _why_not(spec: AuditSpec) -> str | None:
         return "an exact audit makes no draws, so there are none to plan"
     if all(point.epsilon == 0 for point in spec.tested.points()):
         return "a leak is planned for as a multiple of the claimed ε, which is 0 here"
-    return foreseen(replace(spec, samples=MAXIMUM_SAMPLES))
+    return foreseen(replace(spec, samples=MAX_SAMPLES))
 
 
 def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
@@ -359,11 +359,11 @@ def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> Audi
     for certificates in zip(*(trial.certificates for trial in trials), strict=True):
         every = [_of_trial(one, factor, power, is_single=len(trials) == 1) for one in certificates]
         *others, most = sorted(every, key=_draws)
-        if others and _draws(most) > _UNUSUAL_EVENT * _draws(others[-1]):
+        if others and _draws(most) > _OUTLIER_FACTOR * _draws(others[-1]):
             most = others[-1]
         tests = list(map(most_powerful, certificates))
         right, wrong = sum(test.correct for test in tests), sum(test.wrong for test in tests)
-        differs = bool(upper_tail(right, right + wrong, 0.5) <= DOUBT)
+        differs = bool(upper_tail(right, right + wrong, 0.5) <= ESTIMATE_ALPHA)
         pairs.append(replace(most, differs=differs))
     return AuditPlan(tuple(pairs), len(trials), trials[-1], sum(one.draws for one in trials))
 

@@ -25,7 +25,7 @@ from dpaudit.auditing.canary_scores import rate_of
 from dpaudit.auditing.exact_pmf import certify
 from dpaudit.auditing.exact_tests import several_points
 from dpaudit.auditing.familywise import settled, share_of, unsettled
-from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.auditing.options import MIN_SAMPLES
 from dpaudit.auditing.schedule import FEW_DRAWS, Plan, look_stride, wants_refit
 from dpaudit.auditing.underpowered import limits_of
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
@@ -48,11 +48,11 @@ from dpaudit.stats.witness import Witness
 
 # Two numbers count as equal up to this relative difference: versions of the libraries round
 # differently.
-_RELATIVE = 1e-6
+_RELATIVE_TOLERANCE = 1e-6
 
 # Allowed values for the least number of draws of a confirmation (new draws after bets have refuted
 # the claim): for a mechanism that makes one draw per call, and for other mechanisms.
-_CONFIRMING = (MINIMUM_SAMPLES, FEW_DRAWS)
+_CONFIRMING = (MIN_SAMPLES, FEW_DRAWS)
 
 # Version of the result format that added the field `detectable_rare`. It is not compared in results
 # of older versions.
@@ -241,7 +241,9 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
         for point in (record.betting_point, *points):
             # Libraries of different versions round differently, so a relative difference of 1e-6 is
             # allowed.
-            is_implied = result.claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
+            is_implied = result.claim.profile(point.epsilon) <= point.delta * (
+                1 + _RELATIVE_TOLERANCE
+            )
             yield "the point tested is one of the claim's", True, is_implied
         yield from _draws(record)
         yield from _rules(record)
@@ -520,5 +522,5 @@ def _learning(
 def _agree(recorded: Any, computed: Any) -> bool:
     """Return whether two values are equal up to rounding: relative 1e-6, or absolute 1e-12."""
     if isinstance(recorded, float) and isinstance(computed, float):
-        return math.isclose(recorded, computed, rel_tol=_RELATIVE, abs_tol=1e-12)
+        return math.isclose(recorded, computed, rel_tol=_RELATIVE_TOLERANCE, abs_tol=1e-12)
     return bool(recorded == computed)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.learning import best_point, learn, learn_from_counts
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import thresholds
-from dpaudit.auditing.counted_learning import MOST_KEPT, CountedLearning, may_end_learning
+from dpaudit.auditing.counted_learning import MAX_KEPT_DRAWS, CountedLearning, may_end_learning
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.exact_tests import (
     frozen_rules,
@@ -32,8 +32,8 @@ from dpaudit.auditing.exact_tests import (
     single_outputs,
     without_levels,
 )
-from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify
-from dpaudit.auditing.schedule import LEAST_LEARNED, Plan, limits_for
+from dpaudit.auditing.options import DEFAULTS, MIN_SAMPLES, BoundMethod, verify
+from dpaudit.auditing.schedule import MIN_LEARNED, Plan, limits_for
 from dpaudit.auditing.underpowered import kept_too_few
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import Evidence, certificate
@@ -50,7 +50,7 @@ from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.outcomes.representation import OF_TYPE
-from dpaudit.sampling.independence import WARNED, all_equal, constant
+from dpaudit.sampling.independence import WARNING_ALPHA, all_equal, constant
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
 from dpaudit.stats.binomial import coin_flips
@@ -62,14 +62,14 @@ Raw = Sequence[Any] | NDArray[Any]
 
 # Share of the rows to learn from. Measured: 1/3 gives nearly the best bounds for 100 to 20,000
 # draws. The share is larger than in an audit that draws (1/8), since a recording is small.
-_LEARNED = 1 / 3
+_LEARNING_SHARE = 1 / 3
 # Seed of the random order of rows when d1 and d2 were recorded separately; an arbitrary number.
 _SHUFFLING_SEED = 20_231
 # There are two tests of recorded draws. The test of guesses discards the surplus draws of the more
 # frequent input. A separate Clopper-Pearson bound for each input uses all draws, but is weaker for
 # equal numbers of draws. This second test is considered only if one input has more than this many
 # times the draws of the other.
-_UNEVEN = 2.0
+_UNEVEN_FACTOR = 2.0
 
 _FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"
 _THINNED = "certified on a random part of the draws, whose inputs fair coins chose"
@@ -131,9 +131,9 @@ class RecordedAudit:
         name1, name2 = (f"{file}: " for file in self.files) if self.files else ("", "")
         d1, d2 = self.arms
         for where, draws, of, least, each in (
-            (every, d1 + d2, "", MINIMUM_SAMPLES, "in all"),
-            (name1, d1, " of d1", LEAST_LEARNED, "of each"),
-            (name2, d2, " of d2", LEAST_LEARNED, "of each"),
+            (every, d1 + d2, "", MIN_SAMPLES, "in all"),
+            (name1, d1, " of d1", MIN_LEARNED, "of each"),
+            (name2, d2, " of d2", MIN_LEARNED, "of each"),
         ):
             if draws < least:
                 why = f"{counted(draws, 'draw')}{of} cannot certify anything"
@@ -277,7 +277,7 @@ class _RecordedRun:
         # columns, too; this does not depend on outcomes either, since all rows have the same
         # columns.
         split = (TossedSplit if self._is_tossed else FixedSplit)(audit.is_d1, self._rng)
-        rows = min(self._limits.buffer_draws, round(_LEARNED * split.size))
+        rows = min(self._limits.buffer_draws, round(_LEARNING_SHARE * split.size))
         selection = self._fresh(split.learn_from(rows)).release()
         self._learning.append(without_levels(selection))
         self._warnings += filter(None, [narrowed(selection.outcomes)])
@@ -309,7 +309,7 @@ class _RecordedRun:
         is_d1 = self._audit.is_d1
         changes = int((is_d1[1:] != is_d1[:-1]).sum())
         d1, d2 = self._audit.arms
-        if looks_like_fair_coins(d1, d2, changes, WARNED):
+        if looks_like_fair_coins(d1, d2, changes, WARNING_ALPHA):
             return True
         self._warnings.append(_NO_COINS.format(d1=f"{d1:,}", d2=f"{d2:,}", changes=f"{changes:,}"))
         return False
@@ -354,7 +354,7 @@ class _RecordedRun:
                     [Tally(by_input(one, outcomes, is_d1)) for one in counted_learning.counters]
                 )
                 counted_learning.rare.add(
-                    rare(counted_learning.rare.rare_filter, outcomes, is_d1, MOST_KEPT)
+                    rare(counted_learning.rare.rare_filter, outcomes, is_d1, MAX_KEPT_DRAWS)
                 )
                 self._learning.append(without_levels(draws))
             spent += len(rows)
@@ -442,7 +442,7 @@ class _RecordedRun:
         if self._audit.bound is not None:
             return self._audit.bound == "clopper-pearson"
         d1, d2 = self._audit.arms
-        if self._is_tossed or max(d1, d2) <= _UNEVEN * min(d1, d2):
+        if self._is_tossed or max(d1, d2) <= _UNEVEN_FACTOR * min(d1, d2):
             return False
         # The bounds of the game and of the pair are predicted from the learning rows. The rule fits
         # these rows better than other rows, which inflates both predictions alike and so favours

@@ -34,18 +34,18 @@ from dpaudit.targets.target import runs_in_another_process
 # The new processes that check a refutation get equal shares of a time limit. If a share is enough
 # only for fewer draws than this number, the check is left out. If time allows, each process makes
 # at least twice this number of draws.
-_TOO_FEW = 4
+_MIN_DRAWS = 4
 # Probability of a false alarm: that independent draws of several processes are reported as
 # different.
-DIFFERENT = 1e-3
+DIFFERENCE_ALPHA = 1e-3
 # Suppose that each process draws noise only once per input, and reuses it for all draws. A
 # comparison with n new processes misses this with probability at most about 0.38 to the power of n.
 # A simulation gave 0.28, 0.11, 0.05, 0.02, 0.01, 0.005, 0.002 and 0.001 for n = 1 to 8, with
 # Laplace noise of scale 1 and outputs of d1 and d2 that would differ by 1 without noise.
-_UNNOTICED = 0.38
+_MISS_PER_PROCESS = 0.38
 # A comparison with draws of new processes may miss noise that each process draws only once. If the
 # probability of this is larger than 0.01, the result has a warning.
-_UNLIKELY = 0.01
+_MAX_MISS = 0.01
 
 _AFAR = "the processes that draw are started elsewhere"
 _BY_TIMES = "outcomes depend on elapsed times, which differ between processes"
@@ -145,7 +145,7 @@ class Redrawing:
 
         The text is "" if no difference was found, or if no comparison was possible. If all draws
         are independent and follow the same distributions, a difference is reported with a
-        probability of at most `DIFFERENT`.
+        probability of at most `DIFFERENCE_ALPHA`.
         """
         if self.spec.is_timed:
             return Redrawn(0, 0, _BY_TIMES), ""
@@ -157,9 +157,9 @@ class Redrawing:
         may_repeat = True
         if refuted.ledger.ends_by_bets:  # draws are slow: use no more
             each = refuted.ledger.spent // new_processes.PROCESSES
-            may_repeat = each >= 2 * _TOO_FEW
-            most = min(most, each // 2 if may_repeat else max(each, _TOO_FEW))
-        if most < _TOO_FEW:
+            may_repeat = each >= 2 * _MIN_DRAWS
+            most = min(most, each // 2 if may_repeat else max(each, _MIN_DRAWS))
+        if most < _MIN_DRAWS:
             return Redrawn(0, 0, _TOO_SLOW.format(self.seconds)), ""
         try:
             recipe = Recipe.of(self.make)
@@ -167,7 +167,7 @@ class Redrawing:
             return Redrawn(0, 0, str(error)), ""
         levels = refuted.measure.portfolio.levels
         first = sum(refuted.tallies, Tally.empty(levels))
-        size = min(most, max(2 * _TOO_FEW, first.draws // new_processes.PROCESSES))
+        size = min(most, max(2 * _MIN_DRAWS, first.draws // new_processes.PROCESSES))
         answers = self._answers(recipe, refuted, 0, new_processes.PROCESSES, size)
         processes = len(answers.drawn)
         if answers.failed or not processes:
@@ -177,11 +177,11 @@ class Redrawing:
         # half of the error probability. If the first test finds no difference, but raises a
         # suspicion, the second test uses further draws of new processes.
         compare = partial(homogeneity.between_processes, first)
-        evidence, words = compare(every, refuted.guesses, DIFFERENT / 2)
+        evidence, words = compare(every, refuted.guesses, DIFFERENCE_ALPHA / 2)
         if not words and may_repeat and evidence >= math.log(SUSPECT_E_VALUE):
             further = self._answers(recipe, refuted, new_processes.PROCESSES, processes, most)
             tallies = [one.tally for one in further.drawn]
-            _, words = compare(tallies, refuted.guesses, DIFFERENT / 2)
+            _, words = compare(tallies, refuted.guesses, DIFFERENCE_ALPHA / 2)
             every += tallies
         return Redrawn(processes, sum(one.draws for one in every), answers.why), words
 
@@ -213,9 +213,9 @@ def redrawing_remarks(redrawn: Redrawn) -> tuple[list[str], list[str]]:
     noise looks like a leak, there is a warning."""
     processes, wanted = redrawn.processes, new_processes.PROCESSES
     notes = [] if processes else [f"not compared with draws of new processes: {redrawn.note}"]
-    share = _UNNOTICED**processes
+    share = _MISS_PER_PROCESS**processes
     is_late = processes > 0 or redrawn.note == new_processes.late(0)
-    if not is_late or processes == wanted or share <= _UNLIKELY:
+    if not is_late or processes == wanted or share <= _MAX_MISS:
         return [], notes
     warning = (
         f"only {processes} of {wanted} new processes could be compared with this one "

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.levels.limits import DRAWS_TO_RANK
-from dpaudit.sampling.chunks import LARGEST_BLOCK
+from dpaudit.auditing.options import MIN_SAMPLES
+from dpaudit.levels.limits import MIN_DRAWS_TO_RANK
+from dpaudit.sampling.chunks import MAX_BLOCK
 
 # Number of calls at the start of an audit that make one draw each. They show how many columns an
 # output has (one for each number or label), and how long a call takes. Their outputs count neither
@@ -62,7 +62,7 @@ BLOCK_SHARE = 16
 _EARLY_BLOCK_SHARE = 12
 # Smallest size, in draws, of a block whose draws are only counted and not kept in memory. If the
 # budget is small, blocks may be smaller.
-_LEAST_BLOCK = 64
+_MIN_BLOCK = 64
 # Factor by which blocks may differ from their usual size. Blocks are smaller by this factor if each
 # call makes one draw: such draws are slow, and small blocks update the display in time and keep
 # several workers busy. For a large budget, blocks are larger by up to this factor, so that many
@@ -70,11 +70,11 @@ _LEAST_BLOCK = 64
 _SIZE_RANGE = 4
 # A budget of more than 200 blocks of the usual largest size is large. To limit the number of
 # blocks, each block of a large budget may have up to 1/200 of the budget, but at most `_SIZE_RANGE`
-# (4) times `LARGEST_BLOCK` (131,072) draws.
+# (4) times `MAX_BLOCK` (131,072) draws.
 _ENOUGH_BLOCKS = 200
 # Largest number of blocks, roughly, since a result stores each block. If a budget needs more,
 # blocks are made larger.
-_MOST_BLOCKS = 16_384
+_MAX_BLOCKS = 16_384
 
 # While draws are only counted, rules are refitted each time that the number of draws has doubled,
 # until it reaches `Plan.freeze_at`, where the rules are frozen (fixed for the rest of the audit).
@@ -104,7 +104,7 @@ _STARTING_TIME = 1 / 3
 _PLANNED_TIME = 0.9
 # Least number of draws to learn from if there is a time limit. Also the least number of draws of
 # each input in a recording.
-LEAST_LEARNED = MINIMUM_SAMPLES // 4
+MIN_LEARNED = MIN_SAMPLES // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class DrawLimits:
     """
 
     buffer_draws: int = MAX_BUFFERED_DRAWS
-    block: int = LARGEST_BLOCK
+    block: int = MAX_BLOCK
     confirming: int = FEW_DRAWS
     ends_by_bets: bool = False
     single_draws: bool = False
@@ -135,10 +135,10 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
     columns = max(1, columns)
     # Even if outcomes have many columns, the buffer holds enough draws for all scorers. It may then
     # hold up to ten times `_MAX_BUFFERED_VALUES` values. Beyond that, it holds fewer draws.
-    least = min(DRAWS_TO_RANK, 10 * _MAX_BUFFERED_VALUES // columns)
+    least = min(MIN_DRAWS_TO_RANK, 10 * _MAX_BUFFERED_VALUES // columns)
     rows = max(least, _MAX_BUFFERED_VALUES // columns)
-    block = LARGEST_BLOCK // _SIZE_RANGE if single_draws else LARGEST_BLOCK
-    confirming = MINIMUM_SAMPLES if single_draws and not by_outputs else FEW_DRAWS
+    block = MAX_BLOCK // _SIZE_RANGE if single_draws else MAX_BLOCK
+    confirming = MIN_SAMPLES if single_draws and not by_outputs else FEW_DRAWS
     return DrawLimits(
         buffer_draws=min(MAX_BUFFERED_DRAWS, rows),
         block=min(block, rows),
@@ -250,7 +250,7 @@ class Plan:
         is_late = elapsed >= 2 * _LEARNING_SHARE * self._seconds
         is_time = elapsed >= _LEARNING_SHARE * self._seconds and spent >= FEW_DRAWS
         is_full = spent >= self.limits.buffer_draws
-        if is_full or is_time or (is_late and spent >= LEAST_LEARNED):
+        if is_full or is_time or (is_late and spent >= MIN_LEARNED):
             self._closed_at = spent
         elif is_late:
             self._check_rate(spent / max(elapsed, 1e-9), spent, elapsed)
@@ -277,7 +277,7 @@ class Plan:
             most = rate * _TIMING_TIME * self._seconds / _TIMED_BLOCKS
             size = max(1.0, min(size, most))
             yield int(size)
-            size = min(2 * size, max(self.limits.block, _SIZE_RANGE * LARGEST_BLOCK))
+            size = min(2 * size, max(self.limits.block, _SIZE_RANGE * MAX_BLOCK))
 
     def record_timed(self, size: int) -> bool:
         """Update the draws per second after a block of `size` draws.
@@ -317,10 +317,10 @@ class Plan:
         coming = int(rate * self._seconds_left(elapsed))
         # Some draws are planned even if no time is left, since an audit needs draws to certify
         # with.
-        self._budget = spent + max(coming, spent // 8, MINIMUM_SAMPLES - LEAST_LEARNED)
+        self._budget = spent + max(coming, spent // 8, MIN_SAMPLES - MIN_LEARNED)
 
     def _check_rate(self, rate: float, spent: int, elapsed: float) -> None:
-        if spent + rate * self._seconds_left(elapsed) < MINIMUM_SAMPLES:
+        if spent + rate * self._seconds_left(elapsed) < MIN_SAMPLES:
             self._late(rate, spent)
 
     def learning_sizes(self, spent: int = 0) -> Iterator[int]:
@@ -332,7 +332,7 @@ class Plan:
         if self.limits.ends_by_bets:
             yield from self._early_sizes(spent)
             return
-        first = LEAST_LEARNED if self._is_by_clock else MINIMUM_SAMPLES
+        first = MIN_LEARNED if self._is_by_clock else MIN_SAMPLES
         size = first + (_GROWTH - 1) * spent
         while spent < self.buffer_until:
             block = min(round(size), self.buffer_until - spent, self.limits.block)
@@ -407,7 +407,7 @@ class Plan:
         """
         # Even a small budget is divided into about `BLOCK_SHARE` blocks, since checks compare
         # blocks with each other: into this number minus one, and a remainder.
-        least = min(_LEAST_BLOCK, self.budget // (BLOCK_SHARE - 1))
+        least = min(_MIN_BLOCK, self.budget // (BLOCK_SHARE - 1))
         while spent < until:
             block = min(max(spent // BLOCK_SHARE, least), self._largest(), until - spent)
             yield block
@@ -439,8 +439,8 @@ class Plan:
             yield min(block, size - start)
 
     def _largest(self) -> int:
-        usual = min(self.budget // _ENOUGH_BLOCKS, _SIZE_RANGE * LARGEST_BLOCK)
-        return max(self.limits.block, usual, self.budget // _MOST_BLOCKS)
+        usual = min(self.budget // _ENOUGH_BLOCKS, _SIZE_RANGE * MAX_BLOCK)
+        return max(self.limits.block, usual, self.budget // _MAX_BLOCKS)
 
 
 def wants_refit(
@@ -468,7 +468,7 @@ def wants_refit(
     if ends_by_bets and available <= FEW_DRAWS:
         # If the claim has several points, the first fit waits for the smallest size of a counted
         # block, or for half of the sample buffer if that is smaller.
-        return points == 1 or available >= min(_LEAST_BLOCK, buffer_until // 2)
+        return points == 1 or available >= min(_MIN_BLOCK, buffer_until // 2)
     # A run that continues after a refutation makes its first fit when 1/16 of the buffer is full,
     # and its second when half is full (8 · 1/16). An earlier fit would be replaced before a bet
     # depends on it. A claim of several points also waits until 1/16 of the buffer is full.

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dpaudit.auditing.ledger import Ledger
-from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.auditing.options import MIN_SAMPLES
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.composed import replace
@@ -129,7 +129,7 @@ class TimeLeft:
         ) / rate
 
     def check(self, rate: float, spent: int) -> None:
-        """Warn, at most once, that `MINIMUM_SAMPLES` draws of each pair will take longer than the
+        """Warn, at most once, that `MIN_SAMPLES` draws of each pair will take longer than the
         time limit.
 
         rate: draws per second.
@@ -139,7 +139,7 @@ class TimeLeft:
         if self._spec.sampling.time is None:
             return
         pairs = len(self._spec.pairs)
-        coming = (pairs - self._number) * MINIMUM_SAMPLES - spent
+        coming = (pairs - self._number) * MIN_SAMPLES - spent
         # Read the clock on every call, even after the warning: a run that continues an interrupted
         # run gets that run's readings from the journal one by one, so both must read the clock
         # equally often.
@@ -165,8 +165,8 @@ class TimeLeft:
             # The first calls may be slow, so that the average speed is too low for a forecast.
             remaining = min(remaining, seconds - elapsed)
         elif seconds is not None:
-            # At least `MINIMUM_SAMPLES` draws are made, even if they take longer.
-            remaining = max(0.0, (MINIMUM_SAMPLES - draws) / rate)
+            # At least `MIN_SAMPLES` draws are made, even if they take longer.
+            remaining = max(0.0, (MIN_SAMPLES - draws) / rate)
         self._shown = Progress(
             name=self._spec.name,
             pair=self._spec.pairs[self._number].label,
@@ -192,12 +192,12 @@ def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
     seconds: the time limit.
     rate: draws per second.
     pairs: number of pairs of inputs.
-    takes: estimated seconds for `MINIMUM_SAMPLES` draws of each pair.
+    takes: estimated seconds for `MIN_SAMPLES` draws of each pair.
     """
     each = "" if pairs == 1 else f" for each of {pairs} pairs"
     return (
         f"the time limit of {_short(seconds)} s is too short: an audit makes at least "
-        f"{MINIMUM_SAMPLES:,} draws{each}, and at {_short(rate)} draws per second it ends after "
+        f"{MIN_SAMPLES:,} draws{each}, and at {_short(rate)} draws per second it ends after "
         f"about {_short(takes)} s"
     )
 

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 
-from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
+from dpaudit.auditing.options import MAX_SAMPLES, MIN_SAMPLES
 from dpaudit.auditing.schedule import DrawLimits, Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate
@@ -38,7 +38,7 @@ from dpaudit.wording import counted
 
 # Error probability of two estimates: the lower bound for the probability of the event of a single
 # audit, and the test of whether trials (short audits) guess d1 or d2 better than chance.
-DOUBT = 0.01
+ESTIMATE_ALPHA = 0.01
 # The next audit may learn a rarer event than this audit. So the share of its draws that are in the
 # event is assumed to be 0.9 times the share in this audit.
 _SHARE_IN_NEXT_AUDIT = 0.9
@@ -287,12 +287,12 @@ def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
     """
     # Double a small budget until it is enough. A search from the largest budget is not possible:
     # SciPy before 1.17 cannot compute Clopper-Pearson bounds for 10¹² draws.
-    enough = MINIMUM_SAMPLES
+    enough = MIN_SAMPLES
     while not is_enough(enough):
         enough *= 2
-        if enough >= MAXIMUM_SAMPLES:
+        if enough >= MAX_SAMPLES:
             return None
-    budgets = range(max(MINIMUM_SAMPLES, enough // 2), enough)
+    budgets = range(max(MIN_SAMPLES, enough // 2), enough)
     samples = budgets.start + bisect_left(budgets, True, key=is_enough)
     # The rounded number is checked again, since a larger number of draws may fail where a smaller
     # number is enough: numbers of guesses are integers, and a larger budget may spend a larger
@@ -341,12 +341,12 @@ def event_could_not(certificate: Certificate) -> str | None:
 
 
 def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether even the largest budget, `MAXIMUM_SAMPLES` draws, is too small to refute a
+    """Return whether even the largest budget, `MAX_SAMPLES` draws, is too small to refute a
     point (ε, δ).
 
     alpha: largest allowed probability that the audit of a pair of inputs refutes a true claim.
     """
-    return _enough(point, alpha) > MAXIMUM_SAMPLES
+    return _enough(point, alpha) > MAX_SAMPLES
 
 
 def kept_too_few(certificate: Certificate) -> str | None:
@@ -379,7 +379,7 @@ def _enough(point: ProfilePoint, alpha: float) -> int:
 
     alpha: error probability of the pair of inputs.
     """
-    budgets = range(2, 2 * MAXIMUM_SAMPLES)
+    budgets = range(2, 2 * MAX_SAMPLES)
     return 2 + bisect_left(budgets, True, key=lambda draws: _can_refute(point, draws, alpha))
 
 
@@ -403,7 +403,7 @@ def share_in_next_audit(test: FixedTest, *, is_single: bool) -> float:
     """
     inside = test.correct + test.wrong
     if is_single and inside:
-        return _SHARE_IN_NEXT_AUDIT * clopper_pearson_lower(inside, test.draws, DOUBT)
+        return _SHARE_IN_NEXT_AUDIT * clopper_pearson_lower(inside, test.draws, ESTIMATE_ALPHA)
     # Keep the order of these operations: another order changes the last bit of the share, and so
     # may change the planned number of draws by one.
     return _SHARE_IN_NEXT_AUDIT * inside / test.draws

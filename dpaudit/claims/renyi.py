@@ -33,9 +33,9 @@ from dpaudit.claims.solving import crossing, largest_parameter, peak
 from dpaudit.errors import ClaimError
 
 # Largest order that a Rényi claim may have.
-_LARGEST_ORDER = 1e4
+_MAX_ORDER = 1e4
 # Largest divergence of a Rényi claim, in nats; also the largest ρ of a zCDP claim.
-_LARGEST = 100.0
+_MAX_DIVERGENCE = 100.0
 # An audit of a Rényi or zCDP claim tests several points (ε, δ) of its privacy profile. Each number
 # in this list leads to one of them: the point at the ε for which the usual conversion of the claim
 # to (ε, δ)-DP gives this number as δ.
@@ -47,15 +47,15 @@ _LOG_Q_ERROR = 1e-7
 # Largest ε, in nats, at which the privacy profile δ(ε) of a Rényi claim is computed. For a larger
 # ε, e^-ε would nearly underflow, so δ(650) is returned. It is at least δ(ε), so no mechanism that
 # satisfies the claim is refuted.
-_LARGEST_EPSILON = 650.0
+_MAX_EPSILON = 650.0
 
 Order = Annotated[
     float,
     Parameter(
         "The order of a Rényi claim.",
         number_that(
-            f"lie in (1, {_LARGEST_ORDER:g}]; the definition of infinite order is pure",
-            lambda order: 1 < order <= _LARGEST_ORDER,
+            f"lie in (1, {_MAX_ORDER:g}]; the definition of infinite order is pure",
+            lambda order: 1 < order <= _MAX_ORDER,
         ),
         is_telling=True,
     ),
@@ -64,7 +64,9 @@ Divergence = Annotated[
     float,
     Parameter(
         "The ε of the claim.",
-        number_that(f"lie in [0, {_LARGEST:g}]", lambda epsilon: 0 <= epsilon <= _LARGEST),
+        number_that(
+            f"lie in [0, {_MAX_DIVERGENCE:g}]", lambda epsilon: 0 <= epsilon <= _MAX_DIVERGENCE
+        ),
         has_curve=True,
         symbol="D_{order:g}",
     ),
@@ -73,7 +75,7 @@ Rho = Annotated[
     float,
     Parameter(
         "The ρ of a zCDP claim.",
-        positive_up_to(_LARGEST),
+        positive_up_to(_MAX_DIVERGENCE),
         is_telling=True,
         has_curve=True,
         symbol="ρ",
@@ -131,7 +133,7 @@ class RenyiDP(PrivacyClaim):
         """
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
-        return "epsilon", largest_parameter(delta_of, delta_lower, _LARGEST, near)
+        return "epsilon", largest_parameter(delta_of, delta_lower, _MAX_DIVERGENCE, near)
 
     def divergences(self) -> tuple[tuple[float, float], ...]:
         return ((self.order, self.epsilon),)
@@ -191,7 +193,7 @@ class ZeroConcentratedDP(PrivacyClaim):
         """Return "rho" and the largest ρ whose privacy profile at ε is at most `delta_lower`."""
         delta_of = partial(_concentrated_delta, epsilon=epsilon)
         near = _least_concentration(epsilon, delta_lower)
-        return "rho", largest_parameter(delta_of, delta_lower, _LARGEST, near)
+        return "rho", largest_parameter(delta_of, delta_lower, _MAX_DIVERGENCE, near)
 
     def divergences(self) -> tuple[tuple[float, float], ...]:
         return tuple((order, self.rho * order) for order in _ORDERS)
@@ -222,7 +224,7 @@ def _renyi_delta(
     """
     # The profile δ(ε) falls with ε. So for an ε above the limit, the returned δ is larger than
     # δ(ε). This is safe: a claim with a larger δ is harder to refute.
-    epsilon = min(epsilon, _LARGEST_EPSILON)
+    epsilon = min(epsilon, _MAX_EPSILON)
     factor = math.exp(epsilon)
 
     def gain(log_q: float) -> float:
@@ -247,7 +249,7 @@ def _least_divergence(order: float, epsilon: float, delta: float) -> float:
 
     order: order of the divergence.
     """
-    factor, room = math.exp(min(epsilon, _LARGEST_EPSILON)), 1 - delta
+    factor, room = math.exp(min(epsilon, _MAX_EPSILON)), 1 - delta
     if not 0 < delta < 1:
         return math.inf
 
@@ -287,7 +289,7 @@ def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
         a = 1 + math.exp(log_excess)
         return (a - 1) * (a * rho - epsilon) - math.log(a - 1) + a * math.log1p(-1 / a)
 
-    best = peak(lambda log_excess: -log_delta(log_excess), -8.0, math.log(_LARGEST_ORDER), 1e-3)
+    best = peak(lambda log_excess: -log_delta(log_excess), -8.0, math.log(_MAX_ORDER), 1e-3)
     below = (1 + math.exp(best + step) for step in (-0.5, -0.25, 0.0))
     return (1.001, 1.05, *below), log_delta(best)
 
@@ -303,7 +305,7 @@ def _least_concentration(epsilon: float, delta: float) -> float:
     # The best orders depend a little on ρ, so orders and ρ are computed in turns, three times.
     for _ in range(3):
         rho = max(_least_divergence(a, epsilon, delta) / a for a in orders)
-        orders, _ = _orders(min(rho, _LARGEST), epsilon)
+        orders, _ = _orders(min(rho, _MAX_DIVERGENCE), epsilon)
     return max(_least_divergence(a, epsilon, delta) / a for a in orders)
 
 

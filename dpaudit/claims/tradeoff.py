@@ -224,7 +224,7 @@ def _log_slopes(knots: Knots, alpha: float) -> list[float]:
 
 
 # Largest μ that a claim of Gaussian DP may have.
-_LARGEST_MU = 10.0
+_MAX_MU = 10.0
 _SIGMA = Instead(
     "sigma",
     "In place of μ = 1/σ: Gaussian noise with this σ (noise multiplier), at sensitivity 1.",
@@ -265,7 +265,7 @@ class GaussianDP(PrivacyClaim):
         float,
         Parameter(
             "The μ of a Gaussian claim.",
-            positive_up_to(_LARGEST_MU),
+            positive_up_to(_MAX_MU),
             is_telling=True,
             has_curve=True,
             instead=_SIGMA,
@@ -290,7 +290,7 @@ class GaussianDP(PrivacyClaim):
 
         It is the largest μ whose privacy profile at ε is at most `delta_lower`.
         """
-        most = 4 * _LARGEST_MU
+        most = 4 * _MAX_MU
         return "mu", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, most)
 
     def for_group(self, size: int) -> GaussianDP:
@@ -411,8 +411,8 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
 # The grid of ε at which `tradeoff` evaluates the privacy profile; each ε gives two straight lines
 # below the trade-off function.
 # _STEPS: number of steps of the grid.
-# _LARGEST_EPSILON: largest ε of the grid, in nats.
-_STEPS, _LARGEST_EPSILON = 200, 12.0
+# _MAX_EPSILON: largest ε of the grid, in nats.
+_STEPS, _MAX_EPSILON = 200, 12.0
 
 
 def smallest_probability(claim: PrivacyClaim) -> Callable[[float], float]:
@@ -509,7 +509,7 @@ def at_bound(epsilon: float, delta: float, mu: float | None) -> PrivacyClaim | N
     ApproximateDP(epsilon=1.5, delta=1e-05)
     """
     if mu is not None:
-        return GaussianDP(min(mu, _LARGEST_MU)) if mu > 0 else None
+        return GaussianDP(min(mu, _MAX_MU)) if mu > 0 else None
     return ApproximateDP(epsilon, delta) if epsilon > 0 else None
 
 
@@ -558,5 +558,5 @@ def _points(claim: PrivacyClaim) -> tuple[tuple[float, float], ...]:
     and those of the points (ε, δ) that an audit may test (`claim.points()`).
     """
     own = [min(point.epsilon, 700.0) for point in claim.points()]
-    grid = [_LARGEST_EPSILON * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]
+    grid = [_MAX_EPSILON * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]
     return tuple((math.exp(epsilon), claim.profile(epsilon)) for epsilon in {*own, *grid})

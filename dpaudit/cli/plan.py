@@ -17,10 +17,10 @@ import numpy as np
 from click.core import ParameterSource
 
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.auditing.options import MINIMUM_SAMPLES, OPTIONS
+from dpaudit.auditing.options import MIN_SAMPLES, OPTIONS
 from dpaudit.auditing.power_trials import (
-    PATIENCE,
-    TRIAL,
+    TRIAL_DRAWS,
+    TRIALS_SECONDS,
     AuditPlan,
     Planned,
     Timed,
@@ -81,7 +81,7 @@ _LARGER = (1.5, 2, 3, 5, 10)
 _LARGEST_TRIAL = 10**10
 # Number of calls of the mechanism in the shortest trial: its draws, and the calls made before them
 # to examine the mechanism.
-_CALLS = MINIMUM_SAMPLES + FIRST_CALLS + PROBE_CALLS
+_CALLS = MIN_SAMPLES + FIRST_CALLS + PROBE_CALLS
 # Seconds of drawing, for each pair, in which the speed is measured.
 _TIMED = 1.0
 # Draws per second. If the last trial was slower than this, no further draws are made to measure the
@@ -89,8 +89,8 @@ _TIMED = 1.0
 _SLOW = 1_000
 # Note if time was short. Only then does the plan depend on the speed of the machine.
 _CUT = (
-    f"note: {PATIENCE:.0f} s were too short for all trials, so another run with this seed may plan "
-    "another number of draws; a number of draws in your file stays the same"
+    f"note: {TRIALS_SECONDS:.0f} s were too short for all trials, so another run with this seed "
+    "may plan another number of draws; a number of draws in your file stays the same"
 )
 
 
@@ -129,7 +129,7 @@ Example:
     callback=whole_number,
     metavar="NUMBER",
     help="Draws of the trial audit. It shows how probable the event is. "
-    f"Default: {TRIAL:,}, fewer if a draw is slow.",
+    f"Default: {TRIAL_DRAWS:,}, fewer if a draw is slow.",
 )
 @some_flags(quiet="Print only the number of draws.")
 @some_flags("debug")
@@ -161,7 +161,7 @@ def plan_(
     with auditing() as requests:
         say = (lambda text: None) if quiet else partial(click.echo, err=True)
         run = partial(_result, requests, quiet)
-        within = partial(_result, requests, quiet, seconds=PATIENCE)
+        within = partial(_result, requests, quiet, seconds=TRIALS_SECONDS)
         if trial is None:
             _check_speed(spec)
         found = plan(spec, excess, power, run, trial, within=within, say=say)
@@ -214,9 +214,9 @@ def _check(excess: float, rare: float | None, power: float, trial: int | None) -
         )
     if not 0 < power < 1:
         raise UsageError(f"--power={power:g} must lie in (0, 1), e.g. 0.9", code="option-invalid")
-    if trial is not None and trial < MINIMUM_SAMPLES:
+    if trial is not None and trial < MIN_SAMPLES:
         raise UsageError(
-            f"--trial={trial} is too few; give at least {MINIMUM_SAMPLES}", code="option-invalid"
+            f"--trial={trial} is too few; give at least {MIN_SAMPLES}", code="option-invalid"
         )
     if trial is not None and trial > _LARGEST_TRIAL:
         raise UsageError(
@@ -243,7 +243,8 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
 
 
 def _check_speed(spec: AuditSpec) -> None:
-    """Raise UsageError if the shortest possible trial would take longer than PATIENCE seconds.
+    """Raise UsageError if the shortest possible trial would take longer than TRIALS_SECONDS
+    seconds.
 
     The speed comes from the faster of two calls, since the first call may import modules.
     """
@@ -259,10 +260,10 @@ def _check_speed(spec: AuditSpec) -> None:
             mechanism.sample(one, 1, np.random.default_rng(0))
             taken.append(time.monotonic() - began)
     needed = _CALLS * min(taken, default=0.0)
-    if needed > PATIENCE:
+    if needed > TRIALS_SECONDS:
         raise UsageError(
             f"the mechanism is slow: a draw takes {duration(min(taken))}, so the shortest trial "
-            f"takes about {duration(needed)}; to wait for it, give --trial {MINIMUM_SAMPLES}",
+            f"takes about {duration(needed)}; to wait for it, give --trial {MIN_SAMPLES}",
             code="mechanism-slow",
         )
 

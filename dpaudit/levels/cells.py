@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser, FloatArray
 from dpaudit.levels.level_map import equal_mass_runs
-from dpaudit.levels.limits import MOST_CELLS, REPEATS, WORDS
+from dpaudit.levels.limits import MAX_CELLS, MAX_LISTED_ITEMS, MIN_REPEATS
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.columns import number_writer
 from dpaudit.outcomes.representation import Phrases, phrases_of
@@ -27,7 +27,7 @@ from dpaudit.stats.order import in_order
 
 # Largest number of intervals that the numbers of a column are cut into. Intervals of single
 # frequent values are added to this number.
-MOST_INTERVALS = 320
+MAX_INTERVALS = 320
 # Words for an empty event, which contains no outcome.
 NO_OUTPUT = "no output"
 # Words for the event that an entry is any number.
@@ -120,7 +120,7 @@ class Cells:
             return _alternatives(start, [*parts, *labels]) or NO_OUTPUT
         # If nearly all labels are chosen, the words list the few labels that are not: "neither 1
         # nor 2".
-        if len(left_out) <= WORDS:
+        if len(left_out) <= MAX_LISTED_ITEMS:
             labels, others = [], none_of(left_out)
         else:
             others = RARELY_SEEN
@@ -185,7 +185,7 @@ def is_number(column: Column) -> NDArray[np.bool_]:
     return np.asarray(column.codes == 0)
 
 
-def make_cells(column: Column, limit: int = MOST_INTERVALS) -> Cells:
+def make_cells(column: Column, limit: int = MAX_INTERVALS) -> Cells:
     """Return the cells of a column of selection draws.
 
     If the column has few distinct values, each has an interval. Otherwise intervals end at
@@ -196,7 +196,7 @@ def make_cells(column: Column, limit: int = MOST_INTERVALS) -> Cells:
     """
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     edges = _edges(in_order(numbers), limit) if len(numbers) else np.empty(0)
-    labels = frequent_labels(column, REPEATS, MOST_CELLS)
+    labels = frequent_labels(column, MIN_REPEATS, MAX_CELLS)
     intervals = len(edges) + 1
     values = np.arange(intervals, dtype=np.intp)
     label_values = np.arange(intervals, intervals + len(labels) + 1, dtype=np.intp)
@@ -337,12 +337,12 @@ def _alternatives(start: str, parts: Sequence[str]) -> str:
     """
     points = [part.removeprefix(start) for part in parts if part.startswith(start)]
     ranges = [part for part in parts if not part.startswith(start)]
-    if len(points) > WORDS:
-        points = [*points[:WORDS], f"{len(points) - WORDS} more values"]
+    if len(points) > MAX_LISTED_ITEMS:
+        points = [*points[:MAX_LISTED_ITEMS], f"{len(points) - MAX_LISTED_ITEMS} more values"]
     if points:
         points[0] = f"{start}{points[0]}"
-    if len(ranges) > WORDS:
-        ranges = [*ranges[:WORDS], f"{len(ranges) - WORDS} more intervals"]
+    if len(ranges) > MAX_LISTED_ITEMS:
+        ranges = [*ranges[:MAX_LISTED_ITEMS], f"{len(ranges) - MAX_LISTED_ITEMS} more intervals"]
     return listed([*ranges, *points], "or")
 
 

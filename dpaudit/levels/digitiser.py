@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.levels.limits import CACHED
+from dpaudit.levels.limits import CACHE_FLOATS
 
 FloatArray = NDArray[np.float64]
 
@@ -25,11 +25,11 @@ FloatArray = NDArray[np.float64]
 _CELLS_PER_EDGE = 16
 # With at most this number of edges, each number is compared with every edge: that is about as fast
 # as a look-up in a grid.
-_FEW = 12
+_MAX_COMPARED_EDGES = 12
 # Largest number of edges in a grid cell with which a look-up compares a number; numbers in cells
 # with more edges are found by binary search. It is more than 2, since an interval that contains a
 # single value usually has both of its edges in one cell.
-_DEEPEST = 3
+_MAX_EDGES_PER_CELL = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,7 @@ class Digitiser:
     def __call__(self, numbers: FloatArray) -> NDArray[Any]:
         """Return, for every number, the small integer `values[k]`, where k is the index of the
         interval that contains the number. The numbers may not be NaN."""
-        if len(self.edges) <= _FEW:
+        if len(self.edges) <= _MAX_COMPARED_EDGES:
             return self.values.take(self._compared(numbers))
         grid = self._grid(len(numbers))
         if grid is None:
@@ -61,9 +61,9 @@ class Digitiser:
 
         values: the number of possible values.
         """
-        if len(self.edges) > _FEW:
+        if len(self.edges) > _MAX_COMPARED_EDGES:
             total = np.zeros(values, dtype=np.int64)
-            piece = CACHED // 4  # a lookup has several intermediate results
+            piece = CACHE_FLOATS // 4  # a lookup has several intermediate results
             for start in range(0, len(numbers), piece):
                 total += np.bincount(self(numbers[start : start + piece]), minlength=values)
             return total
@@ -152,7 +152,7 @@ def _cell(numbers: FloatArray, scale: float, shift: float, cells: int) -> NDArra
 
 
 def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
-    if len(edges) <= _FEW or not np.isfinite(edges).all():
+    if len(edges) <= _MAX_COMPARED_EDGES or not np.isfinite(edges).all():
         return None
     cells = _CELLS_PER_EDGE * len(edges)
     width = float(edges[-1]) - float(edges[0])
@@ -164,7 +164,7 @@ def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
     below = np.searchsorted(place, np.arange(cells), side="left")
     upto = np.searchsorted(place, np.arange(cells), side="right")
     inside = upto - below
-    depth = min(int(inside.max()), _DEEPEST)
+    depth = min(int(inside.max()), _MAX_EDGES_PER_CELL)
     nth = np.arange(depth)[:, None]
     result = np.where(inside > nth, edges[np.minimum(below + nth, len(edges) - 1)], np.inf)
     every = values[np.minimum(below + np.arange(depth + 1)[:, None], upto)]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, by_arm
-from dpaudit.levels.limits import CACHED, MOST_LEVELS, TINY
+from dpaudit.levels.limits import CACHE_FLOATS, MAX_LEVELS, TINY
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
 
@@ -158,8 +158,8 @@ class NearLevels(LevelMap):
 def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:
     """Yield the outcomes in pieces of 65,536 consecutive outcomes; the last piece may be smaller.
     Arrays of this size stay in the processor's cache."""
-    for start in range(0, outcomes.size, CACHED):
-        yield outcomes.take(slice(start, start + CACHED))
+    for start in range(0, outcomes.size, CACHE_FLOATS):
+        yield outcomes.take(slice(start, start + CACHE_FLOATS))
 
 
 def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> IntArray:
@@ -273,8 +273,8 @@ def tail_refined(smallest: float) -> FloatArray:
 
     smallest: the smallest quantile, at most 0.04.
     """
-    low = np.geomspace(min(smallest, 0.04), 0.05, MOST_LEVELS // 4)
-    inner = np.linspace(0.05, 0.95, MOST_LEVELS // 2 + 1)[1:-1]
+    low = np.geomspace(min(smallest, 0.04), 0.05, MAX_LEVELS // 4)
+    inner = np.linspace(0.05, 0.95, MAX_LEVELS // 2 + 1)[1:-1]
     result = np.concatenate([low, inner, 1 - low[::-1]])
     # Read-only, since the array is cached and shared by all callers.
     result.flags.writeable = False

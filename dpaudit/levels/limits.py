@@ -6,26 +6,26 @@ decide which rule (guess of the input from the output) is tested, are in `tuning
 
 # Largest number of columns for scorers that relate columns to each other, and for slow fits. With
 # more columns, such a scorer or fit takes seconds.
-MOST_COLUMNS = 128
+MAX_COLUMNS = 128
 # Largest number of columns for boosted trees and for the filter of rare outputs. Their time grows
 # slowly with the number of columns.
-MANY_COLUMNS = 256
+MAX_TREE_COLUMNS = 256
 # Largest number of cells that are made for the distinct values of a column, for its labels, or for
 # whole outputs. The most frequent values get a cell each; all other values share one.
-MOST_CELLS = 4_096
+MAX_CELLS = 4_096
 # Largest number of intervals of a column in scorers that add log-ratios of columns or compare
 # columns. Also the largest number of labels of a column that become features.
-CELLS = 32
+MAX_SUM_CELLS = 32
 # The largest number that counts as few. It limits the distinct values of outcomes or of a column,
 # the labels among numbers, the blocks of dependent columns, and the rare values of a column that
 # get a cell each.
-FEW = 8
-# Outcomes count as having few distinct values (at most `FEW`) only if there are this many draws per
-# value on average. A state of a sequence (a summary of the earlier entries) also needs this number
-# of draws; rarer states are merged into one.
+FEW_VALUES = 8
+# Outcomes count as having few distinct values (at most `FEW_VALUES`) only if there are this many
+# draws per value on average. A state of a sequence (a summary of the earlier entries) also needs
+# this number of draws; rarer states are merged into one.
 DRAWS_PER_VALUE = 50
 # A value repeats if at least this number of draws have it.
-REPEATS = 2
+MIN_REPEATS = 2
 # The largest share that counts as small. It is compared with the share of draws that have a rare
 # entry (if there are more, further draws bring ever more new values); with the share of draws
 # outside the most frequent entry of a column, or outside the outputs that are counted; and with the
@@ -33,80 +33,80 @@ REPEATS = 2
 SMALL_SHARE = 0.02
 # Largest number of levels (groups of outcomes) of an order. Orders of single values and of rare
 # outputs may have more.
-MOST_LEVELS = 64
+MAX_LEVELS = 64
 
 # Limits on numbers of draws: the constants down to the next heading.
 
 # Number of first draws that are examined for the form of outcomes, such as which columns depend on
 # each other.
-FIRST_DRAWS = 4_096
+EXAMINED_DRAWS = 4_096
 # Least number of draws for scorers that fit a few parameters for each column. With fewer draws,
 # these scorers propose nothing.
-FEWEST_DRAWS = 300
+MIN_DRAWS = 300
 # Least number of draws with which scorers are used that are slow, or that need the frequencies of
 # combinations of values.
-LEAST_DRAWS = 1_000
+MIN_DRAWS_SLOW = 1_000
 # Least number of draws for three uses: boosted trees; ranks of scores, by which the scores of
 # different fits get the same scale; and separate ranks of columns that hold entries and of columns
 # that hold types. With fewer draws, ranks are mostly chance.
-DRAWS_TO_RANK = 2_000
+MIN_DRAWS_TO_RANK = 2_000
 # With at least this number of draws, a score is first cut into intervals that are finer than its
 # levels (groups of outcomes), and independent blocks of columns are searched for. With more than
 # twice this number, several fits are compared on this number of draws only.
 MANY_DRAWS = 10_000
 # Largest number of draws for slow work: to fit a slow learner, to find the scale, the labels and
 # the informativeness of a column, and to compare sets of features.
-MOST_ROWS = 20_000
+MAX_DRAWS_SLOW = 20_000
 
 # Limits on time and memory: the constants down to the next heading.
 
 # Number of floats in an array that stays in the processor's cache (0.5 MB). Large arrays are
 # processed in pieces of about this size, which is faster.
-CACHED = 65_536
+CACHE_FLOATS = 65_536
 # Largest number of floats in an array that a fit makes, to limit memory.
-MOST_FLOATS = 5_000_000
+MAX_FLOATS = 5_000_000
 # Largest number of multiplications in one BLAS call. From 2^18 on, OpenBLAS starts threads, which
 # wait for each other when cores are busy.
-ONE_THREAD = 200_000
+MAX_BLAS_PRODUCTS = 200_000
 
 # Limits on arithmetic: the constants down to the next heading.
 
 # TINY: added to a number that may be 0 before it is used as a divisor or as the argument of a
 # logarithm. Also a relative difference: two numbers that differ by less count as equal up to
 # rounding.
-# LEAST_WEIGHT: added to prior weights, so that no log-ratio has probability 0.
-TINY, LEAST_WEIGHT = 1e-9, 1e-12
+# MIN_WEIGHT: added to prior weights, so that no log-ratio has probability 0.
+TINY, MIN_WEIGHT = 1e-9, 1e-12
 # For Newton's method. NEWTON_STEPS: largest number of steps, and of halvings of a step.
-# LONGEST_STEP: largest change of a log-ratio in a step. CLOSE: a step of log-odds that is shorter
-# ends the search, since the remaining error is about its square.
-NEWTON_STEPS, LONGEST_STEP, CLOSE = 12, 1.0, 1e-4
+# MAX_STEP: largest change of a log-ratio in a step. STEP_TOLERANCE: a step of log-odds that is
+# shorter ends the search, since the remaining error is about its square.
+NEWTON_STEPS, MAX_STEP, STEP_TOLERANCE = 12, 1.0, 1e-4
 # Scores are clipped to plus or minus this number, since a score may be infinite.
-LARGEST_SCORE = 1e3
+MAX_SCORE = 1e3
 # Difference of two log-likelihoods, in nats, that leaves no doubt which of two hypotheses is right:
 # e^15, odds of three million to one.
-BEYOND_DOUBT = 15.0
+DECISIVE_NATS = 15.0
 
 # A cell counts in a χ² test only if at least this number of draws is expected in it.
-LEAST_EXPECTED = 4.0
+MIN_EXPECTED_DRAWS = 4.0
 # False-alarm probability of each of two tests that are made for all pairs of columns: whether two
 # columns depend on each other, and whether two columns together show a difference of d1 and d2. The
 # pairs share it equally.
-LUCK = 0.001
+PAIR_TEST_ALPHA = 0.001
 
 # From here to the end of the file, the constants are numbers of groups, of neighbours, of best
 # choices, and of the items that the description of an event lists.
 
 # Number of groups into which the ordered values of a column, or the ordered levels (groups of
 # outcomes), are joined. Each group contains neighbours, and about the same number of draws.
-GROUPS = 8
+VALUE_GROUPS = 8
 # Number of neighbours on either side of an optimum that are used one by one. Two uses: intervals
 # next to a cut-off of the best rule become levels of their own; and the best ramp (a piecewise
 # linear term of a fit) is averaged with the ramps whose ends are near its ends.
-NEAR = 6
+NEIGHBOURS = 6
 # Columns, scorers and refitted scores are ranked; this number of the best of each kind is kept for
 # further use.
-BEST = 2
+KEPT_BEST = 2
 # Largest number of items (values, labels or intervals) that the description of an event lists.
-WORDS = 6
+MAX_LISTED_ITEMS = 6
 # Largest number of columns that the description of an event names.
-COLUMNS_NAMED = 4
+MAX_NAMED_COLUMNS = 4

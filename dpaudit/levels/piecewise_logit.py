@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
-from dpaudit.levels.limits import CACHED, CLOSE, MOST_LEVELS, NEAR, NEWTON_STEPS, ONE_THREAD, TINY
+from dpaudit.levels.limits import (
+    CACHE_FLOATS,
+    MAX_BLAS_PRODUCTS,
+    MAX_LEVELS,
+    NEIGHBOURS,
+    NEWTON_STEPS,
+    STEP_TOLERANCE,
+    TINY,
+)
 
 FloatArray = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -40,9 +48,9 @@ _OFFSETS = np.array([-0.5, 0.0, -1.0])
 # A ramp may start or end anywhere within a level (group of outcomes). So the level in which it
 # starts or ends is cut into this odd number of equal parts, and the ramp is averaged over starts or
 # ends in the middle of each part.
-_PARTS = 5
+_PARTS_OF_LEVEL = 5
 # Largest change of a coefficient in one step of Newton's method.
-_LONGEST_STEP = 3.0
+_MAX_STEP = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +103,7 @@ def log_odds(counts: NDArray[np.int64]) -> FloatArray:
         return np.asarray(np.log((counts[..., 0] + 0.5) / (counts[..., 1] + 0.5)))
     every = counts.reshape(-1, levels, 2)
     result, ramps = np.empty((len(every), levels)), _ramps(levels)
-    together = max(1, CACHED // ramps.rise.shape[1])
+    together = max(1, CACHE_FLOATS // ramps.rise.shape[1])
     for start in range(0, len(every), together):
         part = slice(start, start + together)
         result[part], _ = _Fits(ramps, every[part])()
@@ -142,8 +150,8 @@ class _Ramps:
 
 @lru_cache(maxsize=128)
 def _ramps(levels: int) -> _Ramps:
-    if levels < MOST_LEVELS:  # ramps over fewer levels are the ramps that end within these
-        most = _ramps(MOST_LEVELS)
+    if levels < MAX_LEVELS:  # ramps over fewer levels are the ramps that end within these
+        most = _ramps(MAX_LEVELS)
         inside = most.end < levels
         rise = np.ascontiguousarray(most.rise[:levels, inside])
         return _Ramps(most.start[inside], most.end[inside], rise, rise**2)
@@ -166,9 +174,9 @@ def _ramps_over(coordinate: FloatArray) -> _Ramps:
     lengths = end - start + 1
     ramp = np.repeat(np.arange(len(start)), lengths)
     level = np.arange(len(ramp)) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
-    # The middles of the `_PARTS` equal parts of a level, relative to the middle of the level: from
-    # -0.4 to 0.4.
-    middles = (np.arange(_PARTS) - _PARTS // 2) / _PARTS
+    # The middles of the `_PARTS_OF_LEVEL` equal parts of a level, relative to the middle of the
+    # level: from -0.4 to 0.4.
+    middles = (np.arange(_PARTS_OF_LEVEL) - _PARTS_OF_LEVEL // 2) / _PARTS_OF_LEVEL
     starts, ends = (
         [_between(coordinate, at + off)[ramp] for off in middles] for at in (start, end)
     )
@@ -177,7 +185,7 @@ def _ramps_over(coordinate: FloatArray) -> _Ramps:
         beyond = coordinate[level] - low
         for high in ends:
             total += np.clip(beyond / (high - low), 0, 1)
-    rise[level, ramp] = total / _PARTS**2
+    rise[level, ramp] = total / _PARTS_OF_LEVEL**2
     return _Ramps(start, end, rise, rise**2)
 
 
@@ -344,7 +352,7 @@ def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
     """Return the matrix product left · rise. It is computed in pieces of few rows: for a large
     product, BLAS would start threads, which is slow on busy cores.
     """
-    rows = max(1, ONE_THREAD // rise.size)
+    rows = max(1, MAX_BLAS_PRODUCTS // rise.size)
     if len(left) <= rows:
         return left @ rise
     pieces = [left[start : start + rows] @ rise for start in range(0, len(left), rows)]
@@ -382,8 +390,8 @@ def _maximised(
         bend = np.einsum("blj,blk->bjk", own, weight[:, :, None] * own)
         slope = np.einsum("blk,bl->bk", own, ahead[rest] - draws[rest] * share)
         step = np.linalg.solve(bend + 1e-6 * np.eye(own.shape[2]), slope[:, :, None])[:, :, 0]
-        result[rest] += np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-        rest = rest[np.abs(step).max(axis=1) >= CLOSE]
+        result[rest] += np.clip(step, -_MAX_STEP, _MAX_STEP)
+        rest = rest[np.abs(step).max(axis=1) >= STEP_TOLERANCE]
     return result
 
 
@@ -407,8 +415,8 @@ def _averaged(
     for place in np.flatnonzero(chosen[:, 0] >= 0):
         ramp, offset = int(chosen[place, 0]), chosen[place, 1]
         height, own = heights[place], terms[:, place]
-        near = (np.abs(ramps.start - ramps.start[ramp]) <= NEAR) & (
-            np.abs(ramps.end - ramps.end[ramp]) <= NEAR
+        near = (np.abs(ramps.start - ramps.start[ramp]) <= NEIGHBOURS) & (
+            np.abs(ramps.end - ramps.end[ramp]) <= NEIGHBOURS
         )
         others = ramps.rise[:, near] + offset
         fits = (fitted - height * own)[:, None] + height * others
@@ -433,7 +441,7 @@ def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> Floa
     for _ in range(NEWTON_STEPS):
         share = probability(position)
         step = float((ahead - draws * share).sum() / max(TINY, draws @ (share * (1 - share))))
-        position = position + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-        if abs(step) < CLOSE:
+        position = position + np.clip(step, -_MAX_STEP, _MAX_STEP)
+        if abs(step) < STEP_TOLERANCE:
             break
     return position

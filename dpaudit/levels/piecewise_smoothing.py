@@ -18,21 +18,21 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.limits import MOST_FLOATS, TINY
+from dpaudit.levels.limits import MAX_FLOATS, TINY
 from dpaudit.levels.shrinkage import GAP, GRID
 
 # Number of steps of EM (expectation-maximisation). EM fits the distribution of log-ratios, and the
 # probability that the log-ratio jumps from one place, such as an entry of a sequence, to the next.
-_STEPS = 10
+_EM_STEPS = 10
 # A row is a list of related places, such as the entries of a sequence. The probability that the
 # log-ratio jumps from one place of a row to the next is limited to the range from this number to 1
 # minus this number. Two weights, of constant and of drifting stretches (runs of places without a
 # jump), are increased by this number, so that neither of them becomes 0.
-_LEAST_CHANCE = 1e-3
+_MIN_PROBABILITY = 1e-3
 # Largest number of places in a stretch: neighbouring places, such as entries of a sequence, between
 # which the log-ratio does not jump. The number of stretches grows with this limit, and so does the
 # time; longer stretches add little.
-_LONGEST = 32
+_MAX_STRETCH = 32
 
 Places = NDArray[np.intp]
 
@@ -50,7 +50,7 @@ def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> Flo
         return estimates
     stretches = _Stretches.of(rows)
     # Number of fits that are smoothed together, limited by memory.
-    together = max(1, MOST_FLOATS // (len(stretches.row) * len(GRID)))
+    together = max(1, MAX_FLOATS // (len(stretches.row) * len(GRID)))
     some = [slice(start, start + together) for start in range(0, len(estimates), together)]
     return np.concatenate([_expected(estimates[one], variance[one], stretches) for one in some])
 
@@ -63,7 +63,7 @@ def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches
     likelihoods = _Likelihoods.of(estimates, 1 / (variance + (gap / 2) ** 2), stretches)
     law = np.full((len(estimates), 2, len(GRID)), 1 / (2 * len(GRID)))
     chance = np.full(len(estimates), 0.2)  # where EM starts: a jump at one place in five
-    for _ in range(_STEPS):
+    for _ in range(_EM_STEPS):
         law, chance = _improved(likelihoods, stretches, law, chance)
     means = np.empty_like(estimates)
     means[:, stretches.places] = _means(likelihoods, stretches, law, chance)[:, stretches.inside]
@@ -97,7 +97,7 @@ class _Stretches:
         order = np.argsort(-lengths, kind="stable")
         parts, ending, before = [], [], 0
         for end in range(int(lengths.max())):
-            having, starts = int((lengths > end).sum()), np.arange(end + 1)[-_LONGEST:]
+            having, starts = int((lengths > end).sum()), np.arange(end + 1)[-_MAX_STRETCH:]
             row = np.repeat(np.arange(having), len(starts))
             parts.append((row, np.tile(starts, having), np.full(len(row), end)))
             ending.append((slice(before, before + len(row)), having))
@@ -166,7 +166,7 @@ class _Stretches:
         # places).
         before, after = np.zeros((fits, rows, length + 1)), np.full_like(worth, -np.inf)
         for end, (own, having) in enumerate(self.ending):
-            here = before[:, :having, max(0, end + 1 - _LONGEST) : end + 1]
+            here = before[:, :having, max(0, end + 1 - _MAX_STRETCH) : end + 1]
             here = here + worth[:, own].reshape(here.shape)
             before[:, :having, end + 1] = np.logaddexp.reduce(here, axis=2) + jumps
         behind = np.full((fits, rows, length + 1), -np.inf)
@@ -174,7 +174,7 @@ class _Stretches:
             own, having = self.ending[end]
             is_last = self.lengths[:having] == end + 1
             next_one = np.where(is_last, 0.0, behind[:, :having, end + 1] + jumps)
-            here = behind[:, :having, max(0, end + 1 - _LONGEST) : end + 1]
+            here = behind[:, :having, max(0, end + 1 - _MAX_STRETCH) : end + 1]
             after[:, own] = np.repeat(next_one, here.shape[2], axis=1)
             np.logaddexp(here, worth[:, own].reshape(here.shape) + next_one[:, :, None], out=here)
         total = before[:, np.arange(rows), self.lengths] - jumps
@@ -264,12 +264,14 @@ def _improved(
     """
     chances, relative_posterior = likelihoods.posterior(stretches, law, chance)
     drawn = np.einsum("fs,fskg->fkg", relative_posterior, likelihoods.relative) * law
-    middles, kinds = drawn.sum(axis=1) + TINY, drawn.sum(axis=2) + _LEAST_CHANCE
+    middles, kinds = drawn.sum(axis=1) + TINY, drawn.sum(axis=2) + _MIN_PROBABILITY
     middles /= middles.sum(axis=1, keepdims=True)
     kinds /= kinds.sum(axis=1, keepdims=True)
     moves = max(1, int((stretches.lengths - 1).sum()))
     jumps = chances[:, stretches.start > 0].sum(axis=1) / moves
-    return kinds[:, :, None] * middles[:, None], np.clip(jumps, _LEAST_CHANCE, 1 - _LEAST_CHANCE)
+    return kinds[:, :, None] * middles[:, None], np.clip(
+        jumps, _MIN_PROBABILITY, 1 - _MIN_PROBABILITY
+    )
 
 
 def _means(

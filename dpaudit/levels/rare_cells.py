@@ -29,8 +29,8 @@ from dpaudit.levels.cells import (
     shortened,
 )
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
-from dpaudit.levels.limits import FEW, MOST_CELLS, REPEATS
-from dpaudit.levels.rare_filter import OFTEN, Mask, RareFilter, Usual
+from dpaudit.levels.limits import FEW_VALUES, MAX_CELLS, MIN_REPEATS
+from dpaudit.levels.rare_filter import USUAL_DRAWS, Mask, RareFilter, Usual
 from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes
 
 # Each entry of an output gets a number. The cells (values, labels and pieces of tails) have the
@@ -40,10 +40,10 @@ USUAL, UNLISTED = 0, 1
 # A joint number stands for the first listed column in which an outcome has a rare entry, and for
 # the cell of this entry. OTHER stands for rare outcomes with no rare entry in a listed column.
 OTHER = UNLISTED
-# _TAIL: share of a column's numbers that lie in each of its two tails.
-# _TIMES_AS_FAR: if a number is at least this many times as far from the median as the number before
-# it, then it begins a group of far numbers, which are not a tail.
-_TAIL, _TIMES_AS_FAR = 0.05, 3.0
+# _TAIL_SHARE: share of a column's numbers that lie in each of its two tails.
+# _FAR_GROUP_FACTOR: if a number is at least this many times as far from the median as the number
+# before it, then it begins a group of far numbers, which are not a tail.
+_TAIL_SHARE, _FAR_GROUP_FACTOR = 0.05, 3.0
 
 Numbers = NDArray[np.intp]
 # A piece of the number line: (start, end, is_tail). The start is included, the end is excluded.
@@ -202,7 +202,7 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
         return None
     are_numbers = is_number(column)
     numbers = np.sort(column.numbers[are_numbers & is_rare])
-    singles, _ = _often_seen(numbers, REPEATS, FEW)
+    singles, _ = _often_seen(numbers, MIN_REPEATS, FEW_VALUES)
     is_range = usual is not None and usual.is_range
     low, high = 0.0, 0.0
     if usual is not None and len(usual.numbers):
@@ -213,7 +213,7 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
     is_tail = (distance > 0) & (distance < high - low) & (not is_range)
     pieces = _tails(numbers, low, high) if is_range else []
     rare_labels = column.take(is_rare & ~are_numbers)
-    labels = frequent_labels(rare_labels, REPEATS, FEW)
+    labels = frequent_labels(rare_labels, MIN_REPEATS, FEW_VALUES)
     cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels)
     are_tails[UNLISTED] = low < high
     result = RareColumn(usual, cells, are_tails)
@@ -227,13 +227,13 @@ def frequent_column(column: Column) -> RareColumn | None:
     only the rest has a cell.
     """
     numbers = np.sort(column.numbers[is_number(column)])
-    singles, counts = _often_seen(numbers, OFTEN, MOST_CELLS)
+    singles, counts = _often_seen(numbers, USUAL_DRAWS, MAX_CELLS)
     low, high = -math.inf, math.inf
     is_tail = np.zeros(len(singles), dtype=bool)
     is_discrete = bool(2 * counts.sum() > len(numbers))
-    if len(numbers) >= OFTEN:
+    if len(numbers) >= USUAL_DRAWS:
         low, high = -_far(-numbers[::-1]), _far(numbers)
-        outer = int(_TAIL * len(numbers))
+        outer = int(_TAIL_SHARE * len(numbers))
         inner = numbers[[outer, -1 - outer]]
         is_outer = (singles < inner[0]) | (singles > inner[1])
         is_tail = is_outer & (singles > low) & (singles < high) & is_discrete
@@ -244,7 +244,7 @@ def frequent_column(column: Column) -> RareColumn | None:
     pieces = [(high, math.inf, False), rest]
     if low > -math.inf:
         pieces.insert(0, (-math.inf, math.nextafter(low, math.inf), False))
-    labels = frequent_labels(column, OFTEN, MOST_CELLS)
+    labels = frequent_labels(column, USUAL_DRAWS, MAX_CELLS)
     cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels, others=rest)
     return RareColumn(None, cells, are_tails) if len(are_tails) > UNLISTED + 2 else None
 
@@ -336,10 +336,10 @@ def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
     pieces: list[Piece] = []
     with np.errstate(over="ignore"):
         width, start = np.subtract(high, low), float(np.nextafter(high, np.inf))
-        if len(below) >= REPEATS:
+        if len(below) >= MIN_REPEATS:
             ends = np.unique([-np.inf, *_cut(below, low), low]).tolist()
             pieces += [(a, b, not 0 < width <= low - b) for a, b in pairwise(ends)]
-        if len(above) >= REPEATS:
+        if len(above) >= MIN_REPEATS:
             ends = np.unique([start, *_cut(above, high), np.inf]).tolist()
             pieces += [(a, b, not 0 < width <= a - high) for a, b in pairwise(ends)]
     return pieces
@@ -380,7 +380,7 @@ def _far(rising: FloatArray) -> float:
     upper = rising[count - 1 - count // 4 :]
     with np.errstate(over="ignore", invalid="ignore"):
         distance = upper - rising[count // 2]
-        is_far = (distance[:-1] > 0) & (distance[1:] >= _TIMES_AS_FAR * distance[:-1])
+        is_far = (distance[:-1] > 0) & (distance[1:] >= _FAR_GROUP_FACTOR * distance[:-1])
     if not is_far.any():
         return math.inf
     first = int(np.argmax(is_far)) + 1

@@ -24,7 +24,7 @@ from dpaudit.levels.cells import (
     short_below,
 )
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.limits import FEW, MANY_COLUMNS, MOST_CELLS, REPEATS, SMALL_SHARE
+from dpaudit.levels.limits import FEW_VALUES, MAX_CELLS, MAX_TREE_COLUMNS, MIN_REPEATS, SMALL_SHARE
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
 from dpaudit.stats.order import few_values
@@ -32,7 +32,7 @@ from dpaudit.stats.order import few_values
 # An entry that at least this number of draws have is usual; all other entries are rare. If draws
 # are counted by entry (`frequent_column` in rare_cells.py), a value also needs this number of draws
 # to be counted separately from other values.
-OFTEN = 10
+USUAL_DRAWS = 10
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
@@ -164,7 +164,7 @@ class RareFilter:
         return any(one.is_range for one in self.columns)
 
     @classmethod
-    def of(cls, selection: SelectionDraws, often: int = OFTEN) -> RareFilter:
+    def of(cls, selection: SelectionDraws, often: int = USUAL_DRAWS) -> RareFilter:
         """Return the filter that selects outcomes with at least one entry seen in fewer than
         `often` draws.
         """
@@ -175,13 +175,13 @@ class RareFilter:
         """Return the filter that selects outcomes with at least one entry that does not occur in
         `selection`; None if outcomes have more columns than the filter can look at (256)."""
         result = cls._of(selection, 1)
-        return None if result.is_cut or selection.outcomes.width > MANY_COLUMNS else result
+        return None if result.is_cut or selection.outcomes.width > MAX_TREE_COLUMNS else result
 
     @classmethod
     def _of(cls, selection: SelectionDraws, often: int) -> RareFilter:
         outcomes = selection.outcomes
-        is_cut = len(outcomes.columns) > MANY_COLUMNS
-        names = _names(outcomes.columns[:MANY_COLUMNS])
+        is_cut = len(outcomes.columns) > MAX_TREE_COLUMNS
+        names = _names(outcomes.columns[:MAX_TREE_COLUMNS])
         usual = tuple(Usual.of(one, often) for one in outcomes.named(names))
         rest = None if is_cut else _often(outcomes.keys_beside(frozenset(names)), often)
         return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
@@ -271,15 +271,15 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
 
     usual: the two ends of the range.
     """
-    if often <= REPEATS:
+    if often <= MIN_REPEATS:
         return np.empty(0)
     values, counts = np.unique(numbers, return_counts=True)
-    if counts[counts >= REPEATS].sum() > SMALL_SHARE * len(numbers):
+    if counts[counts >= MIN_REPEATS].sum() > SMALL_SHARE * len(numbers):
         return np.empty(0)
-    is_rare = (counts >= REPEATS) & (counts < often)
+    is_rare = (counts >= MIN_REPEATS) & (counts < often)
     is_rare &= (values >= usual[0]) & (values <= usual[1])
     values, counts = values[is_rare], counts[is_rare]
-    return np.sort(values[np.argsort(-counts, kind="stable")[:FEW]])
+    return np.sort(values[np.argsort(-counts, kind="stable")[:FEW_VALUES]])
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
@@ -302,10 +302,10 @@ def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
     occurs; None if there are more than 4,096 distinct values.
     """
     result = few_values(numbers)
-    if result is not None or len(np.unique(numbers[: 2 * MOST_CELLS])) > MOST_CELLS:
+    if result is not None or len(np.unique(numbers[: 2 * MAX_CELLS])) > MAX_CELLS:
         return result
     values, counts = np.unique(numbers, return_counts=True)
-    return None if len(values) > MOST_CELLS else (values, counts)
+    return None if len(values) > MAX_CELLS else (values, counts)
 
 
 def _often_enough(
@@ -317,7 +317,7 @@ def _often_enough(
     values, counts: distinct values, and how often each was seen.
     size: number of entries of the column, including entries that are not numbers.
     """
-    if counts[counts < max(often, REPEATS)].sum() > SMALL_SHARE * size:
+    if counts[counts < max(often, MIN_REPEATS)].sum() > SMALL_SHARE * size:
         return None
     return values[counts >= often]
 

@@ -58,10 +58,10 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 # Probabilities are limited to this number before log-odds are computed: at 1 the log-odds would be
 # infinite.
-_ALMOST_ONE = 1 - 1e-12
+_MAX_PROBABILITY = 1 - 1e-12
 # The exact test is expected to certify a bound this many standard errors below the estimate. It is
 # a little more than the 2.33 of a one-sided normal 99 % bound, since the exact bound is wider.
-_LOSS_TO_COME = 2.4
+_EXACT_TEST_LOSS = 2.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +180,7 @@ def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: floa
     """
     ratio = table.draws / max(1, coming)
     excused = table.h * delta * table.draws
-    noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * ratio)
+    noise = math.sqrt(penalty**2 + _EXACT_TEST_LOSS**2 * ratio)
     correct = table.correct - excused - noise * np.sqrt(excused)
     return np.where(table.possible, _logit(_wilson_lower(correct, table.wrong, noise)), -np.inf)
 
@@ -193,7 +193,7 @@ def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
     point: the point (ε, δ) of the claim that is bet against.
     """
     if point.delta == 0:
-        claimed = min(1 / (1 + math.exp(-point.epsilon)), _ALMOST_ONE)
+        claimed = min(1 / (1 + math.exp(-point.epsilon)), _MAX_PROBABILITY)
         guesses = table.correct + table.wrong
         share = np.maximum(_wilson_lower(table.correct, table.wrong, 0.5), claimed)
         growth = guesses * _divergence(share, claimed)
@@ -216,7 +216,7 @@ def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: floa
     exact test, which lies below the estimate.
     """
     odds = math.exp(min(epsilon, 300.0))
-    noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * table.draws / max(1, coming))
+    noise = math.sqrt(penalty**2 + _EXACT_TEST_LOSS**2 * table.draws / max(1, coming))
     # By luck, fewer guesses may be wrong in the learning draws than in the draws to come. So
     # `missed`, an upper bound of a Poisson count, is added to the number of wrong guesses.
     missed = noise**2 / 2 + noise * np.sqrt(table.wrong + noise**2 / 4)
@@ -241,7 +241,7 @@ def evidence_of(
     """
     excused = h * point.delta * draws
     left = np.maximum(np.asarray(correct, dtype=float) - excused, 1e-9)
-    claimed = min(1 / (1 + math.exp(-point.epsilon)), _ALMOST_ONE)
+    claimed = min(1 / (1 + math.exp(-point.epsilon)), _MAX_PROBABILITY)
     share = np.maximum(left / (left + wrong), claimed)
     return np.asarray((left + wrong) * _divergence(share, claimed))
 
@@ -278,13 +278,13 @@ def _wilson_lower(correct: FloatArray, wrong: FloatArray, z: float) -> FloatArra
 
 def _logit(share: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(share) - np.log1p(-np.minimum(share, _ALMOST_ONE)))
+        return np.asarray(np.log(share) - np.log1p(-np.minimum(share, _MAX_PROBABILITY)))
 
 
 def _divergence(share: FloatArray, claimed: float) -> FloatArray:
     """Return the Kullback-Leibler divergence, in nats, of Bernoulli(share) from Bernoulli(claimed);
     share is in [claimed, 1).
     """
-    share = np.minimum(share, _ALMOST_ONE)
+    share = np.minimum(share, _MAX_PROBABILITY)
     right = share * np.log(share / claimed)
     return np.asarray(right + (1 - share) * (np.log1p(-share) - math.log1p(-claimed)))

@@ -28,12 +28,12 @@ from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group, tail_refined
 from dpaudit.levels.limits import (
-    COLUMNS_NAMED,
-    DRAWS_TO_RANK,
-    LARGEST_SCORE,
     MANY_DRAWS,
-    MOST_LEVELS,
-    NEAR,
+    MAX_LEVELS,
+    MAX_NAMED_COLUMNS,
+    MAX_SCORE,
+    MIN_DRAWS_TO_RANK,
+    NEIGHBOURS,
 )
 from dpaudit.levels.shrinkage import ExpectedDraws
 from dpaudit.outcomes import KIND, Outcomes
@@ -42,7 +42,7 @@ from dpaudit.stats.order import mid_ranks, stable_order
 # A slow learner is cross-fitted with this number of parts of the draws: each part is scored by a
 # fit to the other parts. (With enough draws, there are two fits to separate draws instead, and each
 # scores the draws that the other was fitted to.)
-_PARTS = 3
+_CROSS_FIT_PARTS = 3
 
 Fit = TypeVar("Fit")
 
@@ -155,9 +155,9 @@ class Intervals:
         fine = np.zeros(len(starts), dtype=bool)
         for place in np.searchsorted(self.level, [low, high]):
             if 0 < place < len(starts):
-                fine[max(1, place - NEAR) : place + NEAR + 1] = True
+                fine[max(1, place - NEIGHBOURS) : place + NEIGHBOURS + 1] = True
         others = np.flatnonzero(starts & ~fine)
-        room = MOST_LEVELS - 2 - int(fine.sum())
+        room = MAX_LEVELS - 2 - int(fine.sum())
         if len(others) > room:
             others = others[np.linspace(0, len(others) - 1, max(0, room)).round().astype(np.intp)]
         begins = fine
@@ -246,7 +246,7 @@ class Scored:
     def has_finer(self) -> bool:
         """Whether the levels (bins of the score) can be divided into finer intervals. This needs at
         least 10,000 draws, and more than 32 edges between levels out of at most 63."""
-        return len(self.edges) > MOST_LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
+        return len(self.edges) > MAX_LEVELS / 2 and len(self.held_out) >= MANY_DRAWS
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
         """Return intervals of the score, about three for each level (group of outcomes), with the
@@ -270,7 +270,7 @@ class Scored:
         level (group of outcomes), and each edge between levels is also an edge between intervals.
         """
         known = self.held_out[~np.isnan(self.held_out)]
-        some = _quantiles(np.sort(known), np.linspace(0, 1, 3 * MOST_LEVELS + 1)[1:-1])
+        some = _quantiles(np.sort(known), np.linspace(0, 1, 3 * MAX_LEVELS + 1)[1:-1])
         return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
 
     def position(self, draws: IntArray) -> FloatArray | None:
@@ -365,7 +365,7 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
     columns: (name, share), the largest share first.
     """
     largest = columns[0][1] if columns else 0.0
-    named = [one for one in columns[:COLUMNS_NAMED] if one[1] > largest / 4]
+    named = [one for one in columns[:MAX_NAMED_COLUMNS] if one[1] > largest / 4]
     together = sum(share for _, share in named)
     return tuple(name for name, _ in named) if together > 0.1 else ()
 
@@ -389,7 +389,7 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
     fold: (size,), the fold of each draw.
     kept: (size,), the score of each draw by the fit to all draws.
     """
-    if len(held_out) < DRAWS_TO_RANK:
+    if len(held_out) < MIN_DRAWS_TO_RANK:
         return held_out
     # A draw whose score is NaN has no rank and keeps NaN.
     scale, result = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
@@ -449,14 +449,14 @@ def cross_fitted(
         halves = np.stack([score(kept, every), score(other, every)])
         return np.where(every < most_rows, halves[1], halves[0]), kept, halves
     held_out = np.empty(size)
-    for part in range(_PARTS):
-        inside = every % _PARTS == part
+    for part in range(_CROSS_FIT_PARTS):
+        inside = every % _CROSS_FIT_PARTS == part
         held_out[inside] = score(fit(every[~inside][:most_rows]), every[inside])
     return held_out, fit(every[:most_rows]), None
 
 
 def _means(levels: IntArray, scores: FloatArray, draws: IntArray) -> FloatArray:
-    known = np.nan_to_num(np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE))
+    known = np.nan_to_num(np.clip(scores, -MAX_SCORE, MAX_SCORE))
     total = np.bincount(levels, weights=known, minlength=len(draws))
     seen = np.flatnonzero(draws)
     return np.interp(np.arange(len(draws)), seen, total[seen] / draws[seen])
@@ -469,5 +469,5 @@ def _edges(scores: FloatArray) -> FloatArray:
     edges = _quantiles(np.sort(known), tail_refined(4 / len(known)))
     # An additional edge makes the smallest score a level of its own; the largest score is one
     # already.
-    edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(MOST_LEVELS - 1) :]
+    edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(MAX_LEVELS - 1) :]
     return np.asarray(edges[(edges > known.min()) & (edges <= known.max())], dtype=np.float64)

@@ -28,23 +28,23 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray, even_odds
-from dpaudit.levels.limits import BEYOND_DOUBT, LEAST_WEIGHT, LONGEST_STEP, MOST_LEVELS, TINY
+from dpaudit.levels.limits import DECISIVE_NATS, MAX_LEVELS, MAX_STEP, MIN_WEIGHT, TINY
 
 # The grid of log-ratios: 0, 56 positive values from 0.002 to 12, geometrically spaced, and the same
 # values with a negative sign.
-_SMALLEST, _LARGEST, _POINTS = 2e-3, 12.0, 56
+_MIN_LOG_RATIO, _MAX_LOG_RATIO, _GRID_POINTS = 2e-3, 12.0, 56
 # Number of EM steps (expectation-maximisation) that fit a distribution of log-ratios.
-_STEPS = 60
+_EM_STEPS = 60
 
 
 def _grid() -> FloatArray:
-    positive = np.geomspace(_SMALLEST, _LARGEST, _POINTS)
+    positive = np.geomspace(_MIN_LOG_RATIO, _MAX_LOG_RATIO, _GRID_POINTS)
     return np.concatenate([-positive[::-1], [0.0], positive])
 
 
 GRID = _grid()
 # The log-ratios of `GRID` that are not negative: the possible absolute values of a log-ratio.
-SIZES = GRID[_POINTS:]
+SIZES = GRID[_GRID_POINTS:]
 # For each log-ratio of `GRID`, the mean distance to its neighbours on the grid (at either end: the
 # distance to the only neighbour).
 GAP = np.gradient(GRID)
@@ -145,7 +145,7 @@ def _most_likely(likelihood: FloatArray, many: NDArray[np.integer]) -> FloatArra
     many: (pairs,), number of cells with each pair of counts.
     """
     weights = np.full(len(GRID), 1 / len(GRID))
-    for _ in range(_STEPS if len(many) else 0):
+    for _ in range(_EM_STEPS if len(many) else 0):
         weights = weights * ((many / (likelihood @ weights)) @ likelihood) / many.sum()
     return np.asarray(weights)
 
@@ -156,7 +156,7 @@ def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
     likelihood: (cells, grid).
     weights: (grid,), the prior probability of each log-ratio.
     """
-    posterior = likelihood * (weights + LEAST_WEIGHT)
+    posterior = likelihood * (weights + MIN_WEIGHT)
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
@@ -204,7 +204,7 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     heap = [entry(left) for left in range(cells - 1)]
     heapq.heapify(heap)
     groups = cells
-    while groups > MOST_LEVELS - 1:
+    while groups > MAX_LEVELS - 1:
         _, left, right, *ages = heapq.heappop(heap)
         if [age[left], age[right]] != ages:
             continue
@@ -335,7 +335,7 @@ class Clusters:
         models = _models(_Cells.of(alike, many, even))
         worth = np.array([one.worth for one in models])
         weights = np.exp(worth - worth.max())
-        weights[worth < worth.max() - BEYOND_DOUBT] = 0.0
+        weights[worth < worth.max() - DECISIVE_NATS] = 0.0
         return cls(counts, even, tuple(models), weights / weights.sum())
 
     def expected(self) -> FloatArray:
@@ -391,14 +391,14 @@ def _models(cells: _Cells) -> list[_Model]:
     grid of log-ratios is a cluster.
     """
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
-    _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS, moves=False)
+    _, weights, likelihood = _fitted(cells, grid, even_weights, _EM_STEPS, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
     peaks = np.flatnonzero((weights >= beside[:-2]) & (weights > beside[2:]) & (weights > 1e-5))
     result = [_Model(grid, weights, likelihood - tuning.COST_OF_PARAMETER * len(peaks))]
     nearest = np.argmin(np.abs(np.arange(len(grid))[:, None] - peaks), axis=1)
     sizes = grid[peaks]
     weights = np.bincount(nearest, weights=weights).astype(np.float64)
-    fit = _fitted(cells, sizes, weights, _STEPS, moves=True)
+    fit = _fitted(cells, sizes, weights, _EM_STEPS, moves=True)
     # So far, each local maximum of the weights on the grid is a cluster. Two clusters with similar
     # log-ratios may have only one maximum. So up to three more clusters are tried, each kept only
     # if it raises the likelihood enough.
@@ -412,7 +412,7 @@ def _models(cells: _Cells) -> list[_Model]:
         sizes, weights, likelihood = fit
         worth = likelihood - tuning.COST_OF_PARAMETER * len(sizes)
         result.append(_Model(sizes, weights, worth))
-        if len(sizes) == 1 or worth < max(one.worth for one in result) - BEYOND_DOUBT:
+        if len(sizes) == 1 or worth < max(one.worth for one in result) - DECISIVE_NATS:
             return result
         joined = [_joined(cells, sizes, weights, place) for place in range(len(sizes) - 1)]
         fit = max(joined, key=lambda one: one[-1])
@@ -440,7 +440,7 @@ def _one_more(
     weights = weights.copy()
     weights[beside] /= 2
     sizes, weights = np.append(sizes, SIZES[place]), np.append(weights, weights[beside])
-    return _fitted(cells, sizes, weights, _STEPS // 3, moves=True)
+    return _fitted(cells, sizes, weights, _EM_STEPS // 3, moves=True)
 
 
 def _joined(
@@ -459,7 +459,7 @@ def _joined(
     size = sizes[both] @ weights[both] / weight
     sizes = np.concatenate([sizes[:place], [size], sizes[place + 2 :]])
     weights = np.concatenate([weights[:place], [weight], weights[place + 2 :]])
-    return _fitted(cells, sizes, weights, _STEPS // 3, moves=True)
+    return _fitted(cells, sizes, weights, _EM_STEPS // 3, moves=True)
 
 
 def _fitted(
@@ -470,8 +470,8 @@ def _fitted(
 
     sizes, weights: (clusters,) each, the clusters to start from. The cells of a cluster have
         log-ratios of one absolute value, its size; the weight is the cluster's share of all cells.
-    steps: number of EM steps. A third of `_STEPS` suffices after two clusters were joined, or one
-        was added, since such a fit starts near its end.
+    steps: number of EM steps. A third of `_EM_STEPS` suffices after two clusters were joined, or
+        one was added, since such a fit starts near its end.
     moves: whether sizes may change, by one Newton step in each EM step.
     """
     ahead, draws, many = cells.ahead, cells.ahead + cells.behind, cells.many[:, None]
@@ -488,7 +488,7 @@ def _fitted(
             slope = np.add.reduce(blame * (ahead - draws * share), axis=1)
             bend = np.add.reduce(blame * draws, axis=1) * share[:, 0] * (1 - share[:, 0])
             step = (slope[0] - slope[1]) / (1e-9 + bend[0] + bend[1])
-            step = np.minimum(np.maximum(step, -LONGEST_STEP), LONGEST_STEP)
+            step = np.minimum(np.maximum(step, -MAX_STEP), MAX_STEP)
             sizes = np.minimum(np.maximum(sizes + step, 0.0), SIZES[-1])
             likelihood = _Likelihood.of(cells, sizes)
     return sizes, weights, float(cells.many @ likelihood.logs(weights))
@@ -501,7 +501,7 @@ def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
     followed by the points of a grid, each with a tiny prior weight.
     """
     sizes = np.concatenate([model.sizes, SIZES])
-    weights = np.concatenate([model.weights, np.full(len(SIZES), LEAST_WEIGHT)])
+    weights = np.concatenate([model.weights, np.full(len(SIZES), MIN_WEIGHT)])
     likelihood = _Likelihood.of(cells, sizes)
     return likelihood.blame(weights), likelihood.share
 

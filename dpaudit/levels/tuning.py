@@ -3,7 +3,7 @@
 None of these constants touches validity: the draws that certify a rule had no part in choosing it.
 Each constant trades power on one kind of mechanism for power on another. Only constants that were
 tuned against each other are here. Limits that several modules share are in `limits.py`; a threshold
-that matters to a single module, and the expected loss of the exact test (`_LOSS_TO_COME` in
+that matters to a single module, and the expected loss of the exact test (`_EXACT_TEST_LOSS` in
 `rule_tables.py`), are in that module.
 
 The values were chosen on reference mechanisms: `python -m benchmarks.tuning` halves and doubles
@@ -65,7 +65,7 @@ DEVIATIONS = 2.0
 DEVIATIONS_BEYOND_LUCK = 4.0
 # A column is ordered by itself only if its χ² statistic exceeds its mean by at least this number of
 # standard deviations. Halving or doubling it does not change the efficiency of audits.
-ERRORS_OF_COLUMN = 1.0
+MIN_COLUMN_DEVIATIONS = 1.0
 
 # The constants down to the next heading decide which candidate (order of outcomes) is chosen, and
 # whether outputs that only one input gave count as a leak or as noise.
@@ -76,19 +76,19 @@ ERRORS_OF_COLUMN = 1.0
 FEW_CELLS = 16
 # Factor on the predicted bound of an order of many cells: simpler orders are preferred, since a
 # reader can check their events. Halving or doubling it does not change the efficiency of audits.
-LESS_SIMPLE = 0.9
+MANY_CELLS_FACTOR = 0.9
 # Candidates (orders of outcomes) with at least this share of the largest predicted bound count as
 # nearly equal, and their likelihoods decide. Halving it does not change the efficiency of audits (a
 # share of the draws), doubling it lowers the efficiency by 3.5 hundredths.
-ABOUT_AS_MUCH = 0.85
+NEARLY_EQUAL_SHARE = 0.85
 # Prior odds that a cell in a tail of the numbers leaks, if all of its draws are of one input. They
 # are low, since private noise has tails in which one input is drawn alone by luck. For other cells
 # (values, labels and keys) the odds are 1. Source: `python -m benchmarks.rare_leaks`.
-ODDS_OF_TAIL = 0.05
+PRIOR_ODDS_OF_TAIL = 0.05
 # The "other" rule, which joins the main rule and comes from another candidate (order of outcomes),
 # may guess on at most this share of the draws. A rule that guesses more often would compete with
 # the main rule, whose levels are finer.
-LARGEST_SIDE = 0.1
+MAX_OTHER_GUESSES = 0.1
 
 # Log-likelihood, in nats, that a more complex fit must gain over a simpler one.
 
@@ -127,10 +127,10 @@ PRIOR_DRAWS = 4.0
 # Some scores sum over columns that a test selects. False discovery rate of this test: the expected
 # share of columns without signal among the selected columns. Halving it changes the efficiency of
 # audits (a share, from 0 to 1) by +0.3 hundredths, doubling it by -3.1.
-NOISE_COLUMNS = 0.1
+FALSE_DISCOVERY_RATE = 0.1
 # Largest factor by which the log-ratios of a column may be multiplied in a sum over columns.
 # Halving it changes the efficiency of audits by -0.2 hundredths, doubling it by 0.
-LARGEST_SCALE = 1.5
+MAX_COLUMN_SCALE = 1.5
 # Prior standard deviation of the difference between two related log-ratios, as a share of their
 # size. Related are the log-ratios of a rule's guesses of d1 and of d2, those of the cells in one
 # cluster (cells of similar log-ratio), and those of neighbouring entries of a sequence.

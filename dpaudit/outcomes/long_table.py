@@ -33,7 +33,14 @@ from dpaudit.outcomes.columns import (
     text_key,
 )
 from dpaudit.outcomes.representation import SIGN, Entry, sign_keys, signs_differ, written
-from dpaudit.outcomes.tables import WIDEST, NamedColumns, Outcomes, Table, form_differs, need_forms
+from dpaudit.outcomes.tables import (
+    MAX_WIDTH,
+    NamedColumns,
+    Outcomes,
+    Table,
+    form_differs,
+    need_forms,
+)
 
 IntArray = NDArray[np.int64]
 
@@ -113,7 +120,7 @@ class LongTable(Outcomes):
 
     @property
     def representations(self) -> Sequence[Column]:
-        often = np.argsort(-self._counts(), kind="stable")[:WIDEST]
+        often = np.argsort(-self._counts(), kind="stable")[:MAX_WIDTH]
         places = [int(one) for one in np.sort(often) if signs_differ(self._numbers(int(one)))]
         signs = [SIGN + self.vocabulary.paths[place].name for place in places]
         return NamedColumns(self, [*signs, *(path.name for path in self._forms())])
@@ -128,7 +135,7 @@ class LongTable(Outcomes):
         forms = [
             path for path, many in zip(paths, counts, strict=True) if path.step == "form" and many
         ]
-        return [path for path in forms[:WIDEST] if not self._is_common(path)]
+        return [path for path in forms[:MAX_WIDTH] if not self._is_common(path)]
 
     def _is_common(self, path: Path) -> bool:
         """Return whether a property is the same for all values of one kind (such as all numbers) at
@@ -156,10 +163,10 @@ class LongTable(Outcomes):
 
     def _telling(self) -> list[str]:
         """Return the names of the columns from which events are learned. They belong to the
-        `WIDEST` paths (places in the outcomes) at which the largest numbers of outcomes have an
+        `MAX_WIDTH` paths (places in the outcomes) at which the largest numbers of outcomes have an
         entry."""
         counts = self._counts()
-        often = np.argsort(-counts, kind="stable")[:WIDEST]
+        often = np.argsort(-counts, kind="stable")[:MAX_WIDTH]
         often = np.sort(often[counts[often] > 1])
         # Columns of values come before columns of their properties, such as lengths.
         paths = sorted(often.tolist(), key=lambda one: self.vocabulary.paths[one].step == "about")

@@ -23,7 +23,7 @@ from dpaudit.outcomes.columns import ABSENT, Column, FloatArray, Part, Path, Row
 from dpaudit.outcomes.frames import is_frame, is_series
 from dpaudit.outcomes.representation import DICT, LIST, TYPE, is_array_type, type_word
 from dpaudit.outcomes.scalars import (
-    LARGEST_EXACT,
+    MAX_EXACT,
     Entries,
     of_booleans,
     of_floats,
@@ -43,9 +43,9 @@ _PIECE_OF_WIDE = 1_024
 _WIDE = 24
 # Largest number of entries of one output, at all depths together. Larger outputs are refused, since
 # many outputs are kept in memory.
-MOST = 100_000
-# In the limit on the number of entries of an output (`MOST`), a string counts as one entry for each
-# group of this number of characters or bytes.
+MAX_ENTRIES = 100_000
+# In the limit on the number of entries of an output (`MAX_ENTRIES`), a string counts as one
+# entry for each group of this number of characters or bytes.
 _CHARACTERS = 8
 # `checked_length` counts entries down to this depth of nested containers. It need not go deeper:
 # reading refuses outputs with more than 50 levels.
@@ -248,9 +248,7 @@ def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
 
 
 def _exact(values: NDArray[Any]) -> bool:
-    return values.size == 0 or bool(
-        values.max() <= LARGEST_EXACT and values.min() >= -LARGEST_EXACT
-    )
+    return values.size == 0 or bool(values.max() <= MAX_EXACT and values.min() >= -MAX_EXACT)
 
 
 def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
@@ -295,7 +293,7 @@ def checked_length(output: Any) -> int:
         value, depth = stack.pop()
         own, parts = _own(value)
         total += own + len(parts)
-        if total > MOST:
+        if total > MAX_ENTRIES:
             raise _too_long(output)
         if depth > _DEEP:  # it may contain itself; reading it raises an error
             break
@@ -326,9 +324,9 @@ def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
 
 def _too_many(value: abc.Collection[Any]) -> tuple[int, abc.Collection[Any]] | None:
     try:
-        return (len(value), ()) if len(value) > MOST else None
+        return (len(value), ()) if len(value) > MAX_ENTRIES else None
     except OverflowError:  # the length exceeds the largest index
-        return MOST + 1, ()
+        return MAX_ENTRIES + 1, ()
 
 
 def _too_long(output: Any) -> MechanismError:
@@ -337,8 +335,9 @@ def _too_long(output: Any) -> MechanismError:
     with suppress(TypeError, OverflowError):  # no length, or a length above any index
         what = f" (a {kind} of {len(output):,})"
     return MechanismError(
-        f"the mechanism returns an output that is too long{what}: up to {MOST:,} entries, or "
-        f"{MOST * _CHARACTERS:,} characters, can be audited; give post_process a function that "
-        "makes it shorter, e.g. its sum, or the places where d1 and d2 differ",
+        f"the mechanism returns an output that is too long{what}: up to {MAX_ENTRIES:,} "
+        f"entries, or {MAX_ENTRIES * _CHARACTERS:,} characters, can be audited; give "
+        "post_process a function that makes it shorter, e.g. its sum, or the places where d1 and "
+        "d2 differ",
         code="output-too-large",
     )

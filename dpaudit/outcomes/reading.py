@@ -23,8 +23,8 @@ from dpaudit.outcomes.frames import as_frame, as_series, is_frame, is_series
 from dpaudit.outcomes.reader import Read, Reader, Rows, Values
 from dpaudit.outcomes.representation import DICT, LIST, PRESENT, SET, TYPE, array_word, order_words
 from dpaudit.outcomes.scalars import (
-    LARGEST_EXACT,
     LONG,
+    MAX_EXACT,
     Describe,
     Entries,
     bytes_label,
@@ -157,7 +157,7 @@ def _read_floats(reader: Reader, path: Path, rows: Rows, values: Values) -> None
 
 
 def _read_integers(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    if min(values) >= -LARGEST_EXACT and max(values) <= LARGEST_EXACT:
+    if min(values) >= -MAX_EXACT and max(values) <= MAX_EXACT:
         reader.add(path, rows, Entries(np.array(values, dtype=np.float64)))
     else:
         _read_special(exact_integer, reader, path, rows, values)

@@ -81,8 +81,8 @@ _IN_ORDER = "in the order "
 _AS_IN_A_SET = "in an order of the set "
 # Largest number of characters of a label for an order of keys. A longer label is cut, and hashes
 # are appended.
-_LONGEST_LABEL = 200
-# If the label for an order of keys is cut, since it is longer than `_LONGEST_LABEL`, it keeps its
+_MAX_LABEL = 200
+# If the label for an order of keys is cut, since it is longer than `_MAX_LABEL`, it keeps its
 # first 40 characters.
 _SHOWN = 40
 # An example of a Decimal, such as `1.00`, is shown only if it has at most this number of digits
@@ -166,7 +166,7 @@ def order_words(
     shown = sorted(words) if is_as_in_a_set else words
     how = _AS_IN_A_SET if is_as_in_a_set else _IN_ORDER
     label = f"{how}({', '.join(shown)})"
-    if len(label) <= _LONGEST_LABEL:
+    if len(label) <= _MAX_LABEL:
         return label
     every, order = (text_key(", ".join(one)) for one in (sorted(words), shown))
     return f"{label[:_SHOWN]}… ({len(words):,} keys, set {every:016x}, order {order:016x})"

@@ -29,23 +29,23 @@ from dpaudit.outcomes.columns import EXACT, CodeArray, FloatArray, number_word, 
 from dpaudit.outcomes.representation import EXPONENT, OFFSET
 
 # Every integer with at most this absolute value equals a float.
-LARGEST_EXACT = 2**53
+MAX_EXACT = 2**53
 # If a string has more characters than this, its length gets a column of its own, in addition to the
 # column of the string.
 LONG = 64
 # The column entry for a string with more characters (or bytes) than this is cut, and a hash is
 # appended.
-_LONGEST_LABEL = 200
-# If the column entry for a string is cut, since it is longer than `_LONGEST_LABEL`, it keeps its
+_MAX_LABEL = 200
+# If the column entry for a string is cut, since it is longer than `_MAX_LABEL`, it keeps its
 # first 40 characters.
 _SHOWN = 40
 # Arrays with at most this number of distinct strings are read by comparing all strings with each
 # distinct string. With more distinct strings, a dict is faster.
-_MOST_TEXTS = 32
+_MAX_TEXTS = 32
 # Number of strings that are compared at a time, so that they stay in the processor's cache.
 _PIECE = 16_384
 # An integer with more bits than this is written as a hash, since its digits would be too long.
-_LONGEST_INTEGER = 2_000
+_MAX_INTEGER_DIGITS = 2_000
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -130,7 +130,7 @@ def of_text_array(array: NDArray[np.str_]) -> Entries | None:
         for code, text in enumerate(known, 1):
             found[_are(piece, text)] = code
         while not found.all():
-            if len(texts) == _MOST_TEXTS:
+            if len(texts) == _MAX_TEXTS:
                 return None
             first = int(np.argmin(found))
             known = np.append(known, piece[:, first][None], axis=0)
@@ -170,7 +170,7 @@ def bytes_label(data: bytes) -> str:
 
 
 def _cut(label: str, whole: str, size: int, unit: str) -> str:
-    if size <= _LONGEST_LABEL:
+    if size <= _MAX_LABEL:
         return label
     return f"{label[:_SHOWN]}… ({size:,} {unit}, digest {text_key(whole):016x})"
 
@@ -244,7 +244,7 @@ def exact_integer(value: int | np.integer) -> Described:
     number = _nearest(exact)
     if math.isfinite(number) and int(number) == exact:
         return Described(number)
-    word = str(exact) if exact.bit_length() <= _LONGEST_INTEGER else _digest(exact, 1)
+    word = str(exact) if exact.bit_length() <= _MAX_INTEGER_DIGITS else _digest(exact, 1)
     return Described(number, {EXACT: word})
 
 
@@ -275,7 +275,7 @@ def _fraction_word(exact: Fraction) -> str:
     """Return the text of a fraction: `0.125` if it has a finite number of decimal places, else
     `1/3`."""
     top, bottom = exact.numerator, exact.denominator
-    if max(abs(top), bottom).bit_length() > _LONGEST_INTEGER:
+    if max(abs(top), bottom).bit_length() > _MAX_INTEGER_DIGITS:
         return _digest(top, bottom)
     places = max(_power(bottom, 2), _power(bottom, 5))
     if 10**places % bottom:

@@ -45,7 +45,7 @@ from dpaudit.outcomes.representation import (
 )
 
 # Largest number of columns of a table from which events are learned.
-WIDEST = 4096
+MAX_WIDTH = 4096
 # If a column has more than this number of different texts, events are also learned from a further
 # column with the kinds of its entries, such as `a string`.
 _MANY = 64
@@ -195,7 +195,7 @@ class Table(Outcomes):
 
     @property
     def columns(self) -> Sequence[Column]:
-        columns = self.all_columns[:WIDEST]
+        columns = self.all_columns[:MAX_WIDTH]
         return (*columns, *filter(None, map(_telling_kinds, columns)))
 
     @property
@@ -223,8 +223,8 @@ class Table(Outcomes):
 
     @property
     def representations(self) -> Sequence[Column]:
-        signed = [one.name for one in self.all_columns[:WIDEST] if signs_differ(one.numbers)]
-        forms = [path for path, _ in self.forms[:WIDEST] if form_differs(self, path)]
+        signed = [one.name for one in self.all_columns[:MAX_WIDTH] if signs_differ(one.numbers)]
+        forms = [path for path, _ in self.forms[:MAX_WIDTH] if form_differs(self, path)]
         return tuple(self.named([*(SIGN + name for name in signed), *(one.name for one in forms)]))
 
     def plain(self) -> Table:
@@ -375,11 +375,11 @@ def _telling_kinds(column: Column) -> Column | None:
 def narrowed(outcomes: Outcomes) -> str | None:
     """Return a warning if a table has more than 4,096 columns, of which learning uses only 4,096;
     else None."""
-    left = outcomes.width - WIDEST
+    left = outcomes.width - MAX_WIDTH
     if left <= 0:
         return None
     return (
-        f"outputs have entries at {outcomes.width:,} places; learning looked at the {WIDEST:,} "
+        f"outputs have entries at {outcomes.width:,} places; learning looked at the {MAX_WIDTH:,} "
         f"most frequent, the other {left:,} count only as parts of whole outputs"
     )
 

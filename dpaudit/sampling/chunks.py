@@ -26,13 +26,13 @@ Key = tuple[int, ...]
 
 # Number of draws at the start of each counted chunk whose hashes are kept. Hashes of different
 # chunks are compared, since a chunk that repeats draws of another chunk begins with equal outcomes.
-HEAD = 64
+HEAD_DRAWS = 64
 # Largest number of draws in a block (a group of consecutive draws), except for large budgets, and
 # usual largest number of outcomes that are in memory at the same time.
-LARGEST_BLOCK = 131_072
+MAX_BLOCK = 131_072
 # Largest number of rare draws (draws with rare outputs) that are kept when outcomes of a chunk are
 # counted, since kept draws use memory and are pickled. Further rare draws are only counted.
-MOST_RARE = 8_192
+MAX_RARE = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Head:
 
     @classmethod
     def of(cls, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Head:
-        return cls(outcomes.take(slice(HEAD)).keys(), is_d1[:HEAD])
+        return cls(outcomes.take(slice(HEAD_DRAWS)).keys(), is_d1[:HEAD_DRAWS])
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
@@ -126,7 +126,7 @@ class Rare:
 
     kept: the rare draws.
     arms: number of draws of (d1, d2), rare or not, from which the rare draws were selected.
-    lost: number of rare draws that were found but not kept, for lack of room (`MOST_RARE`).
+    lost: number of rare draws that were found but not kept, for lack of room (`MAX_RARE`).
     """
 
     kept: SelectionDraws
@@ -233,12 +233,12 @@ class ToCount(Chunk[Counted]):
 
     measure: quantities to count.
     in_memory: largest number of outcomes that are in memory at the same time.
-    heads: whether the result also has the hashes of the first `HEAD` outcomes, which show whether
-        two chunks repeat the same draws.
+    heads: whether the result also has the hashes of the first `HEAD_DRAWS` outcomes, which show
+        whether two chunks repeat the same draws.
     """
 
     measure: Measure
-    in_memory: int = LARGEST_BLOCK
+    in_memory: int = MAX_BLOCK
     heads: bool = True
 
 

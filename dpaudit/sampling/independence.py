@@ -38,11 +38,12 @@ BoolArray = NDArray[np.bool_]
 
 # A check with a p-value below this raises an error; a larger p-value leads to a warning at most.
 IMPOSSIBLE = 1e-12
-# WARNED: probability that an audit of a correct mechanism gets a warning from any of its checks.
+# WARNING_ALPHA: probability that an audit of a correct mechanism gets a warning from any of its
+# checks.
 # CHECKS: number of checks that share this probability equally. One checks whether each input gives
 #     only one output, one checks for serial dependence. Four check for differences between calls:
 #     in buffered learning draws, counted learning draws, certification, and further draws.
-WARNED, CHECKS = 1e-4, 6
+WARNING_ALPHA, CHECKS = 1e-4, 6
 # Phrase of the warning about caches, by which `dpaudit.auditing` finds the warning. It drops the
 # warning if the draws of new processes agree, since a new process starts with an empty cache.
 STORED = "returns a stored result"
@@ -114,7 +115,7 @@ def check_independence(
     draws: SelectionDraws,
     blocks: Sequence[int],
     point: ProfilePoint,
-    level: float = WARNED / CHECKS,
+    level: float = WARNING_ALPHA / CHECKS,
 ) -> list[str]:
     """Return warnings about learning draws that repeat, or that depend on the draws before them.
 
@@ -291,7 +292,7 @@ def _stored_results(
     if any((keys[rows] != keys[rows[0]]).any() for rows in (d1, d2)):
         return []
     game = Game(draws.size, 0, draws.size, two_guesses=True, abstains=False)
-    if p_value(game, point.epsilon, point.delta, WARNED) > level:
+    if p_value(game, point.epsilon, point.delta, WARNING_ALPHA) > level:
         return []
     of_d1, of_d2 = map(shortened, draws.outcomes.words([int(d1[0]), int(d2[0])]))
     return [

@@ -22,7 +22,7 @@ from dpaudit.outcomes import Column, Outcomes
 from dpaudit.sampling.homogeneity import BoolArray, Difference, IntArray, judged, level_sets
 from dpaudit.sampling.independence import (
     CHECKS,
-    WARNED,
+    WARNING_ALPHA,
     Series,
     least_serial,
     numbers,
@@ -60,7 +60,9 @@ _ROWS = Difference(
 )
 
 
-def sorted_inputs(outcomes: Outcomes, is_d1: BoolArray, level: float = WARNED) -> dict[str, str]:
+def sorted_inputs(
+    outcomes: Outcomes, is_d1: BoolArray, level: float = WARNING_ALPHA
+) -> dict[str, str]:
     """Find the inputs whose rows are sorted by a column. Return a dict that maps the name of such
     an input ("d1" or "d2") to the name of the column.
 
@@ -78,7 +80,7 @@ def check_rows(
     is_sorted: Sorted,
     *,
     in_turns: bool,
-    level: float = WARNED,
+    level: float = WARNING_ALPHA,
 ) -> list[str]:
     """Return warnings about recorded rows that do not look independent, or cannot be checked.
 
@@ -123,7 +125,7 @@ def check_guesses(
     is_d1: BoolArray,
     guesses: IntArray,
     is_sorted: Sorted,
-    level: float = WARNED,
+    level: float = WARNING_ALPHA,
 ) -> list[str]:
     """Return a list with a warning if the shares of the levels (bins of outputs) among the
     certifying rows change from the beginning to the end of the recording; else an empty list.

@@ -38,8 +38,8 @@ from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, 
 from dpaudit.outcomes.columns import find
 from dpaudit.outcomes.reader import checked_length
 from dpaudit.sampling.chunks import (
-    HEAD,
-    MOST_RARE,
+    HEAD_DRAWS,
+    MAX_RARE,
     Chunk,
     Counted,
     Failures,
@@ -293,7 +293,7 @@ class Sampler:
                 outcomes = self._read(raw)
             is_d1 = np.full(outcomes.size, arm == 0)
             parts.append(self._measured(chunk.measure, outcomes, raw, is_d1))
-            first[arm] = outcomes.take(slice(HEAD))
+            first[arm] = outcomes.take(slice(HEAD_DRAWS))
         heads = (Head.mixed(first[0], first[1], streams.coins),) if chunk.heads else ()
         return replace(parts[0] + parts[1], heads=heads)
 
@@ -423,7 +423,7 @@ def _tally(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -
 
 
 def rare(
-    rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MOST_RARE
+    rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MAX_RARE
 ) -> Rare:
     """Return the draws with rare outputs: outputs that the filter selects.
 

@@ -13,7 +13,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.auditing.options import MIN_SAMPLES
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Searched
 from dpaudit.composed import replace
@@ -121,7 +121,7 @@ class NeighbourSearch(SearchSettings):
             # The draws left are divided among the pairs. If one pair was made by simplifying
             # another pair, it gets no share, since it leaks in the same way.
             several = len(pairs) - searched.shrunk
-            left = {"samples": max(MINIMUM_SAMPLES, (spec.sampling.samples - spent) // several)}
+            left = {"samples": max(MIN_SAMPLES, (spec.sampling.samples - spent) // several)}
         else:
             left = {
                 "time": max(spec.sampling.time / 2, spec.sampling.time - (time.monotonic() - began))

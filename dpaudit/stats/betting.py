@@ -44,7 +44,7 @@ _EARLY_POSTERIORS = 0.75
 # For δ > 0, a bettor with a posterior (an estimate of Pr[d1] at each level) pays a price at every
 # draw, so that its expected gain under the claim is at most 0. If a single draw of a round could
 # cost the bettor more than this share of its wealth, it does not bet in this round.
-_MOST_LOST = 0.95
+_MAX_LOSS = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +246,12 @@ def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -
     clip(π_b, 1 - θ₀, θ₀), the factor (4.1) for a draw of b. The factor here is r - μδ, where μδ is
     a price. Over all levels, r - 1 is at most u₁ for a draw of d1, and at most u₂ for a draw of d2.
     Under (ε, δ)-DP the expectation of r is at most 1 + (u₁ + u₂) δ / 2, so μ = (u₁ + u₂) / 2. A
-    bettor whose factor could fall below 1 - `_MOST_LOST` does not bet: its factor is 1.
+    bettor whose factor could fall below 1 - `_MAX_LOSS` does not bet: its factor is 1.
     """
     factors = np.exp(_posterior_factors(posteriors, epsilon))
     gains = np.maximum(factors - 1, 0.0).max(axis=-2, keepdims=True)  # (..., bettors, 1, 2)
     factors = factors - delta * gains.sum(axis=-1, keepdims=True) / 2
-    abstains = factors.min(axis=(-1, -2), keepdims=True) < 1 - _MOST_LOST
+    abstains = factors.min(axis=(-1, -2), keepdims=True) < 1 - _MAX_LOSS
     return np.asarray(np.log(np.where(abstains, 1.0, factors)), dtype=float)
 
 

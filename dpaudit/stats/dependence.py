@@ -20,22 +20,22 @@ Keys = NDArray[np.generic]
 
 # A series counts as constant if the difference of its largest and smallest entry is at most this
 # share of its largest absolute entry: rounding alone may cause such a difference.
-_ROUNDING = 1e-12
+_ROUNDING_SHARE = 1e-12
 # Largest number of pairs of equal entries in a sequence of draws, roughly. A sequence with more
 # pairs is cut to its beginning, to limit the time and memory of `repetition_p_value`.
-_MOST_PAIRS = 100_000
+_MAX_PAIRS = 100_000
 # Number of entries at the beginning of a sequence among which pairs of equal entries are counted
-# first. If there are more than `_MOST_PAIRS` pairs, the sequence is cut to a part of this
+# first. If there are more than `_MAX_PAIRS` pairs, the sequence is cut to a part of this
 # beginning. The pairs of the whole sequence are then never counted, to save time.
 _FIRST_ENTRIES = 2_000
 # `collision_bound` adds this many standard errors to its estimate, to give a safe upper bound.
-_ERRORS = 6.0
+_STANDARD_ERRORS = 6.0
 # `collision_bound` adds this number of pairs to the observed number of equal pairs, so that the
 # bound is valid even if few pairs were observed.
-_PAIRS = 10.0
+_ADDED_PAIRS = 10.0
 # `repetition_p_value` tests a lag (distance of two draws) only if at least this number of pairs at
 # this lag have equal keys.
-_FEWEST_REPEATS = 4
+_MIN_REPEATS = 4
 
 
 def ljung_box(series: FloatArray, lags: int) -> float:
@@ -46,7 +46,7 @@ def ljung_box(series: FloatArray, lags: int) -> float:
     most `lags` entries, is 1. Source: Ljung & Box 1978.
     """
     n = len(series)
-    if n <= lags or np.ptp(series) <= _ROUNDING * np.abs(series).max():
+    if n <= lags or np.ptp(series) <= _ROUNDING_SHARE * np.abs(series).max():
         return 1.0
     centred = series - series.mean()
     power = _product(centred, centred)
@@ -96,8 +96,8 @@ def collision_bound(keys: Keys) -> float:
     share = equal / pairs
     triples = float((sizes * (sizes - 1) * (sizes - 2)).sum()) / max(1.0, n * (n - 1) * (n - 2))
     error = 2 * math.sqrt(max(0.0, triples - share**2) / n)
-    margin = (_PAIRS + _ERRORS * math.sqrt(equal)) / pairs
-    return min(1.0, share + _ERRORS * error + margin)
+    margin = (_ADDED_PAIRS + _STANDARD_ERRORS * math.sqrt(equal)) / pairs
+    return min(1.0, share + _STANDARD_ERRORS * error + margin)
 
 
 def repetition_p_value(keys: Keys) -> tuple[float, int]:
@@ -106,7 +106,7 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
     equal draws is least plausible.
 
     The p-value is corrected for the number of lags. (1, 0) is returned if no lag has
-    `_FEWEST_REPEATS` equal pairs.
+    `_MIN_REPEATS` equal pairs.
 
     keys: codes of the draws, in order; equal outputs have equal keys.
 
@@ -117,7 +117,7 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
     n = len(keys)
     first, lag = _equal_pairs(keys)
     counts = np.bincount(lag * 2 + (first // lag & 1), minlength=2 * n).reshape(n, 2)
-    lags, parity = np.nonzero(counts >= _FEWEST_REPEATS)
+    lags, parity = np.nonzero(counts >= _MIN_REPEATS)
     if len(lags) == 0:
         return 1.0, 0
     even = (n - lags) // (2 * lags) * lags + np.minimum((n - lags) % (2 * lags), lags)
@@ -128,12 +128,12 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return the first keys of a sequence, cut so that they hold at most about `_MOST_PAIRS`
+    """Return the first keys of a sequence, cut so that they hold at most about `_MAX_PAIRS`
     (100,000) pairs of equal keys. Return all keys if they hold no more pairs than this."""
     pairs = _pairs(keys[:_FIRST_ENTRIES])
-    if pairs > _MOST_PAIRS:  # sequences of few distinct keys have too many equal pairs
-        return keys[: int(_FIRST_ENTRIES * math.sqrt(_MOST_PAIRS / pairs))]
-    while _pairs(keys) > _MOST_PAIRS:
+    if pairs > _MAX_PAIRS:  # sequences of few distinct keys have too many equal pairs
+        return keys[: int(_FIRST_ENTRIES * math.sqrt(_MAX_PAIRS / pairs))]
+    while _pairs(keys) > _MAX_PAIRS:
         keys = keys[: len(keys) // 2]
     return keys
 

@@ -39,16 +39,17 @@ _QUICK_TERMS = 128
 _STEP = 1 / 64
 # A scan for a bound on ε or δ starts below the expected bound, at a distance of this many standard
 # deviations of the bound.
-_HEADSTART = 3.0
+_START_DISTANCE = 3.0
 # With more than this number of draws, p-values are slow to compute, and the smallest step of a scan
 # is _STEP. With at most this number, it is _STEP / 4.
 _COSTLY_DRAWS = 20_000
-# A scan raises a bound in steps. A long step aims at the expected bound, but ends _CAUTION / √draws
-# standard deviations before it, since it must not pass the point where the p-value exceeds alpha,
-# and the p-value jumps: with tens of draws by up to half of its value, with thousands by little.
-_CAUTION = 15.0
+# A scan raises a bound in steps. A long step aims at the expected bound, but ends _STEP_MARGIN /
+# √draws standard deviations before it, since it must not pass the point where the p-value exceeds
+# alpha, and the p-value jumps: with tens of draws by up to half of its value, with thousands by
+# little.
+_STEP_MARGIN = 15.0
 # Largest lower bound for ε that is returned, in nats.
-_LARGEST_EPSILON = 50.0
+_MAX_EPSILON = 50.0
 
 # Type of functions from a number x to a claim (ε, hδ), where h is 1 if the rule can guess both
 # inputs, else ½. A scan for a bound on ε or δ increases x and tests each claim.
@@ -182,7 +183,7 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
         # The ε for which share = e^ε (1 - share) + hδ, where `share` is the probability of a right
         # guess and `spared` is hδ, from docs/method.md (2.2) and (2.3).
         return max(0.0, math.log((share - spared) / (1 - share))) if share > spared else 0.0
-    return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST_EPSILON, alpha)
+    return _scan(game, lambda epsilon: (epsilon, game.h * delta), _MAX_EPSILON, alpha)
 
 
 def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float:
@@ -218,7 +219,7 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
         # too large for a float.
         excess = share * (1 + odds) - 1
         return min(1.0, excess / odds / game.h) if excess > 0 else 0.0
-    if delta == 0 or epsilon > _LARGEST_EPSILON:
+    if delta == 0 or epsilon > _MAX_EPSILON:
         return _closed_form_delta_lower(game, epsilon, alpha)
     return _scan(game, lambda point: (epsilon, game.h * point), 1.0, alpha)
 
@@ -244,10 +245,10 @@ def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
 
 def _score_test(game: Game, alpha: float, terms: int | None = None) -> ScoreTest:
     # Imported here, since claims with δ = 0 do not need it.
-    from dpaudit.stats.trinomial import TERMS, ScoreTest
+    from dpaudit.stats.trinomial import MAX_TERMS, ScoreTest
 
     counts = game.correct, game.wrong, game.draws
-    return ScoreTest(*counts, _NUISANCE_SHARE * alpha, TERMS if terms is None else terms)
+    return ScoreTest(*counts, _NUISANCE_SHARE * alpha, MAX_TERMS if terms is None else terms)
 
 
 def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
@@ -262,7 +263,7 @@ def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
     """
     quick = _score_test(game, alpha, _QUICK_TERMS)
     anchor, spread = _normal_bound(quick, point, end, alpha)
-    start = max(0.0, anchor - _HEADSTART * spread)
+    start = max(0.0, anchor - _START_DISTANCE * spread)
     p = quick.p_value(*point(start), alpha)
     if p > alpha and start > 0:
         start, p = 0.0, quick.p_value(*point(0.0), alpha)
@@ -291,7 +292,7 @@ def _climb(
     end: upper end of the scan; p counts as 1 for every x ≥ end.
     alpha: the error probability.
     """
-    caution = _CAUTION / math.sqrt(test.draws)
+    caution = _STEP_MARGIN / math.sqrt(test.draws)
     step, finest = _STEP, _STEP if test.draws > _COSTLY_DRAWS else _STEP / 4
     (start, p), reach = begin, math.inf
     if p > alpha:

@@ -28,10 +28,10 @@ from dpaudit.stats.p_values import bisect_interval
 from dpaudit.stats.power import detectable_epsilon
 
 # Largest lower bound for ε that is returned, in nats.
-_LARGEST_EPSILON = 50.0
+_MAX_EPSILON = 50.0
 # Largest numbers of guesses and of canaries. `_slope` makes an array of up to one float per guess;
 # the number of canaries stays below 2^53, so that it is exact as a float.
-MOST_GUESSES, MOST_CANARIES = 10_000_000, 10**15
+MAX_GUESSES, MAX_CANARIES = 10_000_000, 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
     if p_value(seen, 0.0, delta) > alpha:
         return 0.0
     return bisect_interval(
-        lambda epsilon: p_value(seen, epsilon, delta) > alpha, 0.0, _LARGEST_EPSILON
+        lambda epsilon: p_value(seen, epsilon, delta) > alpha, 0.0, _MAX_EPSILON
     )[0]
 
 

@@ -38,7 +38,7 @@ from dpaudit.stats.p_values import bisect_interval, smallest_alpha
 Smallest = Callable[[float], float]
 
 # Largest lower bound for μ that is returned.
-_LARGEST_MU = 40.0
+_MAX_MU = 40.0
 # Each step of the recursion in `refutes` is rounded down by this relative amount, which exceeds the
 # rounding error of a step.
 _ROUNDED_DOWN = 1e-15
@@ -142,7 +142,7 @@ def mu_lower(seen: Guesses, alpha: float) -> float:
     def holds(mu: float) -> bool:
         return not refutes(seen, gaussian_smallest_probability(mu), alpha)
 
-    return 0.0 if holds(0.0) else bisect_interval(holds, 0.0, _LARGEST_MU, 50)[0]
+    return 0.0 if holds(0.0) else bisect_interval(holds, 0.0, _MAX_MU, 50)[0]
 
 
 def independent_p_value(seen: Guesses, smallest: Smallest) -> float:

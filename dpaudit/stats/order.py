@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 # From this number of entries on, the method of `stable_order` is faster than NumPy's stable sort.
-_MANY = 5_000
-# _FIRST: number of first entries that show whether an array has few distinct values.
-# _FEW: if these entries have at most this number of distinct values, each value is counted by
-# itself; otherwise sorting is faster.
-_FIRST, _FEW = 100, 8
+_LARGE_ARRAY = 5_000
+# _EXAMINED: number of first entries that show whether an array has few distinct values.
+# _FEW_VALUES: if these entries have at most this number of distinct values, each value is counted
+# by itself; otherwise sorting is faster.
+_EXAMINED, _FEW_VALUES = 100, 8
 
 
 def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
@@ -25,7 +25,7 @@ def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
     positions.
     """
     size = len(numbers)
-    if size < _MANY:
+    if size < _LARGE_ARRAY:
         return np.argsort(numbers, kind="stable")
     if (numbers[1:] >= numbers[:-1]).all():  # comparisons with NaN are false
         return np.arange(size)
@@ -77,11 +77,11 @@ def in_order(numbers: FloatArray) -> FloatArray:
 
 def few_values(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
     """Return (values, counts): the distinct values of an array, in rising order, and how often each
-    occurs. Return None if the first `_FIRST` entries have more than `_FEW` distinct values, if a
-    later entry is not among these values, or if the array contains NaN.
+    occurs. Return None if the first `_EXAMINED` entries have more than `_FEW_VALUES` distinct
+    values, if a later entry is not among these values, or if the array contains NaN.
     """
-    values = np.unique(numbers[:_FIRST])
-    if len(values) > _FEW:
+    values = np.unique(numbers[:_EXAMINED])
+    if len(values) > _FEW_VALUES:
         return None
     counts = np.array([np.count_nonzero(numbers == value) for value in values], dtype=np.int64)
     return (values, counts) if counts.sum() == len(numbers) else None

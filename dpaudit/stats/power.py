@@ -19,11 +19,11 @@ from dpaudit.stats.p_values import bisect_interval
 POWER = 0.9
 # The rare rule guesses an input at an output only if at least this number of learning draws of this
 # input, and no learning draw of the other input, gave the output (docs/method.md §5).
-LEAST_SEEN = 2
+MIN_SEEN = 2
 # An event counts as one with more than half of the probability only if its number of draws exceeds
 # half of all draws by this many standard errors. With a large leak, nearly all draws of one input
 # are in the event, about half of all draws, so their number often exceeds half by chance.
-_BEYOND_HALF = 3.0
+_HALF_MARGIN = 3.0
 
 
 def detectable_epsilon(
@@ -123,8 +123,8 @@ def telling_share(by_input: tuple[int, int], draws: int) -> float:
     """
     # If d1 is guessed in half of the draws on average, the number n of these guesses has a standard
     # error of √draws / 2, so that n - (draws - n) has a standard error of √draws. An n that exceeds
-    # half of the draws by up to `_BEYOND_HALF` standard errors may be due to chance.
-    spare = _BEYOND_HALF * math.sqrt(draws)
+    # half of the draws by up to `_HALF_MARGIN` standard errors may be due to chance.
+    spare = _HALF_MARGIN * math.sqrt(draws)
     telling = sum(min(one, draws - one + spare) for one in by_input)
     return telling / max(1, sum(by_input))
 
@@ -160,7 +160,7 @@ def detectable_rare(
 
     Notes
     -----
-    The output must occur at least `LEAST_SEEN` times among the learning draws, and then at least
+    The output must occur at least `MIN_SEEN` times among the learning draws, and then at least
     m times among the draws of the test, where m right guesses without a wrong one refute the claim
     (docs/method.md (8.1)).
 
@@ -176,7 +176,7 @@ def detectable_rare(
     def is_caught(p: float) -> bool:
         # p / 2, since a fair coin picks the input of every draw, and only one input gives the
         # output.
-        seen = _at_least(LEAST_SEEN, learning, p / 2)
+        seen = _at_least(MIN_SEEN, learning, p / 2)
         return seen * _at_least(needed, certifying, p / 2) >= power
 
     if not is_caught(1.0):

@@ -29,26 +29,27 @@ from scipy.special import betainc, gammaln
 from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interval, upper_tail
 
 # Number of evenly spaced values of w = Pr[wrong guess] at which a test first computes Pr[z ≥
-# observed z], where z is the score of the guesses. Values near local maxima follow (`_REFINED`).
-_POINTS = 65
+# observed z], where z is the score of the guesses. Values near local maxima follow
+# (`_REFINED_POINTS`).
+_FIRST_POINTS = 65
 # Around a local maximum of Pr[z ≥ observed z] (z is the score), further values of w = Pr[wrong
 # guess] are tried. Number of evenly spaced w from the last w that was tried before the maximum to
 # the first w that was tried after it, both included.
-_REFINED = 17
+_REFINED_POINTS = 17
 # Pr[z ≥ observed z], where z is the score of the guesses, may have several local maxima as a
 # function of w = Pr[wrong guess]. Largest number of local maxima near which further values of w are
 # tried, to limit the time of a test.
-_PEAKS = 8
+_MAX_PEAKS = 8
 # Largest number of values of w = Pr[wrong guess] that are evaluated in one array, to limit memory.
-_AT_ONCE = 128
+_MAX_ARRAY_POINTS = 128
 # As a function of w = Pr[wrong guess], Pr[z ≥ observed z] may jump like the teeth of a saw
 # (`_points_between`). The jumps are smooth enough to be ignored only if the number of abstentions
 # has at least this standard deviation.
-_SMOOTH = 5.0
+_SMOOTH_DEVIATION = 5.0
 # z is the score of the guesses. As a function of w = Pr[wrong guess], Pr[z ≥ observed z] may jump.
-# Where the jumps are not smooth (`_SMOOTH`), `_points_between` adds values of w until every two
-# neighbouring values satisfy one of two conditions. Both compare the numbers of right and wrong
-# guesses at the two values of w:
+# Where the jumps are not smooth (`_SMOOTH_DEVIATION`), `_points_between` adds values of w until
+# every two neighbouring values satisfy one of two conditions. Both compare the numbers of right and
+# wrong guesses at the two values of w:
 # 1. The numbers differ by at most 0.4 (`_NEAR`) standard deviations.
 # 2. They differ by at most 1 (`_FAR`) standard deviation, and the distance between the two values
 #    of w is at most a quarter (`_PART`) of the distance between two jumps.
@@ -57,16 +58,16 @@ _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
 # is multiplied by 1 plus this number, since the probability may be larger between them. (Measured
 # on 1,880 random counts of 20 to 10⁷ draws: the computed supremum is smaller than the largest value
 # at 4,001 w by a relative 0.00098 at most, and by less than 0.00012 in 99 % of the counts.)
-_MISSED = 1e-3
+_SUPREMUM_MARGIN = 1e-3
 # Sums over W, the number of wrong guesses, leave out the smallest and the largest values of W. On
 # each side, the values left out have at most this probability in total.
 _TRUNCATED = 1e-13
 # Largest number of terms of a sum over W, the number of wrong guesses. If W has more values, they
 # are grouped, and each term is an upper bound for a group.
-TERMS = 512
+MAX_TERMS = 512
 # A term of a sum over W, the number of wrong guesses, is left out if its weight (the probability of
-# its values of W) is at most this number. A sum has at most 512 terms (`TERMS`), so all terms left
-# out weigh less than `_TRUNCATED` (1e-13) together.
+# its values of W) is at most this number. A sum has at most 512 terms (`MAX_TERMS`), so all terms
+# left out weigh less than `_TRUNCATED` (1e-13) together.
 _NEGLIGIBLE = 1e-17
 # Number of binomial probabilities that take as long to compute as one incomplete beta function
 # (measured: 10 for few draws, 40 for many). `_Path` computes tails from binomial probabilities
@@ -81,19 +82,19 @@ _DRAWS_BY_LOGS = 10**9
 # Number of fixed-point steps before the exact search for C*, the smallest number of right guesses
 # whose score z is at least the observed z. Two steps come close to C*, since the standard
 # deviation, by which z is divided, changes little with the number of right guesses.
-_ROUNDS = 2
+_FIXED_POINT_STEPS = 2
 # Smallest divisor and smallest argument of a logarithm: smaller numbers are raised to it, since 0
 # is not allowed.
-_LEAST = 1e-300
+_MIN_POSITIVE = 1e-300
 # Of the first values of w = Pr[wrong guess], every eighth is evaluated first. If the p-value is
 # already large enough there, the other values are skipped.
-_GLANCE = 8
+_GLANCE_STRIDE = 8
 # Largest ε, in nats, that is tested; claims with a larger ε get p-value 1. The reason: e^(2ε) must
 # fit in a float.
-_LARGEST_EPSILON = 300.0
+_MAX_EPSILON = 300.0
 # Largest number of `_Grid` tables in a cache. A test of the same counts against another ε uses the
 # same table again. (The largest table has 65 × 512 entries, and takes a quarter of a megabyte.)
-_CACHED = 16
+_CACHED_GRIDS = 16
 
 
 # eq=False: grids are keys of caches, and are compared by identity; a comparison of whole tables
@@ -133,22 +134,22 @@ class _Grid:
         return _Grid(self.points[rows], self.edges, self.mass[rows])
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=_CACHED_GRIDS)
 def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
-    """Return the probabilities of at most `terms` groups of W, at `_POINTS` evenly spaced w in
-    [low, high]. W is the number of wrong guesses in `draws` draws, and w the probability of a wrong
-    guess; a group is a range of consecutive W.
+    """Return the probabilities of at most `terms` groups of W, at `_FIRST_POINTS` evenly spaced w
+    in [low, high]. W is the number of wrong guesses in `draws` draws, and w the probability of a
+    wrong guess; a group is a range of consecutive W.
     """
     edges = _group_edges(*_wrong_range(draws, low, high), terms)
-    return _Grid.over(np.linspace(low, high, _POINTS), edges, draws)
+    return _Grid.over(np.linspace(low, high, _FIRST_POINTS), edges, draws)
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=_CACHED_GRIDS)
 def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
     """Return the probability of each group of W of `grid`, at evenly spaced w between low and
     high. W is the number of wrong guesses in `draws` draws, and w the probability of a wrong
     guess; a group is a range of consecutive W."""
-    return _Grid.over(np.linspace(low, high, _REFINED)[1:-1], grid.edges, draws)
+    return _Grid.over(np.linspace(low, high, _REFINED_POINTS)[1:-1], grid.edges, draws)
 
 
 class ScoreTest:
@@ -172,7 +173,7 @@ class ScoreTest:
     """
 
     def __init__(
-        self, correct: int, wrong: int, draws: int, gamma: float, terms: int = TERMS
+        self, correct: int, wrong: int, draws: int, gamma: float, terms: int = MAX_TERMS
     ) -> None:
         self._correct, self._wrong, self.draws, self.gamma = correct, wrong, draws, gamma
         self._terms = terms
@@ -223,7 +224,7 @@ class ScoreTest:
         for largest in tail.rising():
             if self._to_p(largest) > enough:
                 return self._to_p(largest)
-        return self._to_p(largest * (1 + _MISSED))
+        return self._to_p(largest * (1 + _SUPREMUM_MARGIN))
 
     def _to_p(self, largest: float) -> float:
         p = self.gamma + largest + 3 * _TRUNCATED
@@ -234,7 +235,7 @@ class ScoreTest:
         possible: if ε is above 300, or if s = `spared`, the share of draws that δ excuses, is 1 or
         more.
         """
-        if epsilon > _LARGEST_EPSILON or spared >= 1:
+        if epsilon > _MAX_EPSILON or spared >= 1:
             return None
         ratio = math.exp(epsilon)
         cap = (1 - spared) / (1 + ratio)  # largest w that leaves room for c = e^ε w + s
@@ -352,10 +353,10 @@ class _Tail:
 
         The first is the largest value on every eighth point of the grid, the second on all points.
         The third, which also covers finer points around local maxima, is the supremum up to the
-        relative error `_MISSED`.
+        relative error `_SUPREMUM_MARGIN`.
         """
         values = np.empty(len(self.grid.points))
-        glanced = np.arange(len(values)) % _GLANCE == 0
+        glanced = np.arange(len(values)) % _GLANCE_STRIDE == 0
         for rows in (glanced, ~glanced):
             values[rows] = self._at(self.grid.take(rows))
             yield float(np.max(values[glanced] if rows is glanced else values))
@@ -392,7 +393,7 @@ class _Tail:
         return points[order], values[order]
 
     def _over(self, points: FloatArray) -> FloatArray:
-        parts = np.array_split(points, math.ceil(len(points) / _AT_ONCE))
+        parts = np.array_split(points, math.ceil(len(points) / _MAX_ARRAY_POINTS))
         edges = self.grid.edges
         return np.concatenate([self._at(_Grid.over(part, edges, self.draws)) for part in parts])
 
@@ -410,7 +411,7 @@ class _Tail:
         """
         w = grid.points
         odds = np.array([self.ratio * w + self.spared, 1 - self.spared - (1 + self.ratio) * w])
-        share, rest = np.clip(odds / np.maximum(1 - w, _LEAST), 0.0, 1.0)
+        share, rest = np.clip(odds / np.maximum(1 - w, _MIN_POSITIVE), 0.0, 1.0)
         if self.path is not None:
             return self.path.sums(share, rest, grid.mass)
         possible = self.critical <= self.draws - grid.edges[:-1]
@@ -439,14 +440,14 @@ def _log_masses(
     share, rest: p and 1 - p, each (shares,).
     """
     misses = trials - hits
-    logs = np.multiply.outer(np.log(np.maximum(share, _LEAST)), hits + extra)
-    logs += np.multiply.outer(np.log(np.maximum(rest, _LEAST)), misses)
+    logs = np.multiply.outer(np.log(np.maximum(share, _MIN_POSITIVE)), hits + extra)
+    logs += np.multiply.outer(np.log(np.maximum(rest, _MIN_POSITIVE)), misses)
     logs += gammaln(np.add(trials, 1)) - gammaln(hits + 1) - gammaln(misses + 1)
     return np.asarray(logs, dtype=float)
 
 
 def _peaks(values: FloatArray) -> IntArray:
-    """Return the indices of at most `_PEAKS` local maxima near which the supremum may lie.
+    """Return the indices of at most `_MAX_PEAKS` local maxima near which the supremum may lie.
 
     The maxima that may be highest come first. A maximum is taken to reach at most its value plus a
     quarter of the second difference of three neighbouring values. (A parabola through the three
@@ -459,7 +460,7 @@ def _peaks(values: FloatArray) -> IntArray:
     # as a local maximum, which makes the supremum NaN.
     below = (values < around[:-2]) | (values < around[2:]) | (reach < np.max(values))
     peaks = np.flatnonzero(~below)
-    return np.asarray(peaks[np.argsort(-reach[peaks])][:_PEAKS], dtype=np.int64)
+    return np.asarray(peaks[np.argsort(-reach[peaks])][:_MAX_PEAKS], dtype=np.int64)
 
 
 def _points_between(
@@ -495,10 +496,10 @@ def _coarse(
     """
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
     # As a function of w, Pr[z ≥ observed z] is a mean over the random number of abstentions. The
-    # mean has no visible jumps if this number has a standard deviation of at least `_SMOOTH`, and
-    # of half the distance between two jumps. The jump from W = 0 to W = 1 wrong guesses is always
-    # visible, so at least one wrong guess must be expected.
-    smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
+    # mean has no visible jumps if this number has a standard deviation of at least
+    # `_SMOOTH_DEVIATION`, and of half the distance between two jumps. The jump from W = 0 to W = 1
+    # wrong guesses is always visible, so at least one wrong guess must be expected.
+    smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH_DEVIATION, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
     if smooth.all():
         return ~smooth
@@ -558,9 +559,9 @@ def _spread(
 ) -> FloatArray:
     w = _constrained_wrong(correct, wrong, draws, ratio, spared)
     variance = ratio * w + spared + ratio**2 * w - spared**2
-    # The variance is 0 if w (probability of a wrong guess) and s (`spared`) are 0. `_LEAST`
+    # The variance is 0 if w (probability of a wrong guess) and s (`spared`) are 0. `_MIN_POSITIVE`
     # replaces it, since the score is divided by this root.
-    return np.asarray(np.sqrt(np.maximum(draws * variance, _LEAST)), dtype=float)
+    return np.asarray(np.sqrt(np.maximum(draws * variance, _MIN_POSITIVE)), dtype=float)
 
 
 def _constrained_wrong(
@@ -621,7 +622,7 @@ def _near_critical(
     """
     even = ratio * wrong + spared * draws
     correct = np.clip(even, 0, draws - wrong)
-    for _ in range(_ROUNDS):  # the spread changes little with C
+    for _ in range(_FIXED_POINT_STEPS):  # the spread changes little with C
         spread = _spread(correct, wrong, draws, ratio, spared)
         correct = np.clip(even + observed * spread, 0, draws - wrong)
     return np.asarray(np.ceil(correct), dtype=np.int64)

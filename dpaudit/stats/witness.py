@@ -37,11 +37,11 @@ Counts = NDArray[np.integer] | FloatArray
 _CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
 # With the stakes of `best_stakes`, a bettor loses at most about this share of its wealth in one
 # draw.
-_MOST_STAKED = 0.5
+_MAX_STAKE = 0.5
 # Number of fixed-point steps in `best_stakes`. It computes in turn two quantities that depend on
 # each other: the ratio of the two stakes, and the distance from the true mean at which a wrong mean
 # can be refuted.
-_TURNS = 4
+_FIXED_POINT_STEPS = 4
 # Two bettors bet against every pair of means (m₁, m₂) that the claim allows: the first bettor bets
 # against m₁, the second against m₂, and their wealths are multiplied. Each bettor stakes 0.9 of its
 # initial wealth and keeps 0.1 aside; these are the logs of both parts. Without the part kept aside,
@@ -52,7 +52,7 @@ _STAKED, _KEPT = math.log(0.9), math.log(0.1)
 # of their means.
 _ROUNDING = 1e-12
 # Largest log wealth that is returned, so that p-values are at least e^-700.
-_LARGEST_LOG_WEALTH = 700.0
+_MAX_LOG_WEALTH = 700.0
 # _STEPS: largest number of bisections in `divergence_lower`.
 # _WIDTH: relative width of the interval at which the bisection stops.
 _STEPS, _WIDTH = 50, 1e-4
@@ -129,7 +129,7 @@ def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) ->
     float
         p, in (0, 1], rounded up.
     """
-    return math.exp(-min(_LARGEST_LOG_WEALTH, max(0.0, log_wealth(witness, counts, divergence))))
+    return math.exp(-min(_MAX_LOG_WEALTH, max(0.0, log_wealth(witness, counts, divergence))))
 
 
 def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
@@ -297,10 +297,10 @@ def best_stakes(
     spread, against = float(laws[:, 0] @ (x - mean) ** 2), float(laws[:, 1] @ (y - other) ** 2)
     needed = -math.log(alpha) / max(1.0, draws)
     slope = stake = gap = 0.0
-    for _ in range(_TURNS):
+    for _ in range(_FIXED_POINT_STEPS):
         slope = power * (other + gap) / mean
         variance = max(slope**2 * spread + against, 1e-300)
-        most = _MOST_STAKED / max(slope * float(x.max() - x.min()), float(y.max()))
+        most = _MAX_STAKE / max(slope * float(x.max() - x.min()), float(y.max()))
         stake = min(math.sqrt(2 * needed / variance), most)
         gap = needed / stake + stake * variance / 2
     return (slope * stake, stake), power * math.log(mean) - math.log(other + gap)

@@ -15,7 +15,7 @@ from numbers import Integral
 from typing import Any
 
 from dpaudit.errors import Name, TargetError
-from dpaudit.outcomes.reader import MOST as MOST_RUNS
+from dpaudit.outcomes.reader import MAX_ENTRIES as MAX_RUNS
 from dpaudit.torch_use import misses_device
 from dpaudit.wording import shown
 
@@ -196,11 +196,11 @@ class RepeatedTarget:
         if not _is_whole(self.times) or self.times < 2:
             why = f"={self.times!r} must be a whole number of runs, at least 1"
             raise TargetError(Name("repeat"), why, code="option-invalid")
-        if self.times > MOST_RUNS:
+        if self.times > MAX_RUNS:
             raise TargetError(
                 Name("repeat"),
                 f"={self.times:,} is too many: each run is one entry of an output, and an output "
-                f"has at most {MOST_RUNS:,}; give at most {MOST_RUNS:,}",
+                f"has at most {MAX_RUNS:,}; give at most {MAX_RUNS:,}",
                 code="option-invalid",
             )
 

@@ -76,15 +76,15 @@ def equal_audits_are_drawn_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_trial_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow a hundredth of the largest trial, a quarter of the usual trial and a fiftieth of the
     time that measures the speed. No result depends on them."""
-    monkeypatch.setattr("dpaudit.auditing.power_trials._LARGEST", 5_000)
-    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL", 5_000)
+    monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_TRIAL_DRAWS", 5_000)
+    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL_DRAWS", 5_000)
     monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.02)
 
 
 @pytest.fixture
 def one_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan from one trial, without the rounds of eight trials that follow it."""
-    monkeypatch.setattr("dpaudit.auditing.power_trials._ROUNDS", 0)
+    monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_ROUNDS", 0)
 
 
 def words(text: str) -> str:
@@ -208,8 +208,8 @@ def test_a_slow_mechanism_is_waited_for_no_longer_than_is_said(
     result = dpaudit(*asked, "--trial", "100")
     assert result.exit_code in (0, 4)
     monkeypatch.setattr("dpaudit.cli.plan.PATIENCE", 30)
-    monkeypatch.setattr("dpaudit.auditing.power_trials.PATIENCE", 8.0)
-    monkeypatch.setattr("dpaudit.auditing.power_trials._WORTH_TELLING", 0.1)
+    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIALS_SECONDS", 8.0)
+    monkeypatch.setattr("dpaudit.auditing.power_trials._ANNOUNCED_SECONDS", 0.1)
     result = dpaudit(*asked)
     told = re.findall(r"^a trial of ([\d,]+) draws: at most \d+ s$", result.stderr, re.MULTILINE)
     assert told == ["1,000"], (result.stderr, result.stdout)

@@ -53,8 +53,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def plans_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages about inputs do not depend on the size of trials, but plans take seconds."""
-    monkeypatch.setattr("dpaudit.auditing.power_trials._ROUNDS", 0)
-    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL", 500)
+    monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_ROUNDS", 0)
+    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL_DRAWS", 500)
     monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.02)
 
 

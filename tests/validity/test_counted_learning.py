@@ -162,7 +162,7 @@ def test_tails_of_many_columns_leave_room_for_a_leak(
     def found() -> AuditResult:
         return dpaudit.audit(rarer, 1, 0, RARER_CLAIM, samples=2 * SAMPLES, seed=seed)
 
-    monkeypatch.setattr(counted_learning, "MOST_KEPT", 768)
+    monkeypatch.setattr(counted_learning, "MAX_KEPT_DRAWS", 768)
     result = found()
     (certificate,) = result.certificates
     assert result.verdict is Verdict.VIOLATION
@@ -176,7 +176,7 @@ def test_tails_of_many_columns_leave_room_for_a_leak(
 def test_where_room_is_made_nothing_is_found_without_a_leak(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(counted_learning, "MOST_KEPT", 512)
+    monkeypatch.setattr(counted_learning, "MAX_KEPT_DRAWS", 512)
     result = audited(partial(narrow, p=0.0), seed=1)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert any(ROOM in one for one in result.certificates[0].ignored)
@@ -186,7 +186,7 @@ def test_where_room_is_made_nothing_is_found_without_a_leak(
 def test_room_is_made_alike_by_workers_and_when_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counted_learning, "MOST_KEPT", 512)
+    monkeypatch.setattr(counted_learning, "MAX_KEPT_DRAWS", 512)
     name = "tests.validity.test_counted_learning:narrow"
     alone = audited(name, seed=1)
     (certificate,) = alone.certificates
@@ -305,7 +305,7 @@ def test_a_recorded_key_that_is_rare() -> None:
 
 
 def test_tails_of_recorded_columns_leave_room_for_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counted_learning, "MOST_KEPT", 1_024)
+    monkeypatch.setattr(counted_learning, "MAX_KEPT_DRAWS", 1_024)
     result = recorded_rarer(category, 2)
     assert result.verdict is Verdict.VIOLATION
     assert any(ROOM in one for one in result.certificates[0].ignored)

@@ -125,7 +125,7 @@ def test_a_whole_audit_of_a_claim_too_strong_is_caught_by_the_same_check(
 def test_a_whole_audit_by_the_difference_of_means_does_not_exceed_its_level(
     monkeypatch: pytest.MonkeyPatch, is_above: IsAbove
 ) -> None:
-    monkeypatch.setattr(weighted_sums, "MOST_FEATURES", 4)
+    monkeypatch.setattr(weighted_sums, "MAX_FEATURES", 4)
     monkeypatch.setattr(whole_audits, "LONG", 6)
     (setting,) = (one for one in whole_audits.SETTINGS if "long vector" in one.name)
     assert not is_above(alarms_of(audit(setting)), FEW, NOMINAL)

@@ -34,7 +34,7 @@ def timed(spec: AuditSpec) -> Timed:
 def planned(spec: AuditSpec) -> int:
     """Return the planned number of draws. The trials have time enough on a busy machine, too: with
     fewer trials, the plan would be another one."""
-    with patch("dpaudit.auditing.power_trials.PATIENCE", 3600.0):
+    with patch("dpaudit.auditing.power_trials.TRIALS_SECONDS", 3600.0):
         samples = plan(spec, FACTOR, POWER, timed).samples
     assert samples is not None
     return samples

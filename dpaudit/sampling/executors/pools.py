@@ -49,9 +49,9 @@ _BUNDLE, _BUNDLE_FOR_DASK = 0.1, 0.5
 # Seconds that the auditing process may need to handle the result of one bundle (list of chunks). It
 # handles one result at a time. So while n bundles are being drawn, a new bundle is made so large
 # that drawing it takes at least n times this number of seconds.
-_FOR_EACH = 0.003
+_SECONDS_PER_CHUNK = 0.003
 # Largest number of chunks (requests for draws) in a bundle, which one worker draws as one task.
-_MOST_CHUNKS = 256
+_MAX_CHUNKS = 256
 # Largest number of audits whose samplers a worker keeps: several programs may use a worker in turn.
 _KEPT = 4
 # Random name of this process. Neither the name nor the process id is enough to identify a process:
@@ -250,10 +250,10 @@ class OrderedPool(WorkerPool):
 
         done: results of the last task, which show how long a chunk takes.
         """
-        seconds = max(self.bundle_seconds, _FOR_EACH * self.ahead())
+        seconds = max(self.bundle_seconds, _SECONDS_PER_CHUNK * self.ahead())
         size = len(done.drawn)
         fitting = max(1.0, seconds * size / max(done.seconds, 1e-9))
-        return int(min(_MOST_CHUNKS, 2 * size, fitting))
+        return int(min(_MAX_CHUNKS, 2 * size, fitting))
 
 
 def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:

@@ -19,7 +19,7 @@ def test_the_audit_that_is_planned_passes_what_it_requires(
     dpaudit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Larger than the audit that is planned, as trials mostly may be.
-    monkeypatch.setattr("dpaudit.auditing.power_trials._LARGEST", 20_000)
+    monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_TRIAL_DRAWS", 20_000)
     result = dpaudit(*ASKED, "--excess", "1.2")
     assert (result.exit_code, result.stderr) == (0, "")
     assert re.match(r"[\d,]+ draws, about \d+ s .*\bε = 1.2,", result.stdout)
@@ -70,7 +70,7 @@ def test_rare_outputs_are_planned_for_at_the_best_point_of_a_curve(dpaudit: Any)
 def test_a_rare_output_that_no_number_of_draws_would_catch(
     dpaudit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.auditing.underpowered.MAXIMUM_SAMPLES", 100_000)
+    monkeypatch.setattr("dpaudit.auditing.underpowered.MAX_SAMPLES", 100_000)
     asked = (*ASKED, "--delta", "0.001", "--rare", "0.001001")
     result = dpaudit(*asked)
     assert result.exit_code == 4

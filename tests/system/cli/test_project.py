@@ -24,8 +24,8 @@ def test_other_commands_take_what_they_have(dpaudit: Any, monkeypatch: pytest.Mo
     dpaudit("bound", "--guesses", "guesses.csv", "--epsilon", "9", "--json", "g.json")
     (found,) = json.loads(Path("g.json").read_text("utf-8"))["audits"]
     assert (found["confidence"], found["strict"]) == (0.9, True)
-    monkeypatch.setattr("dpaudit.auditing.power_trials._ROUNDS", 0)
-    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL", 2_000)
+    monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_ROUNDS", 0)
+    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL_DRAWS", 2_000)
     assert dpaudit("plan", *TARGET, "-q", "--excess", "2").exit_code == 0
 
 

@@ -17,7 +17,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.candidates import OrderedBins
 from dpaudit.levels.level_map import by_input
-from dpaudit.levels.rare_filter import OFTEN
+from dpaudit.levels.rare_filter import USUAL_DRAWS
 from dpaudit.levels.scores import ScoreLevels
 from tests.unit.attacks.test_counted_sequences import (
     ENTRIES,
@@ -53,7 +53,9 @@ def test_more_draws_tell_more() -> None:
 
 def test_what_is_promised_is_what_later_draws_give() -> None:
     order, later = learned(10), drawn(100_000, 77)
-    found = learn_from_counts([order], AIM, [RareTable.of(drawn(KEPT, 0), OFTEN)], quick=False)
+    found = learn_from_counts(
+        [order], AIM, [RareTable.of(drawn(KEPT, 0), USUAL_DRAWS)], quick=False
+    )
     rule = found.portfolio
     guesses = rule.guesses[rule(later.outcomes)]
     right = (guesses == np.where(later.is_d1, 1, -1)).sum()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.adapters.pmf import MOST_OUTCOMES, law_table
+from dpaudit.adapters.pmf import MAX_OUTCOMES, law_table
 from dpaudit.errors import TargetError
 from dpaudit.targets.target import AnyTarget, CallableTarget, ComposedTarget, ImportedTarget
 
@@ -176,4 +176,4 @@ def test_a_pmf_that_raises() -> None:
 
 def test_too_many_outcomes() -> None:
     half = stating(lambda dataset: dict.fromkeys(range(1_024), 1 / 1_024))
-    assert f"at most {MOST_OUTCOMES:,}" in refusal(ComposedTarget(parts=(half, half)))
+    assert f"at most {MAX_OUTCOMES:,}" in refusal(ComposedTarget(parts=(half, half)))

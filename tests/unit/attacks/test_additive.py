@@ -78,5 +78,5 @@ def test_a_scale_that_a_step_would_carry_far_off_is_the_largest() -> None:
     """Log-ratios that are far too small: the first step of Newton's method leads to 10⁵."""
     fit = np.array([[1e-4, -1e-4, -400.0]])
     counts = np.array([[[90, 10], [10, 90], [0, 0]]])
-    assert scale_of(fit, counts) == tuning.LARGEST_SCALE
+    assert scale_of(fit, counts) == tuning.MAX_COLUMN_SCALE
     assert scale_of(-fit, counts) == 0.0

@@ -120,7 +120,7 @@ def test_what_counted_draws_show_at_last_takes_no_longer_to_learn(
         return expected(seen, *given)
 
     monkeypatch.setattr(weights_module, "expected", noticed)
-    monkeypatch.setattr(weights_module, "_MOST_TABLES", 50)
+    monkeypatch.setattr(weights_module, "_MAX_TABLES", 50)
     order.add(counts).level_map()
     assert max(learned_from) == 50
 
@@ -154,7 +154,7 @@ def side_by_side(size: int, seed: int) -> SelectionDraws:
 
 @pytest.fixture
 def goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.attacks.blocks._ENOUGH_TO_GO_ON", KEPT)
+    monkeypatch.setattr("dpaudit.attacks.blocks._DRAWS_TO_REFIT", KEPT)
 
 
 @pytest.mark.usefixtures("goes_on")

@@ -373,7 +373,7 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
         (
             signs,
             4_000,
-            {"trees.MANY_COLUMNS": 2},
+            {"trees.MAX_TREE_COLUMNS": 2},
             False,
             "3 columns ",
         ),

@@ -25,7 +25,7 @@ AIM = Objective(ProfilePoint(1.0, 1e-6), 1_000_000)
 
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counted_learning, "MOST_KEPT", 1_024)
+    monkeypatch.setattr(counted_learning, "MAX_KEPT_DRAWS", 1_024)
 
 
 def side_by_side(size: int, seed: int, share: float) -> SelectionDraws:

@@ -19,7 +19,7 @@ NONE = frozenset[str]()
 
 @pytest.fixture(autouse=True)
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counted_learning, "MOST_KEPT", MOST)
+    monkeypatch.setattr(counted_learning, "MAX_KEPT_DRAWS", MOST)
 
 
 def drawn(size: int, seed: int, leak: float = 1e-4) -> SelectionDraws:

@@ -19,7 +19,7 @@ from dpaudit import ApproximateZCDP, Verdict, ZeroConcentratedDP
 from dpaudit.auditing.exact_pmf import certify
 from dpaudit.claims import ApproximateDP, compose, group, implied_definition, make_claim
 from dpaudit.claims.renyi import (
-    _LARGEST,
+    _MAX_DIVERGENCE,
     RenyiDP,
     _binary_divergence,
     _concentrated_delta,
@@ -48,13 +48,13 @@ def test_no_pair_of_coins_on_the_line_has_a_smaller_divergence() -> None:
 def test_an_initial_guess_does_not_change_the_result(near: float) -> None:
     """The bound, 0.5466, is found with any guess, and with none."""
     delta_of = partial(_renyi_delta, 2.0, epsilon=1.0)
-    actual = largest_parameter(delta_of, 0.1, _LARGEST, near)
-    assert actual == pytest.approx(largest_parameter(delta_of, 0.1, _LARGEST), rel=2e-6)
+    actual = largest_parameter(delta_of, 0.1, _MAX_DIVERGENCE, near)
+    assert actual == pytest.approx(largest_parameter(delta_of, 0.1, _MAX_DIVERGENCE), rel=2e-6)
     assert delta_of(actual) <= 0.1 < delta_of(actual * (1 + 4e-6))
     assert RenyiDP(2.0, 1.0).own_lower(1.0, 0.1)[1] == pytest.approx(actual, rel=2e-6)
 
 
-@pytest.mark.parametrize(("delta", "bound"), [(0.0, 0.0), (-1.0, 0.0), (1.0, _LARGEST)])
+@pytest.mark.parametrize(("delta", "bound"), [(0.0, 0.0), (-1.0, 0.0), (1.0, _MAX_DIVERGENCE)])
 def test_bounds_at_the_ends_of_the_range(delta: float, bound: float) -> None:
     assert RenyiDP(2.0, 1.0).own_lower(1.0, delta) == ("epsilon", bound)
 

@@ -102,5 +102,5 @@ def test_fits_of_many_rows_are_found_in_pieces(monkeypatch: pytest.MonkeyPatch) 
     rows = np.arange(12).reshape(3, 4)
     together = expected(found, variance, rows)
     for most in (1, 2 * len(GRID) * 10 * len(rows)):
-        monkeypatch.setattr("dpaudit.levels.piecewise_smoothing.MOST_FLOATS", most)
+        monkeypatch.setattr("dpaudit.levels.piecewise_smoothing.MAX_FLOATS", most)
         assert expected(found, variance, rows) == pytest.approx(together)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.rare_filter import OFTEN, RareFilter
+from dpaudit.levels.rare_filter import USUAL_DRAWS, RareFilter
 from dpaudit.outcomes import Column, Outcomes, Raised, concatenate, from_raw
 
 RNG = np.random.default_rng(0)
@@ -94,13 +94,13 @@ def test_values_that_never_stop_being_new_are_no_rarity() -> None:
 
 
 def test_a_number_seen_often_is_usual_and_one_seen_less_is_not() -> None:
-    seen = [1.0] * 1_000 + [2.0] * OFTEN + [3.0] * (OFTEN - 1)
+    seen = [1.0] * 1_000 + [2.0] * USUAL_DRAWS + [3.0] * (USUAL_DRAWS - 1)
     assert sieve_of(seen).is_rare(from_raw([1.0, 2.0, 3.0])).tolist() == [False, False, True]
 
 
 def test_of_numbers_that_do_not_repeat_the_tails_are_rare(rng: np.random.Generator) -> None:
     share = sieve_of(NUMBERS).is_rare(from_raw(rng.normal(size=100_000))).mean()
-    assert 0.5 < share / (2 * OFTEN / len(NUMBERS)) < 2
+    assert 0.5 < share / (2 * USUAL_DRAWS / len(NUMBERS)) < 2
 
 
 def test_it_may_be_sent_to_a_worker() -> None:
@@ -166,7 +166,7 @@ def test_a_new_key_beside_many_is_new_or_nothing_is_said(keys: int) -> None:
 def test_numbers_are_looked_up_as_they_are_searched_for(
     usual: Any, rng: np.random.Generator
 ) -> None:
-    rare_filter = sieve_of([*map(float, usual)] * OFTEN)
+    rare_filter = sieve_of([*map(float, usual)] * USUAL_DRAWS)
     values = np.array(sorted(usual), dtype=float)
     odd = [np.inf, -np.inf, 1e300, -1e300, values[0] - 1, values[-1] + 1, 3.25, -0.0]
     later = np.concatenate([values, values + 0.5, odd, rng.integers(-60, 1_000, 500)])

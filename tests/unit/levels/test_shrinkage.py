@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.levels.level_map import IntArray
-from dpaudit.levels.limits import MOST_LEVELS
+from dpaudit.levels.limits import MAX_LEVELS
 from dpaudit.levels.shrinkage import (
-    _STEPS,
+    _EM_STEPS,
     GRID,
     Clusters,
     Law,
@@ -37,7 +37,7 @@ def written_out(counts: list[list[int]]) -> list[tuple[float, float]]:
         [math.comb(a + b, a) * share**a * (1 - share) ** b for share in shares] for a, b in counts
     ]
     law = [1 / len(shares)] * len(shares)
-    for _ in range(_STEPS):
+    for _ in range(_EM_STEPS):
         blame = []
         for row in likelihood:
             weights = [one * mass for one, mass in zip(row, law, strict=True)]
@@ -189,7 +189,7 @@ def test_of_many_cells_those_are_joined_that_tell_the_same() -> None:
     share = np.concatenate([0.5 + 1e-4 * rng.random(1_000), [0.62, 0.63, 0.4]])
     draws = rng.integers(1, 100, size=len(share))
     level, levels = merged(share, draws)
-    assert levels == MOST_LEVELS - 1
+    assert levels == MAX_LEVELS - 1
     assert sorted(level[-3:].tolist()) == level[-3:][[2, 0, 1]].tolist()
     assert level[:1_000].max() < level[1_000] < level[1_001]
     assert level[1_002] < level[:1_000].min()

@@ -16,7 +16,7 @@ from dpaudit.auditing.time_left import late_words
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.outcomes.frames import Frame, Series
-from dpaudit.outcomes.reader import MOST, checked_length
+from dpaudit.outcomes.reader import MAX_ENTRIES, checked_length
 
 
 @dataclasses.dataclass
@@ -43,7 +43,7 @@ def test_entries_are_counted_at_all_depths() -> None:
         (pa.table({"a": [1, 2], "b": [3, 4]}), 4),
         (pa.array([1, 2, 3]), 3),
         (Record(1, [2, 3]), 4),
-        ([0] * MOST, MOST),
+        ([0] * MAX_ENTRIES, MAX_ENTRIES),
     ]:
         assert checked_length(output) == length
 

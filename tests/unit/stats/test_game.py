@@ -201,7 +201,7 @@ def test_grouped_sums_lose_little_with_a_million_draws() -> None:
 
 def test_the_scan_ends_at_the_largest_epsilon() -> None:
     game = Game(10**6, 0, 10**6, two_guesses=True)
-    assert epsilon_lower(game, 0.001, ALPHA) <= games._LARGEST_EPSILON
+    assert epsilon_lower(game, 0.001, ALPHA) <= games._MAX_EPSILON
 
 
 @pytest.mark.parametrize("correct", range(300, 401, 20))

@@ -14,7 +14,7 @@ from dpaudit.stats import probabilistic
 from dpaudit.stats.binomial import pair_epsilon_lower, upper_tail
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.power import (
-    LEAST_SEEN,
+    MIN_SEEN,
     POWER,
     detectable_epsilon,
     detectable_epsilon_pair,
@@ -84,7 +84,7 @@ def largest_share_of_right_guesses(by_input: tuple[int, int], draws: int, epsilo
 def test_an_event_with_most_of_the_draws_detects_less(
     by_input: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.stats.power._BEYOND_HALF", 0.0)
+    monkeypatch.setattr("dpaudit.stats.power._HALF_MARGIN", 0.0)
     draws, guesses, epsilon, alpha = 1_000, sum(by_input), 0.3, 0.05
     smallest = detectable_epsilon(guesses, epsilon, alpha, draws=draws, by_input=by_input)
     counts = np.arange(guesses + 1)
@@ -198,7 +198,7 @@ def power_of_rare(
     then often enough to refute: a sum over all numbers of draws of d1 in each part."""
     first = np.arange(learning + 1)
     seen = sum(
-        binom.pmf(d1, learning, 0.5) * binom.sf(LEAST_SEEN - 1, d1, p) for d1 in first.tolist()
+        binom.pmf(d1, learning, 0.5) * binom.sf(MIN_SEEN - 1, d1, p) for d1 in first.tolist()
     )
     counts = np.arange(certifying + 1)
     refuting = np.array([refutes(int(c), certifying, epsilon, delta, alpha) for c in counts])
@@ -240,7 +240,7 @@ def test_the_detectable_rare_output_by_simulation() -> None:
             comes = rng.random(learning + certifying) < p
             comes &= rng.random(learning + certifying) < 0.5
             seen, right = comes[:learning].sum(), int(comes[learning:].sum())
-            refuted += seen >= LEAST_SEEN and refutes(right, certifying, epsilon, 0.0, alpha)
+            refuted += seen >= MIN_SEEN and refutes(right, certifying, epsilon, 0.0, alpha)
         return refuted / 400
 
     assert power(smallest) == pytest.approx(POWER, abs=0.05)
@@ -316,7 +316,7 @@ def test_rare_outputs_are_refuted_by_the_binomial_law_of_their_draws(
             for number, chance in zip(right, chances, strict=True)
             if chance > 1e-12 and refutes(number, certifying, epsilon, delta, alpha)
         )
-        return float(caught * binom.sf(LEAST_SEEN - 1, learning, p / 2))
+        return float(caught * binom.sf(MIN_SEEN - 1, learning, p / 2))
 
     assert delta < actual < 1
     assert power(actual) >= 0.9 - 1e-6
