@@ -230,9 +230,9 @@ class Worker:
             return floats.copy()
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
         if (kinds == worker.INTEGER).all():
-            # Return a list of Python integers, since the type of each item of a list is part of an
-            # outcome: 1 and 1.0 differ. The dtype of an array is ignored, since it depends on the
-            # other outputs of the batch.
+            # Return a list of Python integers, and not an array: dpaudit ignores the dtype of an
+            # array of outcomes, since a single fraction makes all of them floats. The types of the
+            # items of a list are part of the outcomes: 1 and 1.0 differ.
             whole: list[int] = integers.tolist()
             return whole
         is_text = kinds == worker.TEXT

@@ -357,18 +357,19 @@ _EVERY = "output[*]"
 
 
 def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
-    """Return orders of outcomes, each of which is a list of independent runs. Outcomes are ordered
-    by the sum of log-ratios over all runs and all entries of a run.
+    """Return orders for a mechanism whose outcome is a list of independent runs. The score of an
+    outcome is the sum of the log-ratios of all entries of all its runs.
 
-    Runs on one input are independent and have one law, so this sum is the best score if a run has a
-    single entry. The log-ratios are learned from all runs together.
+    All runs on one input have the same distribution, so the log-ratio of an entry is learned from
+    all runs together. If each run has a single entry, the score is the log-likelihood ratio of the
+    outcome, which is the best score.
     """
     groups = _alike(selection.outcomes.columns)
     if not groups:
         return []
     terms = []
     for name, columns in groups.items():
-        # The columns of the same entry in all independent runs are joined to one column. It has
+        # Each run has a column for this entry. These columns are joined to one long column. It has
         # many values, so it is cut into 64 intervals (`MAX_LEVELS`) instead of 32
         # (`MAX_SUM_CELLS`).
         cells = make_cells(join([replace(one, name=name) for one in columns]), MAX_LEVELS)

@@ -124,9 +124,9 @@ def _cells(selection: SelectionDraws) -> Cells:
 
 
 def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
-    """Return the position of every level (cell of a column), (levels,): the mean of the numbers in
-    the cell, minus the median of all numbers, divided by the spread of all numbers. The position of
-    a label is NaN.
+    """Return the position of every level, with shape (levels,). A level is a cell of a column. Its
+    position is the mean of the numbers in the cell, minus the median of all numbers, divided by the
+    spread of all numbers. A level that is a label, such as a text, has the position NaN.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         middle = float(np.median(numbers))

@@ -125,10 +125,10 @@ class Objective:
         is_both = low > 0 and high < levels
         if is_both or low == levels or high == 0 or best <= 0 or not self._is_pure:
             return low, high, best
-        # The best rule guesses a single input: d1 if `low` is 0, else d2. Find the best rule that
-        # guesses the other input, too. If both inputs are equally easy to guess, such a rule has
-        # twice as many guesses. Yet in a third of such audits, the rule with a single input has the
-        # larger predicted bound by luck.
+        # The best rule guesses a single input: d1 if `low` is 0, else d2. Extend it to a two-sided
+        # rule, which also guesses the other input. If both inputs are equally easy to guess, the
+        # two-sided rule is better, since it makes twice as many guesses. Yet in a third of such
+        # audits, the one-sided rule has the larger predicted bound, by luck.
         if low == 0:
             other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
         else:

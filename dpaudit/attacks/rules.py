@@ -120,12 +120,12 @@ def choose_rules(
 def rare_rule(
     rare_tables: Sequence[RareTable], objective: Objective
 ) -> tuple[Rule, RareFilter] | None:
-    """Return (rule, filter): a rare rule, and the filter that selects its rare outputs. A rare rule
-    guesses an input at outputs that only this input gave while learning. Among the rare rules of
-    all tables, the one with the most expected evidence against the claim is returned; None if no
-    table has a rare rule.
+    """Return (rule, filter): the rare rule with the most expected evidence against the claim, and
+    the filter that selects its outputs. A rare rule guesses an input at outputs that only this
+    input gave while learning. Return None if no table has a rare rule.
 
-    rare_tables: counts of learning draws by input: tables of rare entries, and of frequent entries.
+    rare_tables: each counts the learning draws of both inputs by entry; the first tables count rare
+        entries, the last one may count frequent entries.
     """
     points = objective.points or (objective.point,)
     made = [(table.rule(points, objective.coming, RARE_SHARE), table) for table in rare_tables]

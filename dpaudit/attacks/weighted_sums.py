@@ -50,9 +50,9 @@ def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     weights: (rows,); None: 1 each.
     """
     width = matrix.shape[1]
-    # Pieces that are small enough for one thread avoid threads that wait for each other. With more
-    # than 128 columns (`MAX_COLUMNS`), such pieces would have at most 12 rows each. Then one
-    # product of the whole matrix is faster, even with several threads.
+    # The matrix is multiplied in pieces of rows, each so small that BLAS uses one thread: several
+    # threads would wait for each other. With more than 128 columns (`MAX_COLUMNS`), such a piece
+    # would have at most 12 rows; then one product of the whole matrix is faster.
     rows = MAX_BLAS_PRODUCTS // width**2 if width <= MAX_COLUMNS else max(1, len(matrix))
     total = np.zeros((width, width))
     for start in range(0, len(matrix), rows):

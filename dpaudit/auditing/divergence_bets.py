@@ -53,7 +53,7 @@ class _Bet:
 
 
 class DivergenceBets:
-    """The bets of all witnesses (functions of the output that bet) against one claim.
+    """The bets against one claim. Witnesses place them: functions of the output with a stake.
 
     limits: maps each Rényi order to the largest divergence that the claim allows, in nats.
     alpha: error probability of these bets.

@@ -65,17 +65,19 @@ def limited_divergence(
 ) -> tuple[Witness, float] | None:
     """Return (witness, limit) for the exact test of a Rényi divergence.
 
-    The witness is a bounded function of the level (bin of outputs), with the order and direction of
-    a divergence that it bounds from below (docs/method.md §6). The limit is the largest divergence
-    of this order that the claim allows. Of all witnesses, return the one whose bound is expected to
-    exceed its limit the most. Return None if no bound is expected to exceed its limit, or if the
-    claim limits no Rényi divergence.
+    A witness is a bounded function of the level (bin of outputs). Its means under the two inputs
+    bound a Rényi divergence from below (docs/method.md §6); the witness records the order and the
+    direction of this divergence. The limit is the largest divergence of this order that the claim
+    allows. Of all witnesses, return the one whose bound is expected to exceed its limit the most.
+    Return None if no bound is expected to exceed its limit, or if the claim limits no Rényi
+    divergence.
 
     claim: the claim to test.
-    learned: the rules, with expected draws by level.
+    learned: the result of learning; it has the draws that are expected at each level.
     selection: the learning draws.
     coming: number of draws to certify with.
-    alpha: error probability of the exact tests; the test of the witness takes half of it.
+    alpha: error probability of the exact tests; the test of the witness takes one half of it, the
+        test of rules the other half.
     """
     limits = dict(claim.divergences())
     expected = learned.expected_by_joint_level(selection) if limits else None

@@ -161,8 +161,8 @@ class Ledger:
 
     def looks_to_refutation(self, looks: Sequence[Tally]) -> int:
         """Return how many of the tallies to keep: the tallies up to the first one that ends the
-        run, or all of them if none ends it. A tally ends the run if the bets on it refute the
-        claim, and the budget has room for a confirmation.
+        run, or all of them if none ends it. A tally ends the run if the bets up to this tally
+        refute the claim, and the rest of the draw budget is enough for a confirmation.
 
         looks: tallies of consecutive parts of a block of draws.
         """

@@ -133,8 +133,9 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
     by_outputs: whether the claim is about single outputs, which need more draws to be certified.
     """
     columns = max(1, columns)
-    # Even if outcomes have many columns, the buffer holds enough draws for all scorers. It may then
-    # hold up to ten times `_MAX_BUFFERED_VALUES` values. Beyond that, it holds fewer draws.
+    # The buffer holds enough draws for all scorers (`MIN_DRAWS_TO_RANK`) also if outcomes have many
+    # columns: for this, it may exceed `_MAX_BUFFERED_VALUES` up to ten times. If outcomes have
+    # still more columns, it holds fewer draws.
     least = min(MIN_DRAWS_TO_RANK, 10 * _MAX_BUFFERED_VALUES // columns)
     rows = max(least, _MAX_BUFFERED_VALUES // columns)
     block = MAX_BLOCK // _SIZE_RANGE if single_draws else MAX_BLOCK
@@ -488,7 +489,8 @@ def look_stride(size: int, *, ends_by_bets: bool = False) -> int:
     block of draws.
 
     size: number of draws of the block.
-    ends_by_bets: whether the run ends as soon as the bets refute the claim. If so, the result may
-        be below 16: the sooner a refutation is seen, the more draws are saved.
+    ends_by_bets: whether the run ends as soon as the bets refute the claim. If not, the result is
+        at least 16. If so, it may be smaller: the sooner a refutation is seen, the more draws are
+        saved.
     """
     return max(1 if ends_by_bets else 16, size // 24)

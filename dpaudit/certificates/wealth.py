@@ -155,11 +155,11 @@ class Wealth:
 def replay(
     point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
 ) -> Wealth:
-    """Return the wealth after all blocks, computed from recorded beliefs and counts.
+    """Return the wealth of the bets after all blocks, computed from the recorded counts and beliefs
+    (the probabilities by which bets were placed).
 
     If the claim was refuted, the wealth against larger values of ε is computed as well, since the
-    lower bound for ε needs it. The values are taken from the grid in groups of 12, up to the first
-    group with a value that is not refuted.
+    lower bound for ε needs it: 12 values of the grid at a time, until some value is not refuted.
     """
     wealth = _replayed(Wealth(point, alpha), rounds, blocks)
     while (further := wealth.beyond()) is not None:

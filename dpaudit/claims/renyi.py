@@ -244,8 +244,8 @@ def _least_divergence(order: float, epsilon: float, delta: float) -> float:
     """Return the smallest Rényi divergence, in nats, of two Bernoulli distributions whose
     probabilities of 1, p and q, satisfy p - e^ε q = δ. Return inf if δ is not in (0, 1).
 
-    The result inverts `_renyi_delta` for its argument `divergence`, up to the error of a numerical
-    minimum.
+    This is the inverse of `_renyi_delta` as a function of `divergence`, up to the error of a
+    numerical minimum: for the returned divergence, `_renyi_delta` returns δ.
 
     order: order of the divergence.
     """

@@ -148,9 +148,8 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
 
 
 def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
-    """Return the point in which two lines intersect. Each line goes through two points of the graph
-    of f (a trade-off function); f is not evaluated between the two pairs of points, where the lines
-    intersect.
+    """Return the point in which two lines intersect. Each line goes through two known points of the
+    graph of f, a trade-off function. The lines intersect between the two pairs of points.
 
     before, after: (left point, right point) on each line; `before` lies to the left of `after`.
     """

@@ -160,7 +160,8 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
     """
     command, journaling = spec.origin.command, spec.journaling
     if isinstance(error, JournalError) and command is not None:
-        # Without its journal, the command would run another audit, and not show this error.
+        # The command that repeats this error needs the journal: without it, the command would begin
+        # a new audit, which would not read the journal and so would not fail.
         resume = " --resume" if journaling.resume else ""
         command = f"{command} --journal {shlex.quote(str(journaling.journal))}{resume}"
     return AuditResult(

@@ -270,8 +270,9 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
         raise _no_neighbours(
             f"d1 and d2 differ in {changed} entries; adjacency coordinate means {most}"
         )
-    # In a group of k records, up to k entries may change, each by at most the allowed distance. So
-    # the distance of the inputs is at most k times the allowed distance.
+    # `order` is the p of the Lp norm of the adjacency. A group of k records may change k times,
+    # each time by at most the allowed distance. So d1 and d2 are at most k times this distance
+    # apart.
     order = DISTANCES.get(adjacency.kind, 1)
     with np.errstate(over="ignore"):  # an infinite distance exceeds every allowed distance
         distance = float(np.linalg.norm(differences, ord=order)) if differences.size else 0.0

@@ -395,8 +395,8 @@ class CellCounts:
 
     cells: map from an outcome to its cell.
     counts: (cells, 2), draws by cell and input; the last cell is for unseen outcomes.
-    predictor: for related cells, such as sequences, predicts the log-ratio of each cell from the
-        counts of all cells; None for unrelated cells.
+    predictor: predicts the log-ratio of each cell from the counts of all cells, if cells resemble
+        each other, for example if each cell is one sequence of entries; None: it is not predicted.
     """
 
     cells: LevelMap

@@ -1,10 +1,10 @@
-"""Cells (values, labels or pieces of tails) for the entries of rare outputs.
+"""Group the entries of rare outputs into cells: values, labels or pieces of tails.
 
-`RareColumn` maps an entry of a column to a cell number: 0 for a usual entry, 1 for a rare entry in
-no cell, 2 and more for the cells. `rare_column` makes the cells from outputs that a filter of rare
-outputs (`rare_filter.py`) selected; `frequent_column` makes cells for all entries that repeat
-often, whether they are rare or not. `attacks/rare_outputs.py` counts draws by these cells and makes
-the rare rule.
+`RareColumn` maps an entry of a column to a number: 0 for an entry that is not rare, 1 for a rare
+entry outside of all cells, 2 and more for the cells. `rare_column` makes the cells from the outputs
+that a filter (`rare_filter.py`) selects as rare; `frequent_column` makes a cell for every entry
+that enough draws have, without this filter. `attacks/rare_outputs.py` counts draws by these cells
+and makes the rare rule, which guesses the input from rare outputs.
 """
 
 from __future__ import annotations

@@ -249,11 +249,12 @@ class _Cells:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
     """A model in which the cells (groups of outcomes) fall into a number of clusters. All cells of
-    a cluster have log-ratios of one absolute size, of either sign.
+    a cluster have the log-ratio +s or -s, with one size s for each cluster.
 
     sizes, weights: (clusters,), absolute log-ratio of each cluster, and its share of the cells.
     worth: log-likelihood of the model, minus a cost of one nat (`COST_OF_PARAMETER`) for each
-        cluster. In the first model of `_models`, the cost is for each local maximum of `weights`.
+        cluster. The first model of `_models` has a cluster at every point of a grid, and a cost
+        only for each local maximum of `weights`.
     """
 
     sizes: FloatArray

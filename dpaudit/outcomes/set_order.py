@@ -87,9 +87,9 @@ def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
     """Return whether a set of these keys may have this order in this process.
 
     For three or more keys, the answer is an approximation. It is wrongly True for some orders that
-    no set has, since a key whose hash collides with another is accepted in any place. It is wrongly
-    False for about 1 in 1,000 orders of sets with more than 15 keys, and for the order of a set if
-    a key collided with an element that was removed later.
+    no set has: a key whose hash collides with another hash is accepted at any place. It is wrongly
+    False in two cases: for about 1 in 1,000 orders of sets with more than 15 keys, and for some
+    sets from which an element was removed, if the hash of a key had collided with its hash.
     """
     if len(keys) < 2 or tuple(set(keys)) == keys:
         return True

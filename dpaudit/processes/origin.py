@@ -101,8 +101,9 @@ def origin(error: BaseException) -> str:
 
 @lru_cache(maxsize=1024)
 def _rank(file: str) -> int:
-    # Messages show no line of dpaudit, and none of code that was compiled from a text, whose file
-    # name begins with "<": dpaudit.adapters compiles such code to call the mechanism.
+    # A message that shows where an error arose leaves out lines of dpaudit, and lines of code that
+    # was compiled from a string: dpaudit.adapters calls mechanisms through such code. The file name
+    # of code that was compiled from a string begins with "<".
     if file.startswith((_OURS, "<")):
         return _NOT_SHOWN
     is_foreign = file.startswith(_PYTHONS) or any(map(file.__contains__, _INSTALLED))

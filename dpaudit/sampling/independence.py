@@ -422,9 +422,8 @@ def never_repeated(draws: SelectionDraws) -> list[str]:
     columns = draws.outcomes.columns
     if draws.size < _MANY or len(columns) < 2:
         return []
-    # `_is_discrete` is tested first, since `_distinct` sorts the column and takes longer. A column
-    # with fractions is left out: such numbers are ordinary noise, which never repeats, and need no
-    # note.
+    # A column with fractions gets no note: continuous noise never repeats. `_is_discrete` is tested
+    # first, since `_distinct` sorts the column and takes longer.
     discrete = [one for one in columns if _is_discrete(one) and _distinct(one) == draws.size]
     if not discrete or min(map(_distinct, columns)) > draws.size * _REPEATING:
         return []

@@ -64,9 +64,10 @@ if TYPE_CHECKING:  # spares workers the import of claims
 # While outputs are read, Python's cyclic garbage collector runs after this number of new objects.
 # The number is larger than Python's default, to save time; a still larger number saves little more.
 _OBJECTS = 10_000
-# Size in bytes of an array that is allocated and freed once, after which glibc keeps freed arrays
-# of up to this size in the process. It is 32 MiB, the largest size to which glibc adapts, minus
-# room for glibc's own data.
+# By default, glibc returns the memory of large freed arrays to the system. Freeing one array of
+# this size (in bytes) raises glibc's threshold, so that glibc keeps freed arrays of up to this size
+# for later use. The size is 32 MiB, the highest possible threshold, minus room for glibc's own
+# data.
 _LARGEST = (32 << 20) - (64 << 10)
 # _CALLS: number of calls for each input of a small learning block, if the mechanism makes many
 #     draws per call. With one call, noise that all draws of the call share would look like a

@@ -93,13 +93,13 @@ def final_pairs(
 
 
 def _noted(confirming: Confirming, kind: Sequence[Contender]) -> Contender | None:
-    """Return the pair outside the space (the set of possible inputs) that the report notes; None if
-    no pair leaks clearly.
+    """Return a pair for a note of the report: the smallest of the pairs that leak clearly, or None
+    if no pair does. The pairs lie outside the space (the set of possible inputs).
 
     Pairs for which the mechanism only raises a TypeError or an AttributeError are left out: most
-    mechanisms raise such an exception for a missing value.
+    mechanisms raise one for a missing value.
 
-    kind: tried pairs of one kind, best first.
+    kind: tried pairs that leave the space in the same way, such as by a NaN; best first.
     """
     others = [one for one in confirming.with_outputs(kind) if not one.has_wrong_type]
     return _smallest(confirming, others)

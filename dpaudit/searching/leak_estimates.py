@@ -228,7 +228,7 @@ class Confirming:
         """Return whether to end a round of trials early.
 
         A round ends when time is up. If the mechanism is called once for each draw, which may be
-        slow, it also ends when a pair leaks clearly, and again in new draws.
+        slow, the round also ends when a pair has leaked clearly and new draws have confirmed it.
         """
         return self.budget.is_out_of_time() or self.is_found
 

@@ -33,8 +33,8 @@ _GENERATED = 8
 # If a user's code generates the inputs, each of them is paired with at most this number of its
 # neighbours.
 _CHANGES_OF_EACH = 30
-# If a user's code generates the inputs, neighbours are made by changing these inputs: a record is
-# added, or put in place of another record. Largest number of records that are used for this.
+# If a user's code generates the inputs: largest number of records that are taken from these inputs
+# to make neighbours. Each is added to an input, or put in place of one of its records.
 _INGREDIENTS = 20
 # If a user's code generates the inputs: largest number of pairs (d1, d2) of two generated inputs.
 # Two inputs give two pairs, since either can be d1.

@@ -56,7 +56,8 @@ class Call:
 
     @property
     def worst(self) -> list[Piece]:
-        """The noise of the call in the pair of runs in which this noise costs most."""
+        """The noise that the call draws in one pair of runs: in the pair in which its privacy cost
+        is largest."""
         return max(filter(None, self.runs), key=cost_together)
 
 
@@ -145,12 +146,14 @@ def coins_as_noise(runs: Runs) -> list[Piece]:
 
 
 def unexplained(runs: Runs) -> list[str]:
-    """Return the names of the entries of the output, such as `output[1]`, whose difference in a
-    pair of runs is unexplained: the entries contain noise, but each value to which noise was added
-    is equal in both runs, or the runs also make random choices, none of which explains it alone.
+    """Return the names of entries of the output, such as `output[1]`, that contain noise and differ
+    in a pair of runs although nothing that was seen explains the difference:
 
-    A pair in which no such value was seen also counts, unless random choices explain the difference
-    in some pair of runs: they may then explain the pairs without such values, too.
+    * If a value to which noise was added differs in the pair, the noise explains the difference,
+      unless the runs also make random choices and no choice explains it alone.
+    * If all such values are equal, the difference is unexplained.
+    * If no such value was seen, it is unexplained, unless random choices explain the difference in
+      some pair of runs: they may then explain this pair, too.
     """
     has_coins = runs.laws is not None or any(pair.absorbed is not None for pair in runs.coupled)
     found: list[str] = []

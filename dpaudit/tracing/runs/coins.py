@@ -103,7 +103,8 @@ def decisions(recorder: Recorder) -> list[Decision] | None:
 
 
 def _seeds(recorder: Recorder) -> set[int]:
-    """Return the integers that seeded random generators in a run, or made keys of them."""
+    """Return the integers from which a run made random generators or keys, such as the 7 of
+    `numpy.random.default_rng(7)` and `jax.random.key(7)`."""
     every = (getattr(seed, "entropy", plain(seed)) for _, _, seed in recorder.seeds)
     numbers = (np.ravel(np.asarray(seed, dtype=object)).tolist() for seed in every)
     return {plain(one) for seed in numbers for one in seed if isinstance(one, int)}

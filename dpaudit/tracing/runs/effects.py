@@ -70,11 +70,11 @@ _PRECISE = 1e6
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
-    """For each entry of the output that differs between two runs, find the uniform drawn number
-    that hides the difference, by its effect on the entry. Two conditions: the entry depends on this
-    drawn number alone; and a run on the second input, with another value of the number, gives the
-    entry of the first run. Return one `Hidden` (record of noise that hides a difference) for each
-    such entry; an empty list if some entry has no such number."""
+    """For each entry of the output that differs between two runs, find one uniform drawn number
+    that can explain the difference: the entry depends on no other drawn number; and with another
+    value of this number, a run on the second input gives the entry of the first run. Return one
+    `Hidden` (record of noise that hides a difference) for each such entry; an empty list if some
+    entry has no such number."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
     pieces = list(islice(_pieces(second), _PIECES + 1))

@@ -310,9 +310,9 @@ def values_together(
 
 
 def _is_known(pair: Coupled) -> bool:
-    """Return whether the noise of a pair of runs is known well enough that it cannot cause the
+    """Return whether both runs of a pair got the same noise, so that only the inputs can cause a
     difference of the outputs. This is so if all noise has a known distribution and is drawn equally
-    often in both runs, and if neither run makes a random choice."""
+    often in both runs, and if neither run chooses an item at random."""
     one, raises = pair.comparison, pair.noised == ["raises"]
     is_hiding = all(each.kind != "effect" and each.law in _HIDING for each in one.hidden)
     # If only one of the runs raises an exception, it ends early, and so draws noise less often than
@@ -531,9 +531,9 @@ _FAR = 1e6
 # Largest number of runs that force the results of comparisons of noisy values. After forced
 # results, the program may come to further comparisons; the next run forces these, too.
 _ROUNDS = 8
-# A leak through a threshold is an entry of the output that only one input gives, and only if noise
-# passes a threshold. Number of runs with other noise that confirm such a leak: the output of each
-# run must contain the entry.
+# Number of further runs, each with other noise, that must confirm a leak through a threshold: each
+# output must contain the entry. (Such a leak is an entry of the output that only one input can
+# give, and that appears if noise passes a threshold.)
 _OTHER_RUNS = 12
 # Seed of the first run that confirms a leak through a threshold.
 _OTHERS = 5_000

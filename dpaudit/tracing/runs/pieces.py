@@ -165,8 +165,9 @@ class Pieces:
         }
 
     def share_numbers(self, a: Noise, b: Noise) -> bool:
-        """Return whether two noisy values contain a common drawn number; for arrays, whether all
-        pairs of their entries do, of which the first ones are examined."""
+        """Return whether two noisy values contain a common drawn number. For arrays: whether every
+        entry of `a` and the entry of `b` at the same index do; only the first 1,000 indices
+        (`_VARIOUS`) are examined."""
         pairs = zip(*(one.flat for one in np.broadcast_arrays(a.ids, b.ids)))
         shared = [
             not self.factors_of(int(one)).keys().isdisjoint(self.factors_of(int(other)))
