@@ -34,7 +34,7 @@ from dpaudit.auditing.schedule import (
 )
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal, Notify, TimeLeft
-from dpaudit.auditing.underpowered import why_underpowered
+from dpaudit.auditing.underpowered import mostly_new, why_underpowered
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Redrawn
 from dpaudit.certificates.result import (
@@ -492,7 +492,10 @@ class AuditRun:
         unseeded += [KERNELS] if not is_reproducible and torch_use.is_loaded() else []
         return replace(
             certificate,
-            warnings=(*texts, *doubts, *certificate.warnings, *doubtful),
+            warnings=(
+                *(*texts, *doubts, *certificate.warnings),
+                *(*doubtful, *mostly_new(certificate)),
+            ),
             adjacency=stated(pair),
             notes=(*unseeded, *certificate.notes, *notes(pair, spec.group), *redrawing_notes),
         )

@@ -34,7 +34,7 @@ from dpaudit.auditing.exact_tests import (
 )
 from dpaudit.auditing.options import DEFAULTS, MIN_SAMPLES, BoundMethod, verify
 from dpaudit.auditing.schedule import MIN_LEARNED, Plan, limits_for
-from dpaudit.auditing.underpowered import kept_too_few
+from dpaudit.auditing.underpowered import kept_too_few, mostly_new
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import Evidence, certificate
 from dpaudit.certificates.fixed_test import Setting, accused, game_test, pair_test
@@ -243,6 +243,7 @@ def audit_recorded(audit: RecordedAudit) -> AuditResult:
         ending=ending,
         seconds=time.perf_counter() - start,
         versions=versions(ending.certificates),
+        warnings=tuple(text for one in ending.certificates for text in mostly_new(one)),
         underpowered=next(map(kept_too_few, ending.certificates), None),
     )
 

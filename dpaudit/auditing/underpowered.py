@@ -312,6 +312,23 @@ def rounded(number: int) -> int:
     return -(-number // unit) * unit
 
 
+def mostly_new(certificate: Certificate) -> list[str]:
+    """Return a warning if the exact test could have shown no leak because most of its draws gave
+    outputs that learning never saw, such as texts that contain noise; else an empty list.
+    """
+    unseen, draws = certificate.unseen, certificate.fixed.draws
+    if certificate.refuted or unseen is None or math.isfinite(certificate.fixed.detectable_epsilon):
+        return []
+    new = unseen.count_d1 + unseen.count_d2
+    if new <= draws / 2:
+        return []
+    return [
+        f"{new:,} of {draws:,} test draws gave an output that learning never saw, so no event "
+        "could show a leak. Return numbers in place of texts, or let --post-process (YAML: "
+        "post_process) turn each output into numbers or into values that repeat"
+    ]
+
+
 def event_could_not(certificate: Certificate) -> str | None:
     """Return a message if the rule could not have refuted the claim, else None. There are two
     reasons: the rule makes the same guess at nearly all draws; or too few draws are in the event

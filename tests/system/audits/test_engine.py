@@ -678,3 +678,32 @@ def test_a_usual_default_of_it_is_not_doubted(default: int | None) -> None:
 
     result = dpaudit.audit(noisy, 0.0, 1.0, PureDP(1.0), samples=1_000, seed=1)
     assert not any("is taken for" in one for one in only(result).warnings)
+
+
+def as_text(rows: list[int], rng: np.random.Generator) -> str:
+    return f"{len(rows) + rng.laplace():.6f}"
+
+
+def as_rounded_text(rows: list[int], rng: np.random.Generator) -> str:
+    return f"{len(rows) + rng.laplace():.0f}"
+
+
+def as_number(rows: list[int], rng: np.random.Generator) -> float:
+    return len(rows) + float(rng.laplace())
+
+
+@pytest.mark.parametrize(
+    ("function", "is_warned"), [(as_text, True), (as_rounded_text, False), (as_number, False)]
+)
+def test_outputs_that_are_nearly_all_new_fail_a_strict_audit(
+    function: Callable[..., Any], is_warned: bool
+) -> None:
+    given: Any = {"samples": 4_000, "seed": 1, "strict": True}
+    result = dpaudit.audit(function, [1, 2], [1], PureDP(1.0), **given)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert bool(result.failing_warnings) is is_warned
+    rng = np.random.default_rng(1)
+    d1, d2 = ([function(rows, rng) for _ in range(2_000)] for rows in ([1, 2], [1]))
+    recorded = dpaudit.bound(d1, d2, PureDP(1.0))
+    assert recorded.verdict is Verdict.NO_VIOLATION_FOUND
+    assert any("post_process" in text for text in recorded.warnings) is is_warned
