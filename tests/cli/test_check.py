@@ -232,7 +232,7 @@ def test_an_audit_that_cannot_fail_is_a_warning(dpaudit: Any, folder: Path) -> N
     assert "warning: a.yaml:2: drawn: under-powered: 100 draws cannot refute" in ran.stderr
 
 
-def test_no_file_is_a_mistake(dpaudit: Any) -> None:
+def test_no_file_is_a_mistake(folder: Path, dpaudit: Any) -> None:
     assert dpaudit("check").exit_code == 2
 
 
