@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.certificate import ExactCertificate
 from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
-from dpaudit.reports.bounds import bounds, decided_at
+from dpaudit.reports.bounds import bounds, decided_at, detectable_epsilon
 from dpaudit.reports.markdown import escaped
 from dpaudit.wording import counted, shortened, visible
 
@@ -130,11 +130,10 @@ def _reach(result: AuditResult) -> str:
     """Return words for the smallest detectable ε: if the true ε of the pair of inputs that decides
     the verdict were at least this number, the audit would have refuted the claim with probability
     0.9. Return "" if no ε is large enough."""
-    one = result.decisive
-    if one is None or isinstance(one, ExactCertificate) or _is_powerless(result):
+    found = detectable_epsilon(result)
+    if found is None or _is_powerless(result):
         return ""
-    found = one.fixed.detectable_epsilon if isinstance(one, Certificate) else one.detectable_epsilon
-    at = f" at δ = {numbers.plain(one.point.delta)}" if one.point.delta else ""
+    at = f" at δ = {numbers.plain(result.point.delta)}" if result.point.delta else ""
     return f"{_SHOWN}ε ≥ {numbers.at_most(found)}{at}"
 
 
@@ -142,10 +141,7 @@ def _is_powerless(result: AuditResult) -> bool:
     """Return whether an audit found no violation and lacked the power to find one."""
     if result.verdict is not Verdict.NO_VIOLATION_FOUND:
         return False
-    one = result.decisive
-    found = one.fixed.detectable_epsilon if isinstance(one, Certificate) else 0.0
-    found = one.detectable_epsilon if isinstance(one, OneRunCertificate) else found
-    return result.underpowered is not None or math.isinf(found)
+    return result.underpowered is not None or detectable_epsilon(result) == math.inf
 
 
 def _outcome(result: AuditResult) -> str:

@@ -6,14 +6,24 @@ or δ otherwise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.claims import PrivacyClaim
+from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import Item, row
 from dpaudit.wording import counted
+
+# Explains the column of `may_miss` below a table of audits.
+MAY_MISS = (
+    "May miss ε < x: 9 of 10 such runs refute a true value of x or more that shows in the tested "
+    "event."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +158,34 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
         return None
     name, lower = own
     return Bound(claim.symbol_of(name), lower, float(claim.parameters()[name]))
+
+
+def detectable_epsilon(result: AuditResult) -> float | None:
+    """Return the smallest true ε that 9 of 10 such runs refute, if it shows in the event of the
+    pair that decides the verdict; inf if there is none. Return None if the claim is refuted, or if
+    chance has no part in the verdict."""
+    one = result.decisive
+    if result.verdict is not Verdict.NO_VIOLATION_FOUND or isinstance(one, ExactCertificate | None):
+        return None
+    if EQUAL in one.warnings:
+        return math.inf
+    return one.fixed.detectable_epsilon if isinstance(one, Certificate) else one.detectable_epsilon
+
+
+def may_miss(result: AuditResult) -> str:
+    """Return the leak that the audit may miss as text, such as `ε < 1.02` or `μ < 1.1`; "" if the
+    claim is refuted, if chance has no part in the verdict, or if no leak of this kind is known."""
+    least, point, one = detectable_epsilon(result), result.point, result.decisive
+    if least is None or (isinstance(one, OneRunCertificate) and one.method != "point"):
+        return ""
+    symbol = bounds(result)[0].symbol
+    if math.isinf(least):
+        return f"any {symbol}"
+    own = own_bound(result.claim, least, point.delta)
+    if own is not None:
+        return f"{own.symbol} < {numbers.at_most(own.lower)}"
+    at = f" at δ = {numbers.plain(point.delta)}" if symbol == "δ" else ""
+    return f"ε < {numbers.at_most(least)}{at}"
 
 
 def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:

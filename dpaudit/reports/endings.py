@@ -20,6 +20,7 @@ from dpaudit.certificates.result import (
     Verdict,
 )
 from dpaudit.claims import PrivacyClaim
+from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import bounds, canaries, findings, numbers, searched
 from dpaudit.reports.bounds import own_bound
 from dpaudit.reports.findings import EVEN, allowance, brief, compared, inputs, shares
@@ -28,6 +29,10 @@ from dpaudit.wording import counted
 
 # Largest number of types of exceptions that a report without -v shows.
 _MOST_EXCEPTIONS = 3
+_OTHER_PAIR = (
+    "These draws show no difference between d1 and d2. If another pair may leak, dpaudit search "
+    "looks for it."
+)
 
 
 def _draws_said(result: AuditResult, ending: Sampled | Failed) -> str:
@@ -67,10 +72,30 @@ def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) 
         lines += paragraph(findings.detectable(ending.deciding))
         reach = findings.unseen(ending.deciding)
         lines += paragraph(reach) if reach else []
+        lines += paragraph(_OTHER_PAIR) if _shows_nothing(result) else []
         lines += paragraph(findings.UNPROVEN)
         listed = " and ".join(ending.deciding.ignored)
         lines += paragraph(f"Not tested: {listed}.") if listed and verbose else []
     return lines
+
+
+def _shows_nothing(result: AuditResult) -> bool:
+    """Return whether the draws show no difference between d1 and d2, for pairs that the user chose:
+    the bound for ε is 0, and the intervals of each tested event overlap. Return False for equal
+    inputs, which have a warning."""
+    if result.searched is not None or isinstance(result.ending, Recorded):
+        return False
+    tests = [test for one in result.certificates for test in one.rules]
+    return (
+        result.epsilon_lower <= 0
+        and not any(EQUAL in one.warnings for one in result.certificates)
+        and all(
+            max(event.interval_d1[0], event.interval_d2[0])
+            <= min(event.interval_d1[1], event.interval_d2[1])
+            for test in tests
+            for event in test.events
+        )
+    )
 
 
 def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[Item]:

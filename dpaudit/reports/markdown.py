@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports.bounds import bounds
+from dpaudit.reports.bounds import MAY_MISS, bounds, may_miss
 from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open, verdict_of
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import NOT_RUN, render, stopped, title, unended, warnings_of
@@ -20,7 +20,7 @@ from dpaudit.wording import on_one_line, shortened, visible
 # Largest size of the document. GitHub allows 1 MiB (1,048,576 bytes) for a summary.
 _MOST_BYTES = 900_000
 _LONGEST_NAME = 120
-_HEAD = ("verdict", "audit", "claim", "shown", "draws", "seed")
+_HEAD = ("verdict", "audit", "claim", "shown", "may miss", "draws", "seed")
 # Matches characters that have a meaning in Markdown or HTML, and so need an escape.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
 
@@ -50,6 +50,7 @@ def entry(result: AuditResult) -> Part:
         escaped(shortened(result.name, _LONGEST_NAME)),
         escaped(result.claim.describe()),
         escaped(unglued(shown)),
+        escaped(may_miss(result)),
         f"{result.draws:,}" if result.draws else "",
         str(result.seed) if result.draws else "",
     )
@@ -74,7 +75,7 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
     left_out = [table_row([NOT_RUN, name, *[""] * (len(_HEAD) - 2)]) for name in names]
     rows = [*table_head(_HEAD), *_first([*_ordered(parts), *left_out])]
     reports = _within(parts, sum(map(_size, rows)))
-    remark = [UNPROVEN, ""] if any(one.is_open for one in parts) else []
+    remark = [escaped(MAY_MISS), "", UNPROVEN, ""] if any(one.is_open for one in parts) else []
     return "\n".join([*lines, *rows, "", *reports, *remark])
 
 

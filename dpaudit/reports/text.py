@@ -16,10 +16,20 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers, searched, trace
-from dpaudit.reports.bounds import bounds
+from dpaudit.reports.bounds import bounds, may_miss
 from dpaudit.reports.endings import VIEWS
 from dpaudit.reports.findings import is_expected
-from dpaudit.reports.layout import Item, glued, laid_out, padded, pasted, row, width_of, wrap
+from dpaudit.reports.layout import (
+    WIDTH,
+    Item,
+    glued,
+    laid_out,
+    padded,
+    pasted,
+    row,
+    width_of,
+    wrap,
+)
 from dpaudit.wording import UNSEEDED, counted, in_a_line, shortened, visible
 
 
@@ -152,14 +162,15 @@ def warnings_of(result: AuditResult) -> list[str]:
 def notes_of(result: AuditResult) -> list[str]:
     """Return the notes of an audit without repetitions."""
     of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
-    schedules = (getattr(one, "schedule", None) for one in result.by_pair)
-    timed = [_TIMED] if any(one is not None and one.by_clock for one in schedules) else []
+    budgets = [one.budget for one in result.certificates if one.schedule and one.schedule.by_clock]
+    timed = [_TIMED.format(max(budgets))] if budgets else []
     return list(dict.fromkeys([*result.notes, *of_pairs, *timed]))
 
 
+# The number is the largest budget of a pair of inputs.
 _TIMED = (
-    "the time limit planned the draws, so a rerun makes another number of draws and has other "
-    "numbers; with samples in place of time, reruns are equal"
+    "the time limit planned the blocks of draws, so no command makes these draws again; with "
+    "samples={} in place of time, reruns are equal"
 )
 # Width of the column of verdicts, in characters.
 _VERDICT = max(len(one.value) for one in Verdict)
@@ -197,7 +208,8 @@ def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) ->
 
 
 def render_row(result: AuditResult, width: int) -> str:
-    """Return an audit as one line that begins with the verdict.
+    """Return an audit as one line that begins with the verdict. If 80 columns suffice, it ends with
+    the leak that the audit may miss.
 
     width: width of the column of names.
     """
@@ -210,7 +222,11 @@ def render_row(result: AuditResult, width: int) -> str:
     else:
         said = f"expected: {result.expect}" if result.expect else ""
     name = padded(shortened(visible(result.name), width), width)
-    return numbers.unglued(f"{result.verdict.value:<{_VERDICT}}  {name}  {said}").rstrip()
+    line = f"{result.verdict.value:<{_VERDICT}}  {name}  {said}"
+    missed = may_miss(result)
+    power = f"{', ' if said else ''}may miss {missed}" if missed else ""
+    line += power if width_of(line + power) <= WIDTH else ""
+    return numbers.unglued(line).rstrip()
 
 
 def render_remarks(result: AuditResult) -> list[str]:

@@ -193,7 +193,7 @@ def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
         part.splitlines() for part in result.output.split("\n\n")
     )
     assert rows == [
-        "NO VIOLATION FOUND  a       ε ≥ 0.983, claimed 0.5",
+        "NO VIOLATION FOUND  a       ε ≥ 0.983, claimed 0.5, may miss ε < 1.02",
         "VIOLATION           wrong   ε ≥ 1.21, claimed 0.5",
         "ERROR               broken",
     ]
@@ -257,7 +257,7 @@ def test_details_are_shown_only_of_what_nobody_expected(
     unmet = dpaudit("run", config("wrong-1", "a", more=", expect: pass")).stdout
     assert unmet.count("event E") == 1
     assert "VIOLATION           wrong-1  expected: pass\n\nVIOLATION  wrong-1: refuted" in unmet
-    assert "\n\nNO VIOLATION FOUND  a        ε ≥ 0.983, claimed 0.5\n" in unmet
+    assert "\n\nNO VIOLATION FOUND  a        ε ≥ 0.983, claimed 0.5, may miss ε < 1.02\n" in unmet
 
 
 def test_an_expected_violation_is_not_red(config: Any, asked: Any) -> None:

@@ -26,7 +26,7 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Excerpt, Trace
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers, searched, trace
-from dpaudit.reports.bounds import bounds
+from dpaudit.reports.bounds import MAY_MISS, bounds, detectable_epsilon, may_miss
 from dpaudit.reports.findings import (
     UNPROVEN,
     bets,
@@ -90,6 +90,8 @@ class Overview:
     rank: number by which rows are sorted, smallest first. Unexpected results come first.
     shown: the lower bound as text.
     symbol, lower: parameter that the bound is for, such as ε, and the bound as a number.
+    missed, detectable: the leak that the audit may miss as text, such as `ε < 1.02`, and its ε as a
+        number to sort by.
     seed: the seed as text; "" if nothing was drawn.
     seconds, time: the duration as a number to sort by, and as text.
     is_met: whether the result is as expected.
@@ -104,6 +106,8 @@ class Overview:
     shown: str
     symbol: str
     lower: float
+    missed: str
+    detectable: float
     draws: int
     seed: str
     seconds: float
@@ -208,6 +212,8 @@ def row_of(result: AuditResult) -> Overview:
         shown="" if bound is None else bound.brief(result),
         symbol="" if bound is None else bound.symbol,
         lower=0.0 if bound is None else bound.shown(result),
+        missed=may_miss(result),
+        detectable=detectable_epsilon(result) or 0.0,
         draws=result.draws,
         seed=str(result.seed) if result.draws else "",
         seconds=result.seconds,
@@ -459,7 +465,7 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
         drawn=len(drawn),
         rows=[(place + 1, parts[place].row) for place in order],
         sections=safe("".join(sections)),
-        unproven=UNPROVEN if any(leaves_open(one.result) for one in parts) else "",
+        remarks=(MAY_MISS, UNPROVEN) if any(leaves_open(one.result) for one in parts) else (),
         version=__version__,
         moment=now.isoformat(timespec="seconds"),
         written=f"{now.day} {now:%B %Y, %H:%M} UTC",

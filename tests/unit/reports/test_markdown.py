@@ -56,7 +56,7 @@ def test_a_name_stays_in_its_cell(name: str) -> None:
         for line in written([replace(PASS, name=name)]).splitlines()
         if "laplace" not in line and "NO VIOLATION" in line
     )
-    assert len(re.findall(r"(?<!\\)\|", row)) == 7
+    assert len(re.findall(r"(?<!\\)\|", row)) == 8
     assert not re.search(r"(?<!\\)[<`\[@]", row.replace("&lt;", ""))
     assert "\x1b" not in row
 

@@ -12,6 +12,7 @@ import pytest
 import dpaudit
 from dpaudit import (
     ApproximateDP,
+    GaussianDP,
     PureDP,
     RenyiDP,
     TotalVariation,
@@ -19,22 +20,31 @@ from dpaudit import (
     ZeroConcentratedDP,
 )
 from dpaudit.certificates.records import DivergenceTest, RuleKind
-from dpaudit.certificates.result import AuditResult, Family, Sampled
+from dpaudit.certificates.result import AuditResult, Family, Recorded, Sampled
 from dpaudit.claims.base import ProfilePoint
 from dpaudit.claims.renyi import ApproximateZCDP
+from dpaudit.claims.tradeoff import gaussian_delta
 from dpaudit.composed import replace
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers
-from dpaudit.reports.bounds import bounds
+from dpaudit.reports.bounds import bounds, may_miss
 from dpaudit.reports.findings import allowance, compared, detectable
 from dpaudit.reports.layout import laid_out, table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
-from dpaudit.reports.text import document, notes_of, render, render_remarks, render_warnings
+from dpaudit.reports.text import (
+    document,
+    notes_of,
+    render,
+    render_remarks,
+    render_row,
+    render_warnings,
+)
 from dpaudit.stats.witness import Witness
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 from tests.cli.made_results import BELOW, CERTIFICATE, ERROR, FIXED, PASS, VIOLATION
 from tests.forging import with_certificates
+from tests.hostile import EXACT, ONE_RUN
 from tests.raising import refusal
 from tests.result_files import from_json, reported
 
@@ -466,4 +476,58 @@ def test_a_timed_audit_has_the_note_that_a_rerun_differs() -> None:
     assert one.schedule is not None
     timed = replace(one, schedule=replace(one.schedule, by_clock=True))
     assert notes_of(PASS) == []
-    assert len(notes_of(replace(PASS, ending=Sampled((timed,))))) == 1
+    (note,) = notes_of(replace(PASS, ending=Sampled((timed,))))
+    assert f"samples={timed.budget}" in note
+
+
+def shown_alike(result: AuditResult, **values: Any) -> bool:
+    """Return whether the report of a pass with other values hints at another pair of inputs."""
+    (one,) = result.certificates
+    return "dpaudit search" in render(with_certificates(result, replace(one, **values)))
+
+
+def test_a_pass_hints_at_a_search_only_if_no_difference_shows() -> None:
+    (one,) = PASS.certificates
+    alike = replace(BELOW, interval_d1=(0.4, 0.6), interval_d2=(0.5, 0.7))
+    same = replace(one.fixed, events=(alike,), epsilon_lower=0.0)
+    blank = {"fixed": same, "others": (), "epsilon_lower": 0.0}
+    assert shown_alike(PASS, **blank)
+    assert not shown_alike(PASS)
+    assert not shown_alike(PASS, **blank | {"epsilon_lower": 0.1})
+    assert not shown_alike(PASS, **blank | {"fixed": one.fixed})  # its intervals are disjoint
+    assert not shown_alike(PASS, **blank, warnings=(EQUAL,))
+    assert not shown_alike(VIOLATION, **blank)
+    recorded = with_certificates(PASS, replace(one, **blank))
+    assert "dpaudit search" not in render(replace(recorded, ending=Recorded(recorded.certificates)))
+
+
+def passed(claim: dpaudit.PrivacyClaim, detectable: float) -> AuditResult:
+    """Return a pass of another claim, whose event has this power."""
+    (one,) = PASS.certificates
+    fixed = replace(one.fixed, detectable_epsilon=detectable)
+    changed = replace(one, point=claim.point(), fixed=fixed)
+    return replace(with_certificates(PASS, changed), claim=claim)
+
+
+def test_a_pass_states_the_leak_that_it_may_miss_in_the_parameter_of_its_claim() -> None:
+    assert may_miss(PASS) == "ε < 1.02"
+    assert [may_miss(one) for one in (VIOLATION, ERROR, EXACT, ONE_RUN)] == [""] * 4
+    assert may_miss(passed(PureDP(1.0), math.inf)) == "any ε"
+    assert may_miss(passed(ApproximateDP(1.0, 1e-5), 1.3)) == "ε < 1.3"
+    (one,) = PASS.certificates
+    assert may_miss(with_certificates(PASS, replace(one, warnings=(EQUAL,)))) == "any ε"
+    # The μ at which the profile of Gaussian DP at ε = 1.5 has the δ of the tested point.
+    claim = GaussianDP(1.0)
+    symbol, _, number = may_miss(passed(claim, 1.5)).partition(" < ")
+    mu = float(number)
+    delta = claim.point().delta
+    assert symbol == "μ"
+    assert gaussian_delta(mu - 0.01, 1.5) < delta <= gaussian_delta(mu, 1.5)
+
+
+def test_a_row_of_a_batch_states_power_within_80_columns() -> None:
+    assert render_row(PASS, 10).endswith("may miss ε < 1.02")
+    widths = [width_of(render_row(replace(PASS, name="a" * size), size)) for size in range(35)]
+    assert max(widths) <= 80
+    assert "may miss" not in render_row(replace(PASS, name="a" * 34), 34)
+    assert "may miss" not in render_row(VIOLATION, 10)
