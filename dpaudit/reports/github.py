@@ -16,7 +16,7 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.reports import trace
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.places import located, place
+from dpaudit.reports.places import attributes
 from dpaudit.reports.text import reason, stopped, unended
 from dpaudit.wording import counted, visible
 
@@ -38,9 +38,7 @@ def entry(result: AuditResult) -> Annotation:
     title = f"{result.verdict.value}: {result.name}{wanted}"
     parts = [unglued(reason(result)), trace.briefly(result), result.command]
     message = "\n".join(part for part in parts if part)
-    file, _, line = (place(result) or "").rpartition(":")
-    where = {"file": located(file).path, "line": line} if file and line.isdigit() else {}
-    return Annotation(command("error", message, {**where, "title": title}))
+    return Annotation(command("error", message, {**attributes(result), "title": title}))
 
 
 def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] = ()) -> str:

@@ -1,9 +1,10 @@
 """Audits as JUnit XML, which CI systems display: each audit is a test case with its name.
 
 An unexpected verdict is a failure, and the verdict ERROR is an error. An expected verdict passes,
-even if it is a violation. The report is in `system-out`. Each audit has its own test suite, whose
-properties are the numbers of the audit: in the schema of Jenkins and pytest (junit-10.xsd), a test
-case cannot have properties.
+even if it is a violation. The report is the text of the failure or error; of an expected result, it
+is in `system-out`. Each audit has its own test suite, with the numbers of the audit as properties
+and the file of its mechanism: in the schema of Jenkins and pytest (junit-10.xsd), a test case can
+have neither properties nor `file` and `line`.
 
 `dpaudit list reports` prints the first sentence.
 """
@@ -15,9 +16,10 @@ from copy import deepcopy
 from xml.etree import ElementTree
 
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.reports.bounds import p_value
+from dpaudit.reports.bounds import detectable_epsilon, p_value
 from dpaudit.reports.findings import is_expected
-from dpaudit.reports.numbers import at_least, unglued
+from dpaudit.reports.numbers import at_least, at_most, unglued
+from dpaudit.reports.places import attributes
 from dpaudit.reports.text import reason, render, unended, warnings_of
 from dpaudit.wording import visible
 
@@ -26,15 +28,19 @@ def entry(result: AuditResult) -> ElementTree.Element:
     """Return the test suite of one audit. It contains one test case."""
     suite = _suite(visible(result.name), f"{result.seconds:.3f}")
     properties = ElementTree.SubElement(suite, "properties")
-    for name, value in _figures(result).items():
+    where = attributes(result)
+    for name, value in {**_figures(result), **where}.items():
         ElementTree.SubElement(properties, "property", name=name, value=visible(value))
     case = _case(suite, visible(result.target))
     report = visible(render(result))
-    if not is_expected(result):
+    if where:
+        suite.set("file", visible(where["file"]))
+    if is_expected(result):
+        ElementTree.SubElement(case, "system-out").text = report
+    else:
         kind = "error" if result.verdict is Verdict.ERROR else "failure"
         message = visible(unglued(reason(result)))
         ElementTree.SubElement(case, kind, message=message, type=result.verdict.value).text = report
-    ElementTree.SubElement(case, "system-out").text = report
     warnings = "\n".join(map(visible, warnings_of(result)))
     if warnings:
         ElementTree.SubElement(case, "system-err").text = warnings
@@ -111,7 +117,7 @@ def _with_unique_names(suites: Sequence[ElementTree.Element]) -> Iterator[Elemen
 def _figures(result: AuditResult) -> dict[str, str]:
     """Return numbers of an audit by name, rounded as in its text report. The JSON file has all
     digits."""
-    point = result.point
+    point, least = result.point, detectable_epsilon(result)
     return {
         "verdict": result.verdict.value,
         "expect": result.expect or "",
@@ -120,6 +126,7 @@ def _figures(result: AuditResult) -> dict[str, str]:
         "delta_lower": at_least(result.delta_lower, above=point.delta),
         "p_value": p_value(result)[0],
         "confidence": repr(1 - result.level),  # of the verdict and of the bounds
+        "detectable_epsilon": "" if least is None else at_most(least),
         "draws": str(result.draws),
         "seed": str(result.seed),
         "command": result.command or "",

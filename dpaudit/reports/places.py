@@ -31,6 +31,13 @@ def place(result: AuditResult) -> str | None:
     return next((str(one) for one in lines if _is_inside(one)), result.source)
 
 
+def attributes(result: AuditResult) -> dict[str, str]:
+    """Return the line of code of `place` as attributes for CI systems: `file`, its path in the
+    repository, and `line`. Return {} if the line is unknown."""
+    file, _, line = (place(result) or "").rpartition(":")
+    return {"file": located(file).path, "line": line} if file and line.isdigit() else {}
+
+
 def _is_inside(one: SourceLine) -> bool:
     is_plain = one.line > 0 and visible(in_a_line(one.file)) == one.file
     return is_plain and located(one.file).is_inside

@@ -44,6 +44,12 @@ def suites(results: list[AuditResult], planned: int = 0) -> XML.Element:
     return XML.fromstring(text.encode())
 
 
+def reports_of(suite: XML.Element) -> list[str]:
+    """Return every report in the suite: the text of a failure or an error, or the output."""
+    tags = ("failure", "error", "system-out")
+    return [part.text or "" for part in suite.iter() if part.tag in tags]
+
+
 def test_the_schema_is_one_that_refuses() -> None:
     text = reported("junit", [PASS])
     assert schema().is_valid(text)
@@ -73,7 +79,7 @@ def test_every_audit_is_a_case_and_only_the_unexpected_fail() -> None:
 def test_the_report_and_the_figures_come_back() -> None:
     for suite, result in zip(suites(ALL), ALL, strict=True):
         assert suite.get("name") == result.name
-        assert suite.findtext("testcase/system-out") == render(result)
+        assert reports_of(suite) == [render(result)]
         figures = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
         assert float(figures["epsilon_lower"]) == pytest.approx(result.epsilon_lower, rel=0.01)
         assert float(figures["p_value"]) == pytest.approx(result.p_value, rel=0.1)
@@ -96,11 +102,19 @@ def test_what_xml_has_no_form_for_is_escaped(said: str, read: str) -> None:
     odd = replace(
         ERROR, name=said, target=said, ending=Failed(said), warnings=(said,), command=said
     )
-    (case,) = suites([odd]).iter("testcase")
+    root = suites([odd])
+    (case,) = root.iter("testcase")
     assert case.get("name") == read
     assert case.get("classname") == read
     assert case.findtext("system-err") == read
-    assert read in (case.findtext("system-out") or "")
+    assert read in reports_of(root)[0]
+
+
+def test_a_suite_names_the_line_of_its_mechanism() -> None:
+    placed, unknown = suites([replace(PASS, source="src/mine.py:12"), PASS])
+    lines = placed.findall("properties/property[@name='line']")
+    assert (placed.get("file"), [one.get("value") for one in lines]) == ("src/mine.py", ["12"])
+    assert unknown.get("file") is None
 
 
 def test_no_audits_are_no_suites() -> None:
