@@ -9,16 +9,28 @@ report. pair_audit.py and recorded.py use this module.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 from dpaudit.attacks.single_columns import has_fractions, has_integers
 from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
 from dpaudit.certificates.fixed_test import FrozenRule
+from dpaudit.certificates.records import EventCount
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.composed import replace
 from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
 from dpaudit.outcomes import Outcomes
 from dpaudit.stats.witness import Witness, most_telling_witness
+from dpaudit.wording import shortened
 
+# Number of learning draws among which examples are looked for, and number of examples of each kind.
+_MAX_LOOKED_AT, _MAX_EXAMPLES = 1_000, 2
+# Matches a number with at least 4 decimals, which an example shows with 3 digits.
+_FRACTION = re.compile(r"-?\d+\.\d{4,}(?:e[+-]?\d+)?")
 _CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
     "approximate definition, which the probabilistic one implies"
@@ -128,3 +140,26 @@ def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
     remedy: name of the option, or the command, that searches low-order bits.
     """
     return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []
+
+
+def example_outputs(
+    events: Sequence[EventCount],
+    selection: SelectionDraws,
+    portfolio: Portfolio,
+    guesses: NDArray[np.int64],
+) -> list[str]:
+    """Return a note with examples of outputs in and outside of events about a score, since such an
+    event does not say what its outputs look like. Return an empty list for other events.
+
+    selection: the learning draws, from which the examples come. No number depends on them.
+    guesses: (levels of `portfolio`,), guesses of the rule of the events.
+    """
+    if not any(event.words.startswith("score ") for event in events):
+        return []
+    first, parts = selection.outcomes.take(slice(0, _MAX_LOOKED_AT)), []
+    at = guesses[portfolio(first)]
+    for guess, where in ((1, "point to d1"), (-1, "point to d2"), (0, "point to neither")):
+        words = first.words(np.flatnonzero(at == guess)[:_MAX_EXAMPLES].tolist())
+        short = [_FRACTION.sub(lambda one: f"{float(one[0]):.3g}", word) for word in words]
+        parts += [f"{' and '.join(map(shortened, short))} {where}"] if short else []
+    return [f"outputs seen while learning: {'; '.join(parts[:2])}"] if len(parts) > 1 else []

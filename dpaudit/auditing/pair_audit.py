@@ -25,6 +25,7 @@ from dpaudit.attacks.objective import Objective
 from dpaudit.auditing.checks import DrawChecks, certifying_tallies
 from dpaudit.auditing.counted_learning import CountedLearning, learn_by_counting
 from dpaudit.auditing.exact_tests import (
+    example_outputs,
     frozen_rules,
     integer_noise,
     limited_divergence,
@@ -471,17 +472,22 @@ class PairAudit:
         guesses: (levels,), guesses of the rule that reports show.
         tallies: counts of the draws on which this rule was tested, one tally for each block.
         """
+        buffer, events = self._pool_buffer(), certificate.fixed.events
         texts = [
             *certificate.warnings,
             *self._checks.check_with_further_draws(measure, guesses, tallies),
         ]
-        redrawn = self._compare(self._pool_buffer(), measure, guesses, tallies)
+        redrawn = self._compare(buffer, measure, guesses, tallies)
         # New processes have stored no results. Their draws agree with the draws of this process
         # (a difference raises MechanismError), so stored results did not cause the refutation, and
         # the warning about stored results is dropped.
         if redrawn is not None and redrawn.processes:
             texts = [text for text in texts if STORED not in text]
-        notes = [*certificate.notes, *self._checks.further_words()]
+        notes = [
+            *certificate.notes,
+            *self._checks.further_words(),
+            *example_outputs(events, buffer, measure.portfolio, guesses),
+        ]
         return replace(certificate, warnings=tuple(texts), notes=tuple(notes), redrawn=redrawn)
 
     def _divergence_bets(self) -> dict[str, Any]:

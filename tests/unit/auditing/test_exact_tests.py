@@ -1,0 +1,40 @@
+"""Notes about the outputs of an event."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+import dpaudit
+
+
+def noisy(values: list[float], size: int, rng: Any) -> Any:
+    return np.array(values) + rng.normal(size=(size, len(values)))
+
+
+def means(text: str) -> list[float]:
+    """Return the mean of the numbers of each output, such as 1.5 for `(1, 2)`."""
+    return [
+        float(np.mean([float(number) for number in one.split(",")]))
+        for one in re.findall(r"\(([-\d., ]+)\)", text)
+    ]
+
+
+def test_a_violation_shows_outputs_of_an_event_on_a_score() -> None:
+    result = dpaudit.audit(noisy, [1.0] * 6, [0.0] * 6, dpaudit.PureDP(1.0), samples=2_000)
+    (one,) = result.certificates
+    assert one.refuted
+    assert one.fixed.events[0].words.startswith("score ")
+    (note,) = (text for text in one.notes if text.startswith("outputs seen while learning"))
+    of_d1, of_d2 = map(means, note.split("; "))
+    assert len(of_d1) == len(of_d2) == 2
+    assert min(of_d1) > max(of_d2)
+
+
+def test_an_event_that_names_its_outputs_has_no_examples() -> None:
+    result = dpaudit.audit(noisy, [4.0], [0.0], dpaudit.PureDP(1.0), samples=2_000)
+    (one,) = result.certificates
+    assert one.refuted
+    assert not any(text.startswith("outputs seen while learning") for text in one.notes)
