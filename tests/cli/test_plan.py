@@ -195,7 +195,7 @@ def test_a_slow_mechanism_is_waited_for_no_longer_than_is_said(
     monkeypatch.setattr(time, "sleep", sleep)
     monkeypatch.setattr("dpaudit.cli.plan.time", SimpleNamespace(monotonic=lambda: clock[0]))
     asked = ("plan", "m.py:slow", *ASKED[2:])
-    monkeypatch.setattr("dpaudit.cli.plan.PATIENCE", 0.1)
+    monkeypatch.setattr("dpaudit.cli.plan.TRIALS_SECONDS", 0.1)
     result = dpaudit(*asked)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.code == "mechanism-slow"
@@ -207,7 +207,7 @@ def test_a_slow_mechanism_is_waited_for_no_longer_than_is_said(
     assert "--trial 100" in result.stderr
     result = dpaudit(*asked, "--trial", "100")
     assert result.exit_code in (0, 4)
-    monkeypatch.setattr("dpaudit.cli.plan.PATIENCE", 30)
+    monkeypatch.setattr("dpaudit.cli.plan.TRIALS_SECONDS", 30)
     monkeypatch.setattr("dpaudit.auditing.power_trials.TRIALS_SECONDS", 8.0)
     monkeypatch.setattr("dpaudit.auditing.power_trials._ANNOUNCED_SECONDS", 0.1)
     result = dpaudit(*asked)
