@@ -54,9 +54,6 @@ _START = re.compile(rb"[0-9a-f]{8} \{")
 # Matches the first line of a journal, whole or cut off at any place by a power failure. Any other
 # first line means that the file is no journal.
 _FIRST_LINE = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*\n?)?")
-# Matches the first line of a file in one of the formats 1 to 4. There, the checksum is followed by
-# the length of binary data; format 5 has no such number.
-_OLDER_FORMAT = re.compile(rb'[0-9a-f]{8} [0-9]+ \{"journal":([0-9]+),')
 
 # Least time between two syncs of the file to disk, in seconds. If power fails, the draws since the
 # last sync are lost, and the next run makes them again.
@@ -265,11 +262,7 @@ def _checked(path: Path, file: BufferedReader) -> int:
         is_broken = not is_whole
         end += 0 if is_broken else len(line)
     file.seek(0)
-    first = file.readline()
-    older = _OLDER_FORMAT.match(first)
-    if older is not None:
-        raise unknown_format(path, int(older[1]))
-    if end == 0 and _FIRST_LINE.fullmatch(first) is None:
+    if end == 0 and _FIRST_LINE.fullmatch(file.readline()) is None:
         why = "is no journal of dpaudit; name another folder, or move the file away"
         raise unusable(path, why, code="journal-damaged")
     return end

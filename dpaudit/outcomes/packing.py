@@ -80,7 +80,7 @@ def _unpack_table(words: Any, arrays: Arrays) -> Table:
     fixed = tuple((_path(steps), entry) for steps, entry in words["fixed"])
     forms = tuple(
         _unpack_form(place, _path(steps), tuple(labels), arrays)
-        for place, (steps, labels) in enumerate(words.get("forms", ()))
+        for place, (steps, labels) in enumerate(words["forms"])
     )
     return Table(columns, words["size"], tuple(map(_path, words["paths"])), fixed, forms)
 

@@ -81,7 +81,7 @@ def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
             "outside": tuple(recorded["outside"]),
             "kept": tuple(recorded["kept"]),
             "beyond": None if beyond is None else Leader(**beyond),
-            "more_beyond": tuple(Leader(**leader) for leader in recorded.get("more_beyond", ())),
+            "more_beyond": tuple(Leader(**leader) for leader in recorded["more_beyond"]),
         }
         searched = Searched(**{**recorded, **parsed})
         if not {"dpaudit", "request"} <= kept.keys():

@@ -190,15 +190,6 @@ def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path: Path, content: str) 
     assert path.read_text() == content
 
 
-def test_a_journal_of_an_older_format_is_refused(path: Path) -> None:
-    path.parent.mkdir()
-    path.write_text('deadbeef 0 {"journal":4,"dpaudit":"0.1"}\n')
-    with pytest.raises(JournalError, match="format 4") as error:
-        JournalFile(path)
-    assert error.value.code == "journal-of-another-release"
-    assert path.stat().st_size > 0
-
-
 IS_D1 = np.array([True, False, True])
 MIXED = from_raw([0.1, {"a": [None, "é\ud800"]}, Raised("KeyError", "1")])
 FAILURES = Failures({"array": (1, 0)}, {"array": Raised("array", "\ud800", "mine.py:3")})
