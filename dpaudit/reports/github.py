@@ -10,7 +10,6 @@ ten annotations for each step of a workflow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.reports import trace
@@ -23,31 +22,26 @@ from dpaudit.wording import counted, visible
 _MOST = 10
 
 
-class Annotation(NamedTuple):
-    """The annotation of one audit. `line` is a line of output, such as `::error file=a.py::…`,
-    that makes GitHub Actions show the annotation; None for an expected result, which has none."""
-
-    line: str | None
-
-
-def entry(result: AuditResult) -> Annotation:
-    """Return the `Annotation` of one audit."""
+def entry(result: AuditResult) -> str | None:
+    """Return a line of output, such as `::error file=a.py::…`, that makes GitHub Actions show an
+    annotation. Return None for an audit that ended as expected, which has no annotation."""
     if is_expected(result):
-        return Annotation(None)
+        return None
     wanted = f" (expected: {result.expect})" if result.expect else ""
     title = f"{result.verdict.value}: {result.name}{wanted}"
     parts = [unglued(reason(result)), trace.briefly(result), result.command]
     message = "\n".join(part for part in parts if part)
-    return Annotation(command("error", message, {**attributes(result), "title": title}))
+    return command("error", message, {**attributes(result), "title": title})
 
 
-def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] = ()) -> str:
+def document(found: Sequence[str | None], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the lines of all annotations.
 
+    found: what `entry` returned for each audit.
     planned: number of audits of a complete run.
     not_run: names of audits that were not run, because the run stopped early.
     """
-    lines = [one.line for one in found if one.line is not None]
+    lines = [one for one in found if one is not None]
     missing = unended(len(found), planned, not_run)
     if missing:
         lines.insert(0, command("error", missing, {"title": "dpaudit"}))

@@ -59,8 +59,6 @@ def encode(value: Any, *, typed: bool = True) -> Any:
         return {"definition": value.key, **value.parameters()}
     if is_dataclass(value) and not isinstance(value, type):
         return encode_record(value)
-    if isinstance(value, Enum):
-        return value.value
     if isinstance(value, Mapping):
         return {str(key): encode(part, typed=typed) for key, part in value.items()}
     if isinstance(value, list | tuple):

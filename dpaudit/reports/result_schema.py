@@ -20,7 +20,6 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
-from enum import Enum
 from typing import Any, Literal, Union
 
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
@@ -112,8 +111,6 @@ class _Definitions:
             return self._named("claim", _claim)
         if isinstance(hint, type) and is_dataclass(hint):
             return self._named(hint.__name__, lambda: self.record(hint))
-        if isinstance(hint, type) and issubclass(hint, Enum):
-            return {"enum": [one.value for one in hint]}
         return self._composed(typing.get_origin(hint), typing.get_args(hint), hint)
 
     def _composed(self, origin: Any, parts: Sequence[Any], hint: Any) -> Schema:

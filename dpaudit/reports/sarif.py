@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import trace
@@ -65,26 +65,16 @@ _RULES = {
 }
 
 
-class Part(NamedTuple):
-    """The part of a SARIF report that describes one audit.
-
-    result: the SARIF result as a dict; None if the audit ended as expected, so that the report does
-        not list it.
-    """
-
-    result: dict[str, Any] | None
-
-
-def entry(result: AuditResult) -> Part:
-    """Return the SARIF result of one audit, wrapped in a `Part`. The `Part` holds None if the audit
-    ended as expected, since SARIF lists only problems."""
+def entry(result: AuditResult) -> dict[str, Any] | None:
+    """Return the SARIF result of one audit. Return None if the audit ended as expected, since SARIF
+    lists only problems."""
     if is_expected(result):
-        return Part(None)
+        return None
     rule = _rule(result)
     parts = [f"{result.name}: {unglued(reason(result))}", unglued(trace.briefly(result))]
     # SARIF reads [text](place) as a link. The added space prevents a link in the message.
     message = "\n".join(filter(None, parts)).replace("](", "] (")
-    found = {
+    return {
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(rule),
         "level": _LEVEL,
@@ -102,16 +92,18 @@ def entry(result: AuditResult) -> Part:
             **({"command": result.command} if result.command else {}),
         },
     }
-    return Part(found)
 
 
-def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
+def document(
+    found: Sequence[dict[str, Any] | None], planned: int, not_run: Sequence[str] = ()
+) -> str:
     """Return the SARIF document.
 
+    found: what `entry` returned for each audit.
     planned: number of audits of a complete run.
     not_run: names of audits that were not run, because the run stopped early.
     """
-    missing = unended(len(parts), planned, not_run)
+    missing = unended(len(found), planned, not_run)
     said = [("error", missing)] if missing else []
     said += [("warning", f"{NOT_RUN}: {name}; {stopped(not_run)}") for name in not_run]
     # If audits are missing, the run counts as failed. Otherwise code scanning would close earlier
@@ -132,7 +124,7 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
         "invocations": [invocation],
         "originalUriBaseIds": {_ROOT: {"uri": f"{uri(root()).removesuffix('/')}/"}},
         "columnKind": "unicodeCodePoints",
-        "results": [one.result for one in parts if one.result is not None],
+        "results": [one for one in found if one is not None],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 

@@ -71,7 +71,7 @@ def test_alerts_and_annotations_are_errors_if_and_only_if_the_run_fails() -> Non
     assert codes == {name: code for name, (_, code) in results.items()}
     for name, (result, code) in results.items():
         levels = [one["level"] for one in results_of(written([result]))]
-        annotation = github.entry(result).line
+        annotation = github.entry(result)
         assert levels == (["error"] if code else []), name
         assert (annotation or "").startswith("::error ") == bool(code), name
     rules = written([])["runs"][0]["tool"]["driver"]["rules"]

@@ -216,12 +216,12 @@ def test_every_report_names_the_cause(form: str) -> None:
 
 
 def test_annotations_are_at_the_cause() -> None:
-    line = github.entry(REFUTED).line
+    line = github.entry(REFUTED)
     assert line is not None
     assert line.startswith("::error file=mine.py,line=3,title=VIOLATION%3A wrong-density::refuted")
     assert "%0Alikely cause: mine.py:3: `rng.laplace(scale=0.5)` with scale 0.5" in line
     assert "; a scale of 1 would do%0A" in line or line.endswith("a scale of 1 would do")
-    plain = github.entry(replace(REFUTED, trace=None)).line
+    plain = github.entry(replace(REFUTED, trace=None))
     assert plain is not None
     assert plain.startswith("::error file=mine.py,line=12,")
 
@@ -231,7 +231,7 @@ def test_alerts_are_at_the_cause_and_stay_the_same_alerts(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text("a\nb\n    return 1\n", encoding="utf-8")
-    with_it, without = (sarif.entry(replace(REFUTED, trace=one)).result for one in (TRACE, None))
+    with_it, without = (sarif.entry(replace(REFUTED, trace=one)) for one in (TRACE, None))
     assert with_it is not None
     assert without is not None
     region = with_it["locations"][0]["physicalLocation"]["region"]
@@ -420,7 +420,7 @@ def test_no_text_of_a_trace_steers_a_terminal(kind: str) -> None:
 
 
 def test_no_code_becomes_a_link() -> None:
-    found = sarif.entry(replace(REFUTED, trace=hostile("[here](http://b.example)"))).result
+    found = sarif.entry(replace(REFUTED, trace=hostile("[here](http://b.example)")))
     assert found is not None
     assert "](" not in found["message"]["text"]
 
