@@ -64,9 +64,7 @@ class _Calls:
     post_process: Function | None = None
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)
 
-    @property
-    def text_orders(self) -> bool:
-        return True
+    text_orders = True
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -117,10 +115,7 @@ class Batches(_Calls):
 
     compiled: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
     interleaved = False
-
-    @property
-    def types_by_draw(self) -> bool:
-        return False  # one float among the outputs may turn a whole array into floats
+    types_by_draw = False  # one float among the outputs may turn a whole array into floats
 
     @property
     def batch(self) -> str:

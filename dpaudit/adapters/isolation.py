@@ -127,12 +127,8 @@ class Worker:
                 keep=(file.fileno(),),
             )
             reply = self._set_up(target, file.fileno(), is_first=known is None)
-        self.calling = known or _calling(reply, target.target)
-        self._how = (self.calling.rng, self.calling.data)
-
-    @property
-    def known(self) -> Calling:
-        return self.calling
+        self.known = known or _calling(reply, target.target)
+        self._how = (self.known.rng, self.known.data)
 
     def _set_up(self, target: IsolatedTarget, memory: int, *, is_first: bool) -> Any:
         asked = pickled(_asked(target.target), target.name)
@@ -269,7 +265,7 @@ class Worker:
         size: number of draws.
         seed: seed of the call.
         """
-        batch = str(self.calling.batch)
+        batch = str(self.known.batch)
         left = self._watch.waiting(self._name, size=size).left
         if self._timeout is not None:
             left = countdown(self._timeout * size + _SECONDS_TO_IMPORT)
@@ -487,7 +483,6 @@ class IsolatedFunction(Succession[Worker]):
 
     def __init__(self, target: IsolatedTarget) -> None:
         super().__init__(target.name, target.limits.timeout, partial(Worker, target))
-        self.calling: Calling = self.known
         self._calls = 0
 
     def __call__(self, dataset: Any) -> Any:

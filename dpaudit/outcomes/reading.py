@@ -237,7 +237,7 @@ def _read_typed_arrays(
 ) -> None:
     _read_array_entries(reader, path, rows, values, arrays)
     if reader.types:  # otherwise the dtype depends on the other outcomes of the batch
-        reader.forms(path.form(TYPE), rows, [array_word(one, types=True) for one in values])
+        reader.forms(path.form(TYPE), rows, [array_word(one) for one in values])
 
 
 def _read_array_entries(

@@ -123,16 +123,13 @@ def type_word(kind: type) -> str | None:
     return f"numpy.{kind.__name__}" if issubclass(kind, np.generic) else kind.__qualname__
 
 
-def array_word(array: Any, *, types: bool) -> str | None:
-    """Return the type of an array as a text, such as `array of int64`; None for a structured array.
-
-    types: whether to include the dtype.
-    """
+def array_word(array: Any) -> str | None:
+    """Return the type of an array, such as `array of int64`; None for a structured array."""
     dtype = getattr(array, "dtype", None)
     if getattr(dtype, "names", None):
         return None
     kind = "array" if type(array) is np.ndarray else type(array).__qualname__
-    return f"{kind} of {dtype}" if types and dtype is not None else kind
+    return kind if dtype is None else f"{kind} of {dtype}"
 
 
 def is_array_type(kind: type) -> bool:

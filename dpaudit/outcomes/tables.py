@@ -237,7 +237,7 @@ class Table(Outcomes):
 
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
         fixed = [
-            fixed_key(path, entry)
+            _fixed_key(path.name, entry)
             for path, entry in self.fixed
             if path.name not in names and path.is_in_keys
         ]
@@ -384,14 +384,10 @@ def narrowed(outcomes: Outcomes) -> str | None:
     )
 
 
-def fixed_key(path: Path, entry: str | float) -> int:
-    """Return the number that an entry at a path adds to the 64-bit hash of an outcome, modulo
-    2**64."""
-    return _fixed_key(path.name, entry)
-
-
 @lru_cache(maxsize=1024)  # every block of draws has the same fixed entries
 def _fixed_key(name: str, entry: str | float) -> int:
+    """Return the number that an entry at the path `name` adds to the 64-bit hash of an outcome,
+    modulo 2**64."""
     keys = Column.constant(name, entry, 1).keys()
     return int(mix(keys + np.uint64(text_key(name)))[0])
 

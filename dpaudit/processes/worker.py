@@ -164,7 +164,7 @@ class Service:
         self._params, process = asked["params"], asked["post_process"]
         self._function = asked["function"] or _built(asked)
         if asked["function"] and _root(self._function) in _LIBRARIES:
-            self._function = _package_of_dpaudit("library_claims").as_function(self._function)
+            self._function = _library_claims().as_function(self._function)
         self._name = asked.get("path") or type(self._function).__name__
         self._maker = None if asked["function"] else resolved(asked["path"])
         self._process = resolved(process) if isinstance(process, str) else process
@@ -185,7 +185,7 @@ class Service:
         has_pair: whether a pair of inputs was sent, as the datasets 0 and 1.
         relation, delta: as in `library_claims.Question`.
         """
-        claims = _package_of_dpaudit("library_claims")
+        claims = _library_claims()
         both = (self._datasets[0], self._datasets[1]) if has_pair else None
         try:
             question = claims.Question(both, relation, delta, self._params)
@@ -414,7 +414,7 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
     if asked["call"]:
         made = _attribute(made, asked["call"], path)
     elif _root(made) in _LIBRARIES:
-        made = _package_of_dpaudit("library_claims").as_function(made)
+        made = _library_claims().as_function(made)
     if not callable(made):
         if asked["factory"]:
             raise Refused(f"the factory {path} returned {made!r:.60}, which cannot be called")
@@ -478,6 +478,10 @@ def _file(path: str) -> Any:
     return sys.modules[name]
 
 
+# Folder of the package dpaudit.
+_DPAUDIT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+
+
 @functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
 def _file_of_dpaudit(*names: str) -> Any:
     """Import a file of dpaudit by its path, and return the module.
@@ -486,17 +490,15 @@ def _file_of_dpaudit(*names: str) -> Any:
 
     names: folder inside dpaudit, if any, and name of the file.
     """
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    return _load("dpaudit_" + names[-1].partition(".")[0], os.path.join(folder, *names))  # noqa: PTH118
+    return _load("dpaudit_" + names[-1].partition(".")[0], os.path.join(_DPAUDIT, *names))  # noqa: PTH118
 
 
-def _package_of_dpaudit(name: str) -> Any:
-    """Import a package of dpaudit by its path, and return it. dpaudit need not be installed for
-    this Python. In `sys.modules`, the package has a name such as `dpaudit_library_claims`."""
-    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name)  # noqa: PTH100, PTH118, PTH120
-    if "dpaudit_" + name in sys.modules:
-        return sys.modules["dpaudit_" + name]
-    return _load("dpaudit_" + name, os.path.join(folder, "__init__.py"), [folder])  # noqa: PTH118
+@functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
+def _library_claims() -> Any:
+    """Import dpaudit's package `library_claims` by its path, and return it. dpaudit need not be
+    installed for this Python."""
+    folder = os.path.join(_DPAUDIT, "library_claims")  # noqa: PTH118
+    return _load("dpaudit_library_claims", os.path.join(folder, "__init__.py"), [folder])  # noqa: PTH118
 
 
 def _load(name: str, file: Any, folders: list[str] | None = None) -> Any:

@@ -121,11 +121,7 @@ def check_rows(
 
 
 def check_guesses(
-    levels: IntArray,
-    is_d1: BoolArray,
-    guesses: IntArray,
-    is_sorted: Sorted,
-    level: float = WARNING_ALPHA,
+    levels: IntArray, is_d1: BoolArray, guesses: IntArray, is_sorted: Sorted
 ) -> list[str]:
     """Return a list with a warning if the shares of the levels (bins of outputs) among the
     certifying rows change from the beginning to the end of the recording; else an empty list.
@@ -134,7 +130,6 @@ def check_guesses(
     is_d1: (rows,), whether the input of each row was d1.
     guesses: (levels,), guess of the rule at each level: 1 for d1, -1 for d2, 0 for none.
     is_sorted: inputs whose rows are sorted; their order is not tested.
-    level: probability of a false warning by any of the audit's checks; not a level of outputs.
     """
     every_evidence = [
         (evidence, f"{name} (the event)")
@@ -143,7 +138,7 @@ def check_guesses(
         for chosen in level_sets(np.bincount(levels[arm], minlength=len(guesses)), guesses)
         for evidence in _by_segments(chosen[levels[arm]])
     ]
-    return judged(every_evidence, level / CHECKS, _ROWS)
+    return judged(every_evidence, WARNING_ALPHA / CHECKS, _ROWS)
 
 
 def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:

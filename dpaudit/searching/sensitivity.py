@@ -354,7 +354,7 @@ def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
     dataset. Raises TargetError."""
     if isinstance(target, IsolatedTarget):
         with closing(IsolatedFunction(target)) as elsewhere:
-            _check_calling(elsewhere.calling, target)
+            _check_calling(elsewhere.known, target)
             yield elsewhere
         return
     function, _ = functions(target)

@@ -366,7 +366,7 @@ class _Tracer(Worker):
         primitives: list[str | Callable[..., Any]],
         claim: list[tuple[float, float]],
     ) -> None:
-        how = self.calling.data, self.calling.rng, self.calling.batch or self.calling.alone
+        how = self.known.data, self.known.rng, self.known.batch or self.known.alone
         for which, dataset in enumerate(datasets):
             self.take(which, dataset)
         try:
