@@ -22,10 +22,16 @@ _WORDS = 624
 # The first and second word of the state after `manual_seed(5489)` are _SEED and _SECOND. `seed`
 # checks both, since another version of torch may arrange the state differently.
 _SEED, _SECOND = 5489, 1301868182
-# Words that occur in error messages of torch and JAX if a GPU is missing.
-_GPU_WORDS = (
-    *("cuda", "nvidia", "unknown backend", "no accelerator", "accelerator device when none"),
-    *("mps backend", "not linked with support for"),
+# Parts of messages of torch and JAX about a GPU that is missing or cannot be used. A single word
+# such as "cuda" would also match other errors, such as "CUDA out of memory".
+_NO_DEVICE = (
+    *("torch not compiled with", "compiled without cuda", "not linked with support for"),
+    *("no nvidia driver", "driver on your system is too old", "driver initialization failed"),
+    *("driver version is insufficient", "gpus are available", "no cuda-capable device"),
+    *("invalid device ordinal", "invalid device id", "devices are busy or unavailable"),
+    *("is_available() is false", "cannot initialize cuda", "mps backend is supported"),
+    *("accelerator device when none", "no accelerator", "no xpu"),
+    *("unknown backend", "unable to initialize backend"),
 )
 # Beginnings of the names of torch's types that NumPy does not have.
 _SHORT = ("torch.bfloat16", "torch.float8")
@@ -49,8 +55,9 @@ def is_tensor(kind: type[Any]) -> bool:
 
 
 def misses_device(message: str) -> bool:
-    """Return whether a message of an exception of torch or JAX says that a GPU is missing."""
-    return any(word in message.lower() for word in _GPU_WORDS)
+    """Return whether a message of an exception of torch or JAX says that a GPU is missing or cannot
+    be used."""
+    return any(words in message.lower() for words in _NO_DEVICE)
 
 
 class UnreadableError(Exception):

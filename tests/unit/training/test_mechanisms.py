@@ -99,7 +99,14 @@ def test_a_loss_that_is_nan_is_refused() -> None:
         ("Unknown backend: 'gpu' requested", True),
         ("PyTorch is not linked with support for mps devices", True),
         ("Cannot access accelerator device when none is available.", True),
+        ("No CUDA GPUs are available", True),
+        ("CUDA error: invalid device ordinal", True),
+        ("Unable to initialize backend 'cuda': not found", True),
         ("mat1 and mat2 shapes cannot be multiplied", False),
+        ("CUDA out of memory. Tried to allocate 20.00 MiB", False),
+        ("CUDA error: device-side assert triggered", False),
+        ("Expected all tensors to be on the same device, cuda:0 and cpu!", False),
+        ("MPS backend out of memory", False),
     ],
 )
 def test_a_missing_device_is_told_from_other_errors(text: str, is_device: bool) -> None:
