@@ -9,7 +9,8 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import click
@@ -168,7 +169,7 @@ def plan_(
         rate = 0.0 if quiet else _rate(spec, found, requests)
     if found.is_cut:
         click.echo(folded(_CUT), err=True)
-    shown = _Shown(found, spec.tested.points(), rate, excess=excess, rare=rare, power=power)
+    shown = _PlanText(found, spec.tested.points(), rate, excess, rare, power)
     # If the user gave --rare and not --excess, the command succeeds even if no number of draws
     # catches a leak of the default --excess.
     is_asked = rare is None or ctx.get_parameter_source("excess") is not ParameterSource.DEFAULT
@@ -386,45 +387,43 @@ def _hopeless_rare(rare: float | None) -> str:
     return f"no number of draws would catch an output of probability {rare:g}"
 
 
-class _Shown:
-    """Describes a plan in lines of text."""
+@dataclass(frozen=True)
+class _PlanText:
+    """Describes a plan in lines of text.
 
-    def __init__(
-        self,
-        found: AuditPlan,
-        points: Sequence[ProfilePoint],
-        rate: float,
-        *,
-        excess: float,
-        rare: float | None,
-        power: float,
-    ) -> None:
-        """Compute the numbers of the plan.
+    points: points (ε, δ) of the claim's privacy profile.
+    rate: speed in draws per second.
+    excess: size of the leak that an audit should catch, as a multiple of the claimed ε.
+    rare: probability of an output that only one of the two inputs can give; None if the user did
+        not ask for such outputs.
+    power: probability with which the audit should catch each leak.
+    """
 
-        points: points (ε, δ) of the claim's privacy profile.
-        rate: speed in draws per second.
-        excess: size of the leak that an audit should catch, as a multiple of the claimed ε.
-        rare: probability of an output that only one of the two inputs can give; None if the user
-            did not ask for such outputs.
-        power: probability with which the audit should catch each leak.
-        """
-        self._found, self._points, self._rate = found, points, rate
-        self._excess, self._rare, self._power = excess, rare, power
-        self._rare_samples = self._for_rare()
-        numbers = [found.samples, self._rare_samples]
-        self.samples = max((one for one in numbers if one is not None), default=None)
-        if rare is not None and self._rare_samples is None:
-            self.samples = None
+    found: AuditPlan
+    points: Sequence[ProfilePoint]
+    rate: float
+    excess: float
+    rare: float | None
+    power: float
 
-    def _for_rare(self) -> int | None:
+    @property
+    def samples(self) -> int | None:
+        """Number of draws that catches both leaks; None if no number does."""
+        if self.rare is not None and self.rare_samples is None:
+            return None
+        numbers = [self.found.samples, self.rare_samples]
+        return max((one for one in numbers if one is not None), default=None)
+
+    @cached_property
+    def rare_samples(self) -> int | None:
         """Return the number of draws with which the audit catches, on every pair of inputs, an
         output of the probability --rare that only one of the two inputs gives. Return None if the
         user did not give --rare, or if no number of draws is enough."""
-        if self._rare is None:
+        if self.rare is None:
             return None
-        pairs = self._found.pairs
+        pairs = self.found.pairs
         needed = [
-            draws_for_rare(one.certificate, self._rare, self._points, power=self._power)
+            draws_for_rare(one.certificate, self.rare, self.points, power=self.power)
             for one in pairs
         ]
         return None if None in needed else max(one for one in needed if one is not None)
@@ -434,7 +433,7 @@ class _Shown:
 
         command: command line of the audit without --samples, which is added here.
         """
-        samples = self._found.samples or 0
+        samples = self.found.samples or 0
         return [
             *wrap(f"{samples:,} draws, about {self._time(samples)}: {self._aim()}"),
             *self._lines_rare(),
@@ -452,7 +451,7 @@ class _Shown:
 
         command: command line of the audit, without --samples.
         """
-        if self._rare is None:
+        if self.rare is None:
             return []
         lines = ["", *self._lines_rare()]
         if self.samples is not None:
@@ -460,45 +459,45 @@ class _Shown:
         return lines
 
     def _lines_rare(self) -> list[str]:
-        if self._rare is None:
+        if self.rare is None:
             return []
-        output = f"an output of probability {self._rare:g} that only one input gives"
-        samples = self._rare_samples
+        output = f"an output of probability {self.rare:g} that only one input gives"
+        samples = self.rare_samples
         if samples is None:
             return wrap(f"No number of draws would catch {output}: choose a larger probability.")
-        caught = f"{output} is then caught with probability {self._power:g}"
+        caught = f"{output} is then caught with probability {self.power:g}"
         return wrap(f"{samples:,} draws, about {self._time(samples)}: {caught}")
 
     def _flags(self) -> str:
         """Return the flags to add to the audit's command line: --samples, and --require-power and
         --require-rare if the planned power is high enough for them."""
-        samples = max(self._found.samples or 0, self._rare_samples or 0)
+        samples = max(self.found.samples or 0, self.rare_samples or 0)
         flags = f" --samples {samples}"
-        if self._power < POWER:
+        if self.power < POWER:
             return flags
-        flags += "" if self._found.samples is None else f" --require-power {self._excess:g}"
-        return flags + ("" if self._rare_samples is None else f" --require-rare {self._rare:g}")
+        flags += "" if self.found.samples is None else f" --require-power {self.excess:g}"
+        return flags + ("" if self.rare_samples is None else f" --require-rare {self.rare:g}")
 
     def pairs(self) -> list[str]:
         """Return lines that show, for each pair of inputs, the event that the trial found, and how
         many draws the audit needs if the leak shows only in an event of a smaller probability, such
         as 10 %. Return [] if the trial found no difference."""
-        if not self._found.differs:
+        if not self.found.differs:
             return []
-        lines = [line for one in self._found.pairs for line in self._of_pair(one)]
+        lines = [line for one in self.found.pairs for line in self._of_pair(one)]
         return [*lines, ""] if lines else []
 
     def _aim(self) -> str:
-        point = self._found.pairs[0].certificate.point
+        point = self.found.pairs[0].certificate.point
         delta = f" at δ = {point.delta:g}" if point.delta else ""
         return (
-            f"a leak of ε = {self._excess * point.epsilon:.4g}{delta}, {self._excess:g} times the "
-            f"claim, is then caught with probability {self._power:g}"
+            f"a leak of ε = {self.excess * point.epsilon:.4g}{delta}, {self.excess:g} times the "
+            f"claim, is then caught with probability {self.power:g}"
         )
 
     def _of_pair(self, one: Planned) -> list[str]:
         lines = []
-        if len(self._found.pairs) > 1:
+        if len(self.found.pairs) > 1:
             lines.append(f"  inputs      {one.certificate.pair}")
         if one.share:
             test = most_powerful(one.certificate)
@@ -510,7 +509,7 @@ class _Shown:
                 " " * 14,
             )
         table = (
-            (share, draws_needed(one.certificate, share, self._excess, self._power))
+            (share, draws_needed(one.certificate, share, self.excess, self.power))
             for share in _RARER
             if not one.share or share < one.share
         )
@@ -524,14 +523,14 @@ class _Shown:
         return lines
 
     def _time(self, samples: int) -> str:
-        seconds = samples / max(self._rate, 1e-9)
+        seconds = samples / max(self.rate, 1e-9)
         for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
             if seconds >= 2 * length:
                 return f"{seconds / length:.0f} {unit} of one core"
         return f"{max(1, round(seconds))} s of one core"
 
     def _assumed(self) -> str:
-        last, trials = self._found.last, self._found.trials
+        last, trials = self.found.last, self.found.trials
         found = f"that a trial of {counted(last.draws, 'draw')} found"
         if trials > 1:
             found = f"that {trials} trials found (the last: {counted(last.draws, 'draw')})"
