@@ -99,7 +99,7 @@ class Environments:
         it is missing. Raises NotInstallable if the release cannot be installed."""
         place = self._place(release)
         program, done = place / "bin" / "python", place / ".installed"
-        wanted = "\n".join((f"{self.package}=={release}", *self.beside))
+        wanted = "\n".join((self.python, f"{self.package}=={release}", *self.beside))
         if not (done.is_file() and done.read_text() == wanted):
             shutil.rmtree(place, ignore_errors=True)
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -101,6 +101,8 @@ def test_an_environment_is_kept_until_it_is_removed(
     assert len(calls) == 2
     Environments(tmp_path, "mine", ("beside",)).interpreter("1.0")
     assert len(calls) == 4
+    Environments(tmp_path, "mine", ("beside",), python="other").interpreter("1.0")
+    assert len(calls) == 6
     made.remove("1.0")
     assert not (tmp_path / "mine-1.0").exists()
 
