@@ -25,7 +25,7 @@ from dpaudit.cli.saving import Results, destinations
 from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
-from dpaudit.errors import ConfigurationError, UsageError
+from dpaudit.errors import ConfigurationError, Name, UsageError
 from dpaudit.float_errors import auditor_errstate
 from dpaudit.import_path import list_names, split
 from dpaudit.reports.layout import pasted
@@ -362,7 +362,12 @@ def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec
     text = pattern.strip().lower()
     wanted = not text.startswith("not ")
     text = text.removeprefix("not ").strip()
-    return [spec for spec in specs if any(text in name.lower() for name in _names(spec)) is wanted]
+    matches = [any(text in name.lower() for name in _names(spec)) for spec in specs]
+    if not any(matches) and {"and", "or"}.intersection(text.split()):
+        why = f" {pattern!r} is one text, and no audit has it in its name: "
+        remedy = "give a part of the names, 'not PART' or =NAME"
+        raise UsageError(Name("pattern"), why, remedy, code="option-invalid")
+    return [spec for spec, has_it in zip(specs, matches, strict=True) if has_it is wanted]
 
 
 def _names(spec: AuditSpec) -> tuple[str, ...]:

@@ -217,7 +217,8 @@ def _read(path: pathlib.Path) -> str:
     try:
         return read_text(path)
     except FileNotFoundError:
-        known = sorted(one.name for one in path.parent.glob("*.y*ml"))
+        folder = next(one for one in (*path.parents, pathlib.Path()) if one.is_dir())
+        known = sorted(one.name for one in folder.glob("*.y*ml"))
         raise ConfigurationError(
             f"there is no configuration file {str(path)!r}.{near_file(path) or list_names(known)}",
             code="file-not-found",

@@ -117,19 +117,21 @@ def near_file(missing: Path) -> str:
     """Return ` Did you mean 'x'?`, where x is the most similar file name in the folder of a missing
     file. Return "" if no name is similar.
 
-    If the folder is missing as well, x is the most similar name of a folder. If the path `missing`
-    leads to a folder or another object that is not a file, return a sentence that says so.
+    If the folder is missing as well, x is the path of a file of the same name in a folder with a
+    similar name. If the path `missing` leads to a folder or another object that is not a file,
+    return a sentence that says so.
     """
     there = describe_non_file(missing)
     if there:
         return f" That is {there}; name a file."
-    is_kind = os.DirEntry.is_file
+    inside = Path()
     while not missing.parent.is_dir() and missing != missing.parent:
-        missing, is_kind = missing.parent, os.DirEntry.is_dir
+        missing, inside = missing.parent, missing.name / inside
     names: list[str] = []
     with suppress(OSError):  # a folder that may not be listed
-        names = sorted(one.name for one in os.scandir(missing.parent) if is_kind(one))
-    return did_you_mean_file(missing.name, names)
+        paths = (one / inside for one in missing.parent.iterdir())
+        names = sorted(str(one.relative_to(missing.parent)) for one in paths if one.is_file())
+    return did_you_mean_file(str(missing.name / inside), names)
 
 
 @contextmanager
