@@ -11,7 +11,13 @@ import click
 from dpaudit.auditing.options import owned
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.flags import check_complete, check_given, given_settings, some_flags
+from dpaudit.cli.flags import (
+    check_complete,
+    check_given,
+    check_target,
+    given_settings,
+    some_flags,
+)
 from dpaudit.cli.options import USUAL, AuditCommand, option
 from dpaudit.cli.process.ending import heeded
 from dpaudit.cli.process.parent import end_with_parent
@@ -110,14 +116,19 @@ def bisect(
     settings = given_settings(ctx, flags)
     given = {"package": package, "versions": versions, "found-in": found_in}
     check_given(given, f"e.g. dpaudit bisect {target} {_EXAMPLE}")
+    check_target(target, "; a search for releases takes one import path")
     check_file(split(target)[0])
     check_complete(settings, ("d1", "d2"), "releases", f"dpaudit bisect {target} {_EXAMPLE}")
     outputs = _outputs(json, report)
+    python = settings.pop("python", sys.executable)
+    # Checks the settings before any release is installed.
+    build_spec({"mechanism": target, "python": sys.executable, **settings})
+    folder = Path(cache).expanduser()
+    if not folder.is_dir() and folder.exists():
+        raise UsageError(f"--cache {cache} is a file; name a folder", code="option-invalid")
     found = str(found_in)
     every = releases(str(package), f"{versions}")
     releases(str(package), found)  # raises UsageError for a misspelt release
-    python = settings.pop("python", sys.executable)
-    folder = Path(cache).expanduser()
     environments = Environments(folder, str(package), beside, python)
     end_with_parent()
     with heeded():

@@ -44,6 +44,7 @@ def make(file: str, count: int, seed: int | None, force: bool) -> int:
     This command prints a digest of the coins. Publish it before the run, as proof that the coins
     came first: the audit reports it again.
     """
+    from dpaudit.cli.saving import check_writable
     from dpaudit.errors import UsageError
     from dpaudit.inputs.canaries import Canaries
 
@@ -53,6 +54,7 @@ def make(file: str, count: int, seed: int | None, force: bool) -> int:
             "--force",
             code="file-exists",
         )
+    check_writable(file)
     made = Canaries(count, seed)
     made.save(file)
     click.echo(f"{int(made.included.sum()):,} of {count:,} canaries are in: {file}")

@@ -268,7 +268,8 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
     }
     settings = {name: value for name, value in explicit.items() if name not in _CLAIM}
     for name, value in settings.items():
-        if OPTIONS[name].kind is table.NUMBER:  # checked here, since later checks name a file
+        # Checked here, since later checks name a file, and `init` and `sensitivity` have none.
+        if OPTIONS[name].kind in (table.NUMBER, table.ARGUMENTS):
             OPTIONS[name].verify(value)
     claim = {name: explicit[name] for name in _CLAIM if name in explicit}
     return {**settings, "claim": claim} if claim else settings
