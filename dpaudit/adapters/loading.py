@@ -30,7 +30,7 @@ from dpaudit.adapters.calls import (
     as_python,
     collect_outputs,
 )
-from dpaudit.errors import MechanismError, TargetError, UsageError
+from dpaudit.errors import MechanismError, Name, TargetError, UsageError
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES
@@ -322,15 +322,18 @@ def timed_calls(mechanism: Mechanism) -> Timed:
             return repeated
         case Batches(name=name, batch=batch):
             raise UsageError(
-                f"timing: {name} makes many draws in one call ({batch}), so the time of one draw "
+                Name("timing"),
+                f": {name} makes many draws in one call ({batch}), so the time of one draw "
                 "is unknown; give ",
                 *(ONE_BY_ONE, " to call it once for each draw"),
                 code="timing-impossible",
             )
     raise UsageError(
-        f"timing: dpaudit cannot time the calls of {mechanism.name}, which runs in another "
-        "process or is seen only through an adversary; leave out timing, or else isolate, python, "
-        "command and adversary",
+        Name("timing"),
+        f": dpaudit cannot time the calls of {mechanism.name}, which runs in another process or is "
+        "seen only through an adversary; leave out ",
+        *(Name("timing"), ", or else ", Name("isolate"), ", ", Name("python"), ", "),
+        *(Name("command"), " and ", Name("adversary")),
         code="timing-impossible",
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from dpaudit.adapters.calls import Function, apply_post_process
 from dpaudit.adapters.loading import together
-from dpaudit.errors import TargetError
+from dpaudit.errors import Name, TargetError
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import from_raw
 from dpaudit.targets.construction import functions, post_processing
@@ -147,7 +147,8 @@ def _pmf(function: Function, name: str) -> Function:
             return pmf  # type: ignore[no-any-return]  # `callable` narrows Any to Any
     raise TargetError(
         f"{name} has no pmf, so its exact distribution is unknown; give it an attribute or method "
-        "pmf(dataset, **params) that returns {outcome: probability}, or leave out exact",
+        "pmf(dataset, **params) that returns {outcome: probability}, or leave out ",
+        Name("exact"),
         code="exact-impossible",
     )
 

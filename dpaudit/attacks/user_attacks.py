@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.draws import SelectionDraws
-from dpaudit.errors import AttackError, TargetError, UsageError
+from dpaudit.errors import AttackError, Name, TargetError, UsageError
 from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import resolve
 from dpaudit.levels.candidates import OrderedBins, by_score
@@ -195,7 +195,7 @@ def load_attacks(given: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, .
     names = [one.name for one in result]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"attacks: {twice} is given twice", code="attack-twice")
+        raise UsageError(Name("attacks"), f": {twice} is given twice", code="attack-twice")
     return result
 
 
@@ -214,7 +214,8 @@ def _loaded(given: Any) -> UsersAttack:
     if is_installed and given not in (installed := installed_attacks()):
         known = f"; installed: {', '.join(installed)}" if installed else "; none is installed"
         raise UsageError(
-            f"attacks: {given!r} is neither an import path, package.module:Attack, nor an "
+            Name("attacks"),
+            f": {given!r} is neither an import path, package.module:Attack, nor an "
             f"installed attack{known}.{did_you_mean(given, installed)}",
             code="attack-not-found",
         )
@@ -223,14 +224,13 @@ def _loaded(given: Any) -> UsersAttack:
         attack = source()
     except Exception as error:
         if is_installed:
-            message = f"attacks: the installed attack {given!r} cannot be loaded: {_words(error)}"
-            raise UsageError(message, code="attack-not-loadable") from error
+            why = f": the installed attack {given!r} cannot be loaded: {_words(error)}"
+            raise UsageError(Name("attacks"), why, code="attack-not-loadable") from error
         if not isinstance(error, TargetError):
             raise
         # Errors of import paths say "target", the usual kind of object.
         words = str(error).removeprefix("target ").replace("A target is", "An attack is")
-        message = f"attacks: {words}"
-        raise UsageError(message, code=error.code) from error
+        raise UsageError(Name("attacks"), f": {words}", code=error.code) from error
     return _fitting(attack, given, source)
 
 
@@ -244,7 +244,7 @@ def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
     """
 
     def refused(message: str, code: str = "attack-without-fit") -> UsageError:
-        return UsageError(f"attacks: {message}", code=code)
+        return UsageError(Name("attacks"), f": {message}", code=code)
 
     if inspect.isclass(attack):
         if not hasattr(attack, "fit"):

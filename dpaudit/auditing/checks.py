@@ -23,7 +23,7 @@ from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Block
 from dpaudit.certificates.wealth import tally as replay_tally
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
-from dpaudit.errors import MechanismError, needs_device
+from dpaudit.errors import Given, MechanismError, needs_device
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
 from dpaudit.levels.portfolio import Portfolio
 from dpaudit.sampling import homogeneity, independence
@@ -116,8 +116,8 @@ class DrawChecks:
                 raise MechanismError(
                     f"{name} always raises {failures.first[kind].words}; {name} is "
                     f"{with_type(dataset)}, and {other} is {with_type(another)}. Fix {name}; if "
-                    "users can send such data, the exception itself is the leak: give --on-error "
-                    "outcome (on_error: outcome)",
+                    "users can send such data, the exception itself is the leak: give ",
+                    Given("on_error='outcome'", "--on-error outcome (YAML: on_error: outcome)"),
                     code="always-raises",
                 )
 

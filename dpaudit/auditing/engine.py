@@ -117,7 +117,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
     try:
         spec, searched = spec.search.find(spec, on_progress)
     except MechanismError as failure:
-        failed = Failed(str(failure), code=failure.code)
+        failed = Failed(spec.origin.message(failure), code=failure.code)
         return _result(spec, failed, seconds=time.monotonic() - start, versions=versions())
     seconds = time.monotonic() - start
     result = _run(spec, on_progress)
@@ -317,7 +317,8 @@ class AuditRun:
         try:
             ending = self._exact() if spec.statistics.exact else self._sample()
         except MechanismError as failure:
-            ending = Failed(str(failure), tuple(self._certificates), failure.code)
+            words = spec.origin.message(failure)
+            ending = Failed(words, tuple(self._certificates), failure.code)
         why = why_underpowered(spec, self._certificates)
         allowed = (why,) if why is not None and spec.requirements.allow_underpowered else ()
         return _result(

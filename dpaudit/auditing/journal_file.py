@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 
 from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally
-from dpaudit.errors import JournalError, UsageError
+from dpaudit.errors import JournalError, Name, UsageError
 from dpaudit.outcomes import Outcomes, Raised
 from dpaudit.outcomes.packing import pack, unpack
 from dpaudit.sampling.chunks import Counted, Failures, Head, Learning, Probe, Rare
@@ -186,11 +186,12 @@ def journal_path(folder: Folder, name: str) -> Path:
     folder: the folder of journals, which need not exist. Raises UsageError if it is a file.
     """
     if not os.fspath(folder):
-        raise UsageError(f"journal={folder!r} must name a folder", code="option-invalid")
+        why = f"={folder!r} must name a folder"
+        raise UsageError(Name("journal"), why, code="option-invalid")
     with guarded(Path(folder)):
         if Path(folder).exists() and not Path(folder).is_dir():
-            why = f"journal: {folder} is a file; name a folder, which need not exist"
-            raise UsageError(why, code="option-invalid")
+            why = f": {folder} is a file; name a folder, which need not exist"
+            raise UsageError(Name("journal"), why, code="option-invalid")
     # At most 80 characters of the name: file systems limit names to 255 bytes, and a digest
     # follows.
     plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:80]

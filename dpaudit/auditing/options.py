@@ -108,7 +108,7 @@ PROGRAM = Kind(Words, metavar="PATH", accepts=_is_path)
 DATASET = Kind(Any, metavar="VALUE")
 NAMED = Kind(dict[str, Any], metavar="NAME=VALUE", accepts=_is_named)
 PATHS = Kind(list[Words], metavar="PATH", accepts=_is_listed)
-ARGUMENTS = Kind(list[Any] | dict[str, Any], metavar="VALUE")
+ARGUMENTS = Kind(list[Any] | dict[str, Any], metavar="VALUE", accepts=_is_listed)
 OUTPUTS = Kind(Annotated[list[Any], Meta(min_length=2)], metavar="VALUES", accepts=_is_listed)
 
 
@@ -285,6 +285,7 @@ _TABLE = (
         TEXT,
         "An import path: package.module:attr or path/to/file.py:attr.",
         flag=None,
+        metavar="TARGET",
         unless="required",
     ),
     _given(
@@ -772,8 +773,10 @@ def owned(*owners: Owner) -> tuple[Option, ...]:
 
 
 def flag_of(name: str) -> str:
-    """Return the command-line flag of an option, such as `--samples`. If the option has no flag,
-    return its name.
+    """Return the command-line flag of an option, such as `--samples` or `-n`. If the option has no
+    flag, return what the help calls its value (TARGET), or its name.
     """
     option = OPTIONS.get(name)
-    return f"--{name}" if option is None else option.flag or name
+    if option is None:
+        return f"--{name}" if len(name) > 1 else f"-{name}"
+    return option.flag or option.metavar or name

@@ -44,7 +44,7 @@ Request = dict[str, list[str]]
 # Fields of an `AuditSpec` and of its parts that may differ when a journal is continued, since they
 # change neither draws nor bounds.
 _FREE = {
-    *("workers", "executor", "journal", "resume", "files"),
+    *("workers", "executor", "journal", "resume", "files", "flags"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
     "claimed_by",
 }

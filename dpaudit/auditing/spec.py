@@ -18,13 +18,14 @@ from dpaudit.auditing.options import (
     Expectation,
     OnError,
     StopEarly,
+    flag_of,
     verify,
 )
 from dpaudit.certificates.result import Family, Grouped, Progress, Searched
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.claims.base import ClaimSource
 from dpaudit.composed import part
-from dpaudit.errors import ClaimError, Name, UsageError
+from dpaudit.errors import ClaimError, DpauditError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.executors import Workers, check_executor, is_serial
 from dpaudit.targets.target import AnyTarget, RepeatedTarget
@@ -166,11 +167,20 @@ class Origin:
     request: the settings of the user, which the result file keeps.
     command: command line that repeats this audit alone.
     files: files that the settings name. A result must not be written to one of them.
+    flags: settings that were given as command-line flags; None for an audit from Python.
     """
 
     request: Mapping[str, Any] | None = None
     command: str | None = None
     files: tuple[Path, ...] = ()
+    flags: frozenset[str] | None = None
+
+    def message(self, error: DpauditError) -> str:
+        """Return the message of an error, which names each option as the user gave it."""
+        if self.flags is None:
+            return str(error)
+        flags = self.flags
+        return "".join(error.spelled(lambda name: flag_of(name) if name in flags else str(name)))
 
 
 def _verify(options: Any) -> None:

@@ -8,7 +8,7 @@ given in place of a parameter, such as σ in place of the μ of a Gaussian claim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
@@ -178,11 +178,15 @@ def _form(name: str, definition: str) -> list[str]:
         parameter mu, the message lists sigma in place of mu.
     definition: key of the definition.
     """
-    parts: list[str] = []
-    for needed in required_parameters(definition):
-        is_given = name in _spellings(needed, _DESCRIBED[definition][needed])
-        parts += [" and " if parts else "", Name(name if is_given else needed)]
-    return [*parts, f" ({definition})"]
+    about = _DESCRIBED[definition]
+    needed = required_parameters(definition)
+    names = [name if name in _spellings(one, about[one]) else one for one in needed]
+    return [*_joined(names, " and "), f" ({definition})"]
+
+
+def _joined(names: Iterable[str], by: str) -> list[str]:
+    """Return parts of a message that list the names of options, with `by` between two names."""
+    return [part for name in names for part in (by, Name(name))][1:]
 
 
 def required_parameters(definition: str) -> list[str]:
@@ -200,23 +204,23 @@ def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
     return [name for name in needed if given.keys().isdisjoint(_spellings(name, about[name]))]
 
 
-def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -> str:
-    """Return a sentence for an error message that says which parameters to leave out so that the
-    others fit one definition; "" if no definition has a parameter called `wrong`.
+def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -> list[str]:
+    """Return the parts of a sentence for an error message that says which parameters to leave out
+    so that the others fit one definition; [] if no definition has a parameter called `wrong`.
 
     wrong: name that the user gave, and that is not a parameter of `definition`.
     given: all given values by name of the parameter.
     definition: key of the definition.
     """
     if all(wrong not in _names(one) for one in DEFINITIONS):
-        return ""
+        return []
     own = _names(definition)
     rest = {name: value for name, value in given.items() if name not in own}
     other = implied_definition(rest)
     is_whole = not missing_parameters(rest, other) and rest.keys() <= _names(other)
     drop = [name for name in given if name in own] if is_whole else []
-    either = f", or {' and '.join(map(repr, drop))}" if drop else ""
-    return f" Leave out {' and '.join(map(repr, rest))}{either}."
+    either = [", or ", *_joined(drop, " and ")] if drop else []
+    return [" Leave out ", *_joined(rest, " and "), *either, "."]
 
 
 def _names(definition: str, *, telling: bool = False) -> set[str]:
@@ -253,7 +257,8 @@ def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
             continue
         if name in given:
             raise ClaimError(
-                f"{name} and {other.name} say the same, {other.same}; give one of them",
+                *(Name(name), " and ", Name(other.name)),
+                f" say the same, {other.same}; give one of them",
                 code="options-conflict",
             )
         converted[name] = other.convert(converted.pop(other.name))
@@ -282,20 +287,20 @@ def _of_another(wrong: str, given: Mapping[str, Any], *, is_stated: bool) -> str
 
 def _check_names(given: dict[str, Any], definition: str, *, is_stated: bool) -> None:
     about = _DESCRIBED[definition].items()
-    words = {name: " or ".join(_spellings(name, one)) for name, one in about}
+    words = {name: _joined(_spellings(name, one), " or ") for name, one in about}
+    takes = [part for each in words.values() for part in (", ", *each)][1:]
     for name in given:
         if name not in _names(definition):
+            near = did_you_mean(name, words)
+            leave = [] if near else _which_to_leave_out(name, given, definition)
             raise ClaimError(
-                f"{name!r} is not a parameter of the {definition} definition; "
-                f"it takes {', '.join(words.values())}."
-                + (
-                    did_you_mean(name, words)
-                    or _which_to_leave_out(name, given, definition)
-                    or _of_another(name, given, is_stated=is_stated)
-                ),
+                *(Name(name) if leave else repr(name), " is not a parameter of the "),
+                *(f"{definition} definition; it takes ", *takes, "."),
+                *(leave or [near or _of_another(name, given, is_stated=is_stated)]),
                 code="parameter-unknown",
             )
     absent = [words[name] for name in missing_parameters(given, definition)]
     if absent:
-        why = f"the {definition} definition needs {' and '.join(absent)}"
-        raise ClaimError(why, code="parameter-missing")
+        needed = [part for each in absent for part in (" and ", *each)][1:]
+        why = f"the {definition} definition needs "
+        raise ClaimError(why, *needed, code="parameter-missing")

@@ -26,7 +26,7 @@ from dpaudit.cli.process import undisturbed
 from dpaudit.cli.process.ending import Requests, heeded, kept_from_leaving
 from dpaudit.cli.process.streams import kept
 from dpaudit.cli.progress import make_display
-from dpaudit.errors import JournalError, MechanismError, UsageError, code_of
+from dpaudit.errors import DpauditError, JournalError, MechanismError, UsageError, code_of
 from dpaudit.processes.origin import words
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.text import (
@@ -39,7 +39,7 @@ from dpaudit.reports.text import (
     render_summary,
     render_warnings,
 )
-from dpaudit.wording import visible
+from dpaudit.wording import on_one_line, visible
 
 
 @contextmanager
@@ -170,7 +170,7 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
         target=spec.target.describe(),
         confidence=spec.statistics.confidence,
         seed=spec.sampling.seed,
-        ending=Failed(describe_error(error).removeprefix("error: "), code=code_of(error)),
+        ending=Failed(_described(spec, error), code=code_of(error)),
         seconds=time.monotonic() - start,
         versions={"python": sys.version.split()[0]},
         expect=spec.requirements.expect,
@@ -178,6 +178,14 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
         family=spec.statistics.family,
         strict=spec.requirements.strict,
     )
+
+
+def _described(spec: AuditSpec, error: Exception) -> str:
+    """Return an error on one line, with each option as the user gave it: as a flag, or as a key of
+    the file."""
+    if isinstance(error, DpauditError):
+        return on_one_line(spec.origin.message(error))
+    return describe_error(error).removeprefix("error: ")
 
 
 class Printer:

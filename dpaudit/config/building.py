@@ -42,7 +42,7 @@ from dpaudit.config.problems import (
     reported,
 )
 from dpaudit.config.project import NO_PROJECT, Project
-from dpaudit.config.schema import SEARCH_KEYS, check_audit_keys, check_keys, check_types
+from dpaudit.config.schema import OF_THE_RUN, SEARCH_KEYS, check_audit_keys, check_keys, check_types
 from dpaudit.config.targets import Folder, Settings, parse_duration, target_of
 from dpaudit.errors import ClaimError, DatasetError, Name, TargetError, UsageError
 from dpaudit.import_path import located, make_importable, resolve
@@ -72,7 +72,7 @@ def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> Au
     locate = project.locating(settings, lambda path: "")
     flags = set(OPTIONS) - project.inherited(settings)
     if "search" in flags:
-        flags.add("space")  # a key of `search`, with a flag of its own
+        flags |= {*SEARCH_KEYS}  # keys of `search`, with flags of their own
     return located_spec(project.beneath(settings), locate, flags=flags)
 
 
@@ -105,7 +105,7 @@ def located_spec(
     flags: keys that were given as command-line flags; messages then name the flag.
     """
     with reported(locate, flags):
-        return placed_spec(settings, base)
+        return replace(placed_spec(settings, base), flags=frozenset({*flags, *OF_THE_RUN}))
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
@@ -278,8 +278,8 @@ def _search(given: Settings, base: Folder) -> PairSearch | None:
         if key in given:
             raise conflict((key,), f"give either search, or {key}, not both")
     if _group(given) != 1:
-        why = "a search is for inputs that differ in one record; leave group out"
-        raise conflict(("claim", "group"), why)
+        why = "a search is for inputs that differ in one record; leave out "
+        raise conflict(("claim", "group"), why, Name("group"))
     said = given["search"]
     settings = dict(said) if isinstance(said, Mapping) else {"space": said}
     check_keys(settings, SEARCH_KEYS, ("search",))

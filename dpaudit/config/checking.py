@@ -123,7 +123,7 @@ class _Mending:
         keys = claim if isinstance(claim, dict) and error.path[:1] == ("claim",) else {}
         if len(error.path) > 1:
             return next((key for key in keys if key == error.path[1]), None)
-        named = (key for key in keys if str(error).startswith((repr(key), f"{key}=")))
+        named = (key for key in keys if str(error).startswith((repr(key), f"{key}=", f"{key} is ")))
         return next(named, None)
 
     def _mend(self, error: PlacedError) -> bool:

@@ -29,7 +29,7 @@ FILE_KEYS = ("version", "audits", "defaults", *OF_THE_FILE)
 # the key `name` of an audit is the audit's name.
 _UNFLAGGED = tuple(one.name for one in parameters() if not one.has_flag and one.name != "name")
 CLAIM_KEYS = (*(one.name for one in owned("claim")), *_UNFLAGGED, "curve")
-_OF_THE_RUN = tuple(one.name for one in owned("run"))
+OF_THE_RUN = tuple(one.name for one in owned("run"))
 
 _defined = partial(
     msgspec.defstruct, kw_only=True, forbid_unknown_fields=True, rename={"as_": "as"}
@@ -123,7 +123,7 @@ def _proper_place(key: str, value: Any) -> str:
         return f"in claim: {{{key}: {written}}}"
     if key in OF_THE_FILE:
         return "beside audits: it is about all of them"
-    if key in _OF_THE_RUN:
+    if key in OF_THE_RUN:
         return f"to a run, not to an audit: give {flag_of(key)}"
     return ""
 

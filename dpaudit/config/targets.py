@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.config.problems import Path, about, conflict, missing, refusal
-from dpaudit.errors import ConfigurationError, Name
+from dpaudit.config.problems import Path, about, conflict, missing, problem, refusal
+from dpaudit.errors import ConfigurationError, Given, Name
 from dpaudit.import_path import located
 from dpaudit.inputs.files import near_file
 from dpaudit.inputs.values import written
@@ -108,10 +108,10 @@ def _entry(entry: Settings | str, audit: Settings) -> Settings:
 
 def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
     limits = _limits(given, path)
-    for key, what in (("command", "a command"), ("python", "python")):
+    for key in ("command", "python"):
         if key in given and given.get("isolate") is False:
-            why = f"{what} already runs in a separate process; leave out isolate"
-            raise conflict((*path, "isolate"), why)
+            why = " already runs in a separate process; leave out "
+            raise conflict((*path, "isolate"), Name(key), why, Name("isolate"))
     if "command" in given:
         return _command(given, limits, base, path)
     target = _imported(given, base, path)
@@ -120,8 +120,9 @@ def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
         return IsolatedTarget(target=target, python=python, limits=limits)
     for key in _LIMITS:
         if key in given:
-            why = " needs a separate process; give isolate: true (--isolate) as well"
-            raise refusal((*path, key), why, code="option-missing")
+            isolated = Given("isolate=True", "--isolate (YAML: isolate: true)")
+            needs = Name(key), " needs a separate process; give ", isolated, " as well"
+            raise problem((*path, key), *needs, code="option-missing")
     return target
 
 
@@ -136,7 +137,8 @@ def _limits(given: Settings, path: Path) -> Limits:
 def _command(given: Settings, limits: Limits, base: Folder, path: Path) -> CommandTarget:
     for key in (*PYTHONIC, "python"):
         if key in given:
-            raise conflict((*path, key), "a command has no ", Name(key), "; leave out one of them")
+            both = Name("command"), " excludes ", Name(key)
+            raise conflict((*path, key), *both, "; leave out one of them")
     batch = given.get("batch_arg")
     if batch not in (None, "none", "size"):
         why = f"={batch!r} must be size or none for a command, because its requests have a size"
@@ -181,7 +183,8 @@ def _program(name: str, base: Folder, key: str) -> str:
     if os.sep not in name:
         if shutil.which(name) is None:
             raise ConfigurationError(
-                f"{key}: there is no program {name!r} on PATH; write ./{name} for one that is here",
+                Name(key),
+                f": there is no program {name!r} on PATH; write ./{name} for one that is here",
                 code="program-not-found",
             )
         return name
@@ -190,11 +193,12 @@ def _program(name: str, base: Folder, key: str) -> str:
     if found is None:
         near = next(filter(None, map(near_file, map(pathlib.Path, places))), "")
         raise ConfigurationError(
-            f"{key}: there is no program {name!r}.{near}", code="program-not-found"
+            Name(key), f": there is no program {name!r}.{near}", code="program-not-found"
         )
     if not os.access(found, os.X_OK):
         raise ConfigurationError(
-            f"{key}: {found!r} is not executable; make it so with chmod +x",
+            Name(key),
+            f": {found!r} is not executable; make it so with chmod +x",
             code="program-not-found",
         )
     return found

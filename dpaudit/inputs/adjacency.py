@@ -60,14 +60,13 @@ class Users:
 
     def __post_init__(self) -> None:
         if not self.column:
-            raise _invalid("adjacency user needs the column of the users; write user:COLUMN")
+            raise _invalid(" user needs the column of the users; write user:COLUMN")
         for name, most in (("groups", self.groups), ("per_group", self.per_group)):
             if most is not None and (type(most) is not int or most < 1):
-                raise _invalid(f"adjacency user: {name}={most!r} must be an integer above 0")
+                raise _invalid(f" user: {name}={most!r} must be an integer above 0")
         if self.groups is not None and self.group is None:
             raise _invalid(
-                f"adjacency user: groups={self.groups} needs the column of the groups; "
-                "add group: COLUMN"
+                f" user: groups={self.groups} needs the column of the groups; add group: COLUMN"
             )
 
     def describe(self) -> str:
@@ -103,16 +102,15 @@ class Adjacency:
     def __post_init__(self) -> None:
         if self.kind not in ADJACENCY_KINDS:
             raise _invalid(
-                Name("adjacency"),
                 f"={self.kind!r} is not known; known: {', '.join(ADJACENCY_KINDS)}."
                 + did_you_mean(self.kind, ADJACENCY_KINDS),
             )
         if not 0 < self.distance < math.inf:
-            raise _invalid(f"adjacency distance={self.distance!r} must be finite and above 0")
+            raise _invalid(f": distance={self.distance!r} must be finite and above 0")
         if self.kind == "hamming" and self.distance != int(self.distance):
-            raise _invalid(f"adjacency hamming:{self.distance:g} must be a number of records")
+            raise _invalid(f" hamming:{self.distance:g} must be a number of records")
         if self.kind == "user" and self.users is None:
-            raise _invalid("adjacency user needs the column of the users; write user:COLUMN")
+            raise _invalid(" user needs the column of the users; write user:COLUMN")
         if self.kind == IMPORT.rstrip(":"):
             split(self.path)
 
@@ -146,13 +144,12 @@ def parse_adjacency(value: Any, base: Path | None = None) -> Adjacency | None:
     if isinstance(value, Mapping) and len(value) == 1:
         return _adjacency(*next(iter(value.items())), base)
     raise _invalid(
-        Name("adjacency"),
         f"={value!r} is not known; write add-remove, replace, or a distance as l1:1",
     )
 
 
-def _invalid(*parts: str) -> DatasetError:
-    return DatasetError(*parts, code="adjacency-invalid")
+def _invalid(why: str) -> DatasetError:
+    return DatasetError(Name("adjacency"), why, code="adjacency-invalid")
 
 
 def _adjacency(kind: Any, distance: Any, base: Path | None = None) -> Adjacency:
@@ -160,20 +157,18 @@ def _adjacency(kind: Any, distance: Any, base: Path | None = None) -> Adjacency:
         return _of_users({"user": distance} if distance is None else _of_line(str(distance)))
     if kind == "import":
         if not distance:
-            raise _invalid(
-                Name("adjacency"), f"={kind!r} needs a function; write import:my.module:relation"
-            )
+            raise _invalid(f"={kind!r} needs a function; write import:my.module:relation")
         return Adjacency(kind, path=located(str(distance or ""), base))
     if kind not in ARGUMENTS:
         if distance is not None and kind in ADJACENCY_KINDS:
-            raise _invalid(f"adjacency {kind} takes no distance, not {distance!r}")
+            raise _invalid(f" {kind} takes no distance, not {distance!r}")
         return Adjacency(str(kind))
     if distance is None:
-        raise _invalid(Name("adjacency"), f"={kind!r} needs a distance; write {kind}:1")
+        raise _invalid(f"={kind!r} needs a distance; write {kind}:1")
     with suppress(TypeError, ValueError):
         if not isinstance(distance, bool):
             return Adjacency(kind, float(distance))
-    raise _invalid(f"adjacency {kind} distance={distance!r} must be a number")
+    raise _invalid(f" {kind}: distance={distance!r} must be a number")
 
 
 def _of_line(text: str) -> dict[str, Any]:
@@ -190,7 +185,7 @@ def _of_users(value: Mapping[str, Any]) -> Adjacency:
     for key in value:
         if key not in _OF_USERS:
             raise _invalid(
-                f"adjacency user: {key!r} is not known; known: {', '.join(_OF_USERS)}."
+                f" user: {key!r} is not known; known: {', '.join(_OF_USERS)}."
                 + did_you_mean(key, _OF_USERS)
             )
     column, group = value["user"], value.get("group")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import DatasetError, UsageError
+from dpaudit.errors import DatasetError, Name, UsageError
 from dpaudit.inputs.recordings import INCLUDED, column_of, in_or_out, plain_values, read_columns
 from dpaudit.wording import shown
 
@@ -243,7 +243,7 @@ def _invalid(why: str) -> DatasetError:
 
 
 def _refused(name: str, value: Any, must_be: str) -> UsageError:
-    return UsageError(f"{name}={value!r} must be {must_be}", code="option-invalid")
+    return UsageError(Name(name), f"={value!r} must be {must_be}", code="option-invalid")
 
 
 def _is_whole(value: Any) -> bool:

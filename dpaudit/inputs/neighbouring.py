@@ -168,7 +168,7 @@ def _check_changed(first: Records, second: Records, adjacency: Adjacency, group:
     if len(first) != len(second):
         raise _no_neighbours(
             f"d1 has {counted(len(first), 'row')} and d2 {len(second)}; {words} keeps the number "
-            "of rows (adjacency: add-remove allows one more or less)"
+            "of rows (add-remove allows one more or less)"
         )
     changed = sum(one != other for one, other in zip(first, second, strict=True))
     allowed = group * adjacency.distance

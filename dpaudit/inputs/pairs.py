@@ -22,7 +22,7 @@ REPLACED = (
 )
 SEVERAL = (
     "{} has {:,} records more than {}; a claim is of one record: give inputs that differ in one, "
-    "or state by group of how many it is"
+    "or state the number of records as group"
 )
 
 _ARRAY = "array of shape"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import DatasetError
+from dpaudit.errors import DatasetError, Name
 from dpaudit.import_path import located, resolve, split
 from dpaudit.watching import step
 
@@ -265,8 +265,8 @@ def array(value: Any, words: str) -> NDArray[Any]:
     if found.dtype == object:
         holds = type(found.ravel()[0]).__name__ if found.size else "nothing"
         raise DatasetError(
-            f"dataset {words} cannot become an array of numbers (as: array); it holds {holds} "
-            "values",
+            f"dataset {words} cannot become an array of numbers (",
+            *(Name("as"), f"); it holds {holds} values"),
             code="form-impossible",
         )
     return found

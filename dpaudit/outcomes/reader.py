@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import MechanismError
+from dpaudit.errors import MechanismError, Name
 from dpaudit.outcomes.columns import ABSENT, Column, FloatArray, Part, Path, RowArray, at, recoded
 from dpaudit.outcomes.frames import is_frame, is_series
 from dpaudit.outcomes.representation import DICT, LIST, TYPE, is_array_type, type_word
@@ -336,8 +336,8 @@ def _too_long(output: Any) -> MechanismError:
         what = f" (a {kind} of {len(output):,})"
     return MechanismError(
         f"the mechanism returns an output that is too long{what}: up to {MAX_ENTRIES:,} "
-        f"entries, or {MAX_ENTRIES * _CHARACTERS:,} characters, can be audited; give "
-        "post_process a function that makes it shorter, e.g. its sum, or the places where d1 and "
-        "d2 differ",
+        f"entries, or {MAX_ENTRIES * _CHARACTERS:,} characters, can be audited; give ",
+        Name("post_process"),
+        " a function that makes it shorter, e.g. its sum, or the places where d1 and d2 differ",
         code="output-too-large",
     )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import MechanismError
+from dpaudit.errors import Given, MechanismError, Name
 from dpaudit.outcomes.columns import ORDER, RAISED, ROOT, Path, Raised, at
 from dpaudit.outcomes.frames import as_frame, as_series, is_frame, is_series
 from dpaudit.outcomes.reader import Read, Reader, Rows, Values
@@ -107,18 +107,21 @@ def _reader_of(kind: type, path: Path) -> Read:
         raise MechanismError(
             f"the mechanism returns a value of type {name}{place}; supported outputs are numbers, "
             "strings, bytes, Booleans, None, dates, and lists, sets, dicts, arrays, dataclasses "
-            f"and data frames of these: {_remedy(kind)}",
+            "and data frames of these: ",
+            *_remedy(kind),
             code="output-unsupported",
         )
     return read
 
 
-def _remedy(kind: type) -> str:
+def _remedy(kind: type) -> tuple[str, ...]:
     if issubclass(kind, abc.Iterator):
-        return "let it return list(…) of all, or give --post-process builtins:list (post_process)"
+        typed = "--post-process builtins:list (YAML: post_process: builtins:list)"
+        return "let it return list(…) of all, or give ", Given("post_process=list", typed)
     if any("__call__" in vars(one) for one in kind.__mro__):
-        return "if it is a factory, which makes the mechanism, give --factory (YAML: factory: true)"
-    return "give post_process a function that turns an output into one"
+        made = Given("factory=True", "--factory (YAML: factory: true)")
+        return "if it is a factory, which makes the mechanism, give ", made
+    return "give ", Name("post_process"), " a function that turns an output into one"
 
 
 def _by_base(kind: type) -> Read | None:
@@ -412,8 +415,8 @@ def _key_word_at(key: Any, path: Path) -> str:
     if word is None:
         raise MechanismError(
             f"the mechanism returns keys or elements of type {type(key).__qualname__} in "
-            f"{path.name}; supported are strings, numbers, and tuples of these: give post_process "
-            "a function that turns an output into one with such keys",
+            f"{path.name}; supported are strings, numbers, and tuples of these: give ",
+            *(Name("post_process"), " a function that turns an output into one with such keys"),
             code="output-unsupported",
         )
     return word
@@ -423,7 +426,8 @@ def _check_apart(first: Places, second: Places, word: str, path: Path) -> None:
     if not set(first.tolist()).isdisjoint(second.tolist()):
         raise MechanismError(
             f"the mechanism returns two keys or elements of {path.name} that are both written "
-            f"{word}; give post_process a function that turns an output into one where keys differ",
+            f"{word}; give ",
+            *(Name("post_process"), " a function that turns an output into one where keys differ"),
             code="output-unsupported",
         )
 
@@ -435,7 +439,8 @@ def _check_depth(path: Path, values: Values) -> None:
     if path.depth > _DEEPEST or any(map(_contains_itself, looked_at)):
         raise MechanismError(
             f"the mechanism returns outputs that contain themselves, or have more than {_DEEPEST} "
-            "levels; give post_process a function that turns an output into a flat one",
+            "levels; give ",
+            *(Name("post_process"), " a function that turns an output into a flat one"),
             code="output-too-large",
         )
 

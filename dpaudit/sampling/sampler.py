@@ -29,7 +29,7 @@ from dpaudit import torch_use
 from dpaudit.adapters.calls import Mechanism, Outputs
 from dpaudit.adapters.loading import add_adversary, load_mechanism, timed_calls
 from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally, by_arm
-from dpaudit.errors import MechanismError
+from dpaudit.errors import MechanismError, Name
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.inputs.records import fingerprint
 from dpaudit.levels.level_map import CellCounter, by_input
@@ -329,8 +329,8 @@ class Sampler:
         raised = [(entry, one) for entry, one in both if isinstance(entry, Raised)]
         if self._fail_on_error:
             raise MechanismError(
-                f"the mechanism raised {raised[0][0].words} (on_error: fail); with on_error: "
-                "outcome, an exception counts as an outcome",
+                f"the mechanism raised {raised[0][0].words}, and ",
+                *(Name("on_error"), " is fail; with outcome, an exception counts as an outcome"),
                 code="mechanism-raised",
             )
         counts = Counter((entry.kind, one) for entry, one in raised)

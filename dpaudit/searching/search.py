@@ -167,7 +167,8 @@ class _Search:
             raise MechanismError(
                 f"no output came for either input of the {pairs} that the search tried; the "
                 f"first reason: {confirming.refusals[0]}; state a space that the mechanism "
-                "accepts, or give it what it needs (params, as)",
+                "accepts, or give it what it needs (",
+                *(Name("params"), ", ", Name("as"), ")"),
                 code="always-raises",
             )
         aside = [] if is_enough else self._by_kind(noted, NOTED)

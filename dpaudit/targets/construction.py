@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dpaudit.errors import TargetError
+from dpaudit.errors import Given, Name, TargetError
 from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import list_names, loaded, package_of, public_callables, resolve
 from dpaudit.inputs.values import resolved
@@ -75,7 +75,11 @@ def applied(named: Function | str, role: str) -> Function:
 
     Raises TargetError if the function cannot be imported, or cannot be called with one argument.
     """
-    function: Function = resolve(named) if isinstance(named, str) else named
+    try:
+        function: Function = resolve(named) if isinstance(named, str) else named
+    except TargetError as error:
+        words = str(error).removeprefix("target ")
+        raise TargetError(Name(role), f": {words}", code=error.code) from error
     check_post_process(function, name_of(named), role)
     return function
 
@@ -98,8 +102,10 @@ def build(target: ImportedTarget) -> Function:
         return _method(made, target)
     if target.init is not None:
         raise TargetError(
-            f"{target.path} is of type {type(named).__name__}, not a class, so init has no use; "
-            "set factory: true if it makes the mechanism, or give keyword arguments as params",
+            f"{target.path} is of type {type(named).__name__}, not a class, so ",
+            *(Name("init"), " has no use; give "),
+            *(Given("factory=True", "--factory (YAML: factory: true)"), " if it makes the "),
+            *("mechanism, or give keyword arguments as ", Name("params")),
             code="options-conflict",
         )
     return _method(named, target)
@@ -120,7 +126,7 @@ def needs_init(target: PythonTarget) -> str:
     """
     if not target.params:
         return "; give its arguments with --init '[…]' (YAML: init: […])"
-    return f"; params are for calls of what it makes, so give it {init_words(target.params)}"
+    return f"; arguments of calls do not reach it: give it {init_words(target.params)}"
 
 
 def _lacks_arguments(maker: Function, target: ImportedTarget) -> bool:
@@ -155,8 +161,8 @@ def _method(made: Any, target: ImportedTarget) -> Function:
     method = getattr(made, target.call, None)
     if method is None:
         if inspect.isroutine(made):
-            why = f"{target.path} is a function, which has no methods; leave out call"
-            raise TargetError(why, code="name-not-found")
+            why = f"{target.path} is a function, which has no methods; leave out "
+            raise TargetError(why, Name("call"), code="name-not-found")
         raise TargetError(
             f"{target.path} has no method {target.call!r}."
             f"{did_you_mean(target.call, known)}{list_names(known)}",

@@ -175,8 +175,9 @@ class _Reader:
             return asked
         others = _taken(names) if key == "data_arg" else _taken_besides(names)
         raise TargetError(
-            f"{self._target.name} has no parameter {asked!r} to take {_ROLES[key]} ({key})."
-            f"{did_you_mean(asked, names)}{others}",
+            f"{self._target.name} has no parameter {asked!r} to take {_ROLES[key]} (",
+            Name(key),
+            f").{did_you_mean(asked, names)}{others}",
             code="parameter-unknown",
         )
 
@@ -198,8 +199,9 @@ class _Reader:
         is_rng = self._target.rng_arg is None and RNG in self._names()
         if is_rng and isinstance(value, int | float | str):
             raise TargetError(
-                f"params: {RNG}={value!r} replaces the numpy.random.Generator that dpaudit passes "
-                f"to {self._target.name}, from ",
+                Name("params"),
+                f": {RNG}={value!r} replaces the numpy.random.Generator that dpaudit passes to "
+                f"{self._target.name}, from ",
                 Name("seed"),
                 "; leave it out, or give ",
                 _option("rng_arg", NONE),
@@ -226,8 +228,9 @@ class _Reader:
         name, names = self._target.name, self._names()
         for given, value in self._target.params.items():
             if given == dataset:
-                why = f"params: {given!r} is the dataset of {name}; give it as d1 and d2"
-                raise TargetError(why, code="options-conflict")
+                why = f": {given!r} is the dataset of {name}; give it as "
+                parts = Name("params"), why, Name("d1"), " and ", Name("d2")
+                raise TargetError(*parts, code="options-conflict")
             if given not in names:
                 made = f" For what makes it, give {init_words({given: value})}" if is_made else ""
                 raise TargetError(
@@ -259,16 +262,16 @@ def check_post_process(function: Any, name: str, role: str = "post_process") -> 
     role: name of the option that gave the function.
     """
     if not callable(function):
-        why = f"{role} {name} is of type {type(function).__name__}, not a function"
-        raise TargetError(why, code="not-callable")
+        why = f" {name} is of type {type(function).__name__}, not a function"
+        raise TargetError(Name(role), why, code="not-callable")
     _check_kind(function, f"{role} {name}")
     try:
         signature = _signature(function)
         if signature is not None:
             signature.bind(None)
     except TypeError as error:
-        why = f"{role} {name} must take one output, but: {error}"
-        raise TargetError(why, code="not-callable") from None
+        why = f" {name} must take one output, but: {error}"
+        raise TargetError(Name(role), why, code="not-callable") from None
 
 
 def _check_kind(function: Callable[..., Any], name: str) -> None:
@@ -294,10 +297,12 @@ def _check_named_once(target: PythonTarget) -> None:
         name = getattr(target, key)
         if name is None or (name == NONE and key != "data_arg"):
             continue
-        both = f"{key} and in params" if name in target.params else f"{keys.get(name)} and as {key}"
-        if name in target.params or name in keys:
-            why = f"{name!r} is given as {both}; give it once"
-            raise TargetError(why, code="options-conflict")
+        other = "params" if name in target.params else keys.get(name)
+        if other is not None:
+            both = Name(other), " and as ", Name(key)
+            raise TargetError(
+                f"{name!r} is given as ", *both, "; give it once", code="options-conflict"
+            )
         keys[name] = key
 
 

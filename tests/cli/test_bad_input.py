@@ -109,7 +109,7 @@ NAMED: list[tuple[tuple[str, ...], str]] = [
     (("mechanisms.laplace",), "mechanisms.laplace:NAME. There is: laplace,"),
     (("mechanisms",), "mechanisms.MODULE:NAME. There is: causes, "),
     (("mechanisms.laplase",), "Did you mean 'laplace'?"),
-    ((*LAPLACE, "--mu", "1"), "mu or sigma"),
+    ((*LAPLACE, "--mu", "1"), "--mu or --sigma"),
     (("m.py:laplace", *INPUTS, "--mu", "1", "--sigma", "1"), "sigma"),
     ((*LAPLACE, "--param", "scale=1"), "'scale'"),
     (
@@ -185,7 +185,7 @@ def test_a_folder_is_no_request(refused: Any, folder: Path) -> None:
 def test_a_missing_file_and_the_nearest_one(refused: Any, folder: Path) -> None:
     (folder / "batches").mkdir()
     (folder / "batches" / "audits.yaml").touch()
-    near = {"batches/audit.yaml": "'audits.yaml'", "batch/audits.yaml": "'batches'"}
+    near = {"batches/audit.yaml": "'audits.yaml'", "batch/audits.yaml": "'batches/audits.yaml'"}
     for name, meant in near.items():
         code, line = refused("run", name)
         assert code == "file-not-found"

@@ -349,7 +349,7 @@ def _run(*words: str) -> Result:
         (["--attack", "mine.py:fit", "-v"], 1, "mine.py:fit 0."),
         (["--post-process", "mine.py:distance"], 1, "mine.py:circles, then mine.py:distance"),
         (["--attack", "mine.py:wrong"], 3, "the attack mine.py:wrong returned None from fit"),
-        (["--attack", "mine.py:fitt"], 2, "attacks: 'mine.py:fitt'"),
+        (["--attack", "mine.py:fitt"], 2, "--attack: 'mine.py:fitt'"),
     ],
 )
 def test_flags(

@@ -295,7 +295,7 @@ def test_constructor_that_fails_shows_its_message(refused: Any) -> None:
 
 
 def test_init_of_a_function_is_refused(refused: Any) -> None:
-    assert "factory: true" in refused("plain", init=[1], code="options-conflict")
+    assert "factory=True" in refused("plain", init=[1], code="options-conflict")
 
 
 def test_post_process_is_checked_before_any_draw(refused: Any) -> None:

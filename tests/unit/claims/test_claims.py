@@ -141,7 +141,7 @@ def test_claims_are_made_from_named_parameters(
         ({"rho": 1, "detla": 0.1}, "zcdp", "parameter-unknown", "'delta'.*: approximate-zcdp"),
         ({"mu": 1, "detla": 0.1}, None, "parameter-unknown", r"takes mu or sigma\.$"),
         ({"mu": 1, "detla": 0.1}, "gaussian", "parameter-unknown", r"takes mu or sigma\.$"),
-        ({"epsilon": 1, "delta": 0.1}, "pure", "parameter-unknown", "'delta'.*pure"),
+        ({"epsilon": 1, "delta": 0.1}, "pure", "parameter-unknown", "delta .*pure"),
         ({}, None, "parameter-missing", "pure.*epsilon"),
         ({"delta": 0.1}, None, "parameter-missing", "approximate.*epsilon"),
         ({}, "probabilistic", "parameter-missing", "epsilon and delta"),

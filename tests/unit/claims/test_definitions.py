@@ -212,7 +212,7 @@ def test_a_claim_is_rebuilt_from_its_parameters() -> None:
         ("zcdp", {"rho": "1"}, "option-invalid", "rho='1'"),
         ("gaussian", {"sigma": 0}, "option-invalid", "sigma=0.0"),
         ("gaussian", {"sigma": 1, "mu": 1}, "options-conflict", "mu and sigma.* mu = 1/sigma"),
-        ("gaussian", {"mu": 1, "epsilon": 1}, "parameter-unknown", "'epsilon'.*mu or sigma"),
+        ("gaussian", {"mu": 1, "epsilon": 1}, "parameter-unknown", "epsilon .*mu or sigma"),
         ("gaussian", {}, "parameter-missing", "gaussian.*mu or sigma"),
         ("computational", {"epsilon": 1, "adversary": 3}, "option-invalid", "adversary=3"),
         ("f-dp", {}, "parameter-missing", "tradeoff"),

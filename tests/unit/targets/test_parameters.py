@@ -123,7 +123,7 @@ def test_configurations_accept_named_parameters() -> None:
     settings = {"mechanism": "m:f", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
     spec = build_spec({**settings, "data_arg": "a", "rng_arg": "b"})
     assert spec.target == ImportedTarget(path="m:f", data_arg="a", rng_arg="b")
-    with pytest.raises(DpauditError, match="no data_arg"):
+    with pytest.raises(DpauditError, match="command excludes data_arg"):
         build_spec({**settings, "mechanism": None, "command": "cat", "data_arg": "a"})
 
 
@@ -141,12 +141,16 @@ def test_configurations_accept_named_parameters() -> None:
         (
             "late",
             {"data_arg": "querys"},
-            ["to take the dataset (data_arg). Did you mean 'queries'"],
+            ["to take the dataset (--data-arg). Did you mean 'queries'"],
         ),
         ("by_position", {"data_arg": "x"}, ["no parameter 'x' to take the dataset"]),
-        ("needs_generator", {"rng_arg": "prgn"}, ["(rng_arg). Did you mean 'prng'?"]),
-        ("two", {"data_arg": "y", "params": {"y": 1}}, ["'y' is given as data_arg and in params"]),
-        ("two", {"data_arg": "y", "rng_arg": "y"}, ["'y' is given as data_arg and as rng_arg"]),
+        ("needs_generator", {"rng_arg": "prgn"}, ["(--rng-arg). Did you mean 'prng'?"]),
+        (
+            "two",
+            {"data_arg": "y", "params": {"y": 1}},
+            ["'y' is given as --param and as --data-arg"],
+        ),
+        ("two", {"data_arg": "y", "rng_arg": "y"}, ["'y' is given as --data-arg and as --rng-arg"]),
         ("two", {"data_arg": "y"}, ["needs 'x'", "--param x=VALUE"]),
     ],
 )
