@@ -12,11 +12,8 @@ from dpaudit.reports.json import _canonical, _digest
 
 
 def forged(document: dict[str, Any]) -> str:
-    """Return a result file of changed audits, whose count and digest are theirs; version 1 has
-    neither."""
+    """Return a result file of changed audits, whose count and digest are theirs."""
     audits = document["audits"]
-    if document["version"] == 1:
-        return json.dumps({"version": 1, "audits": audits})
     digest = _digest(document, [_canonical(audit) for audit in audits])
     return json.dumps({**document, "count": len(audits), "digest": digest})
 

@@ -202,7 +202,7 @@ def _of_claims(result: AuditResult) -> Iterator[Finding]:
 def _of_request(result: AuditResult) -> Iterator[Finding]:
     """Yield (name, value of the field, value in the settings) for each value that a result holds
     twice: as a field, and in the settings of its request. The caller compares the two values. Yield
-    nothing for older results, which have no settings.
+    nothing for a result without a request.
     """
     settings = (result.request or {}).get("settings")
     if isinstance(settings, Mapping) and "name" in settings:

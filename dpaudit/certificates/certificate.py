@@ -55,8 +55,7 @@ class Drawn:
         Origin of recorded outputs; None if dpaudit made the draws. For recorded outputs nothing is
         bet: `alpha_betting` is 0 and `wealth` is 1.
     schedule : Schedule or None
-        Settings that determine the sizes of the blocks; None for recorded outputs, and in files of
-        older versions.
+        Settings that determine the sizes of the blocks; None for recorded outputs.
     first_failures : mapping of str to FirstFailure
         The first exception of each type, by type.
     """
@@ -131,8 +130,7 @@ class ExactTests:
         reached its planned end.
     unseen : Unseen or None
         Counts of test draws whose outputs resemble no draw to learn from. None if the run stopped
-        before its planned end, for outputs of more than 256 columns, and in files of older
-        versions.
+        before its planned end, and for outputs of more than 256 columns.
     detectable_rare : float or None
         Smallest probability p with this property: if one input gave some output with probability p,
         and the other input never gave it, this run would have refuted the claim with probability

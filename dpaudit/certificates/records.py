@@ -112,10 +112,10 @@ class Schedule:
         Whether the user asked the run to continue to its planned end after a refutation.
     counted : int
         Number of draws from which the audit learned only by counting them, in addition to the draws
-        that are kept; 0 in files of older versions.
+        that are kept.
     confirming : int
         Least number of draws of a confirmation (a test on new draws after an early refutation by
-        bets). If fewer are left in the budget, it uses these. 1,000 in files without this field.
+        bets). If fewer are left in the budget, it uses these.
     bets : bool
         Whether a refutation by bets ends the run without a confirmation (docs/method.md §4).
     """
@@ -124,8 +124,8 @@ class Schedule:
     block: int
     by_clock: bool
     full: bool
-    counted: int = 0
-    confirming: int = 1_000
+    counted: int
+    confirming: int
     bets: bool = False
 
 

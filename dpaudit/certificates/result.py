@@ -393,8 +393,8 @@ class AuditResult:
         The lines of code where runs with the same noise differ between the two inputs of a refuted
         pair. None if no pair was refuted, or if no trace was made.
     first_version : int or None
-        Format version of the file of results that first stored the audit, if this version is below
-        6; else None. An audit from such a file has no test of rare outputs.
+        Format version of the file of results that first stored the audit, if this version is older
+        than the present one; else None. It decides how the audit is rechecked.
     strict : bool
         Whether a warning makes the audit fail. `failing_warnings` lists such warnings.
     claimed_by : ClaimSource or None

@@ -32,10 +32,6 @@ from dpaudit.reports.records import encode
 from dpaudit.reports.text import unended
 from dpaudit.wording import counted, shown, visible
 
-_UNSCHEDULED = (
-    " The file has an older format without the schedule, so the check cannot notice a truncated "
-    "record."
-)
 _UNSEEN = (
     "A record cannot show that the draws really came from the mechanism, that nothing was left "
     "out at its end, or that bets and events were fixed before their draws. --rerun repeats the "
@@ -205,8 +201,7 @@ def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
         return said
     if repeated:
         return f"{said} Repeated with their seeds, the audits gave the same draws."
-    unscheduled = "" if all(one.schedule or one.recording for one in drawn) else _UNSCHEDULED
-    return f"{said}{unscheduled} {_UNSEEN}"
+    return f"{said} {_UNSEEN}"
 
 
 def read_results(file: Path) -> tuple[list[AuditResult], Planned]:
@@ -313,7 +308,7 @@ def _reason(recorded: AuditResult) -> str | None:
     if recorded.request is None:
         return (
             "the file does not hold the request of the audit (the audit was started from Python, "
-            "used recorded outputs, or ran under an older dpaudit)"
+            "or used recorded outputs)"
         )
     if not all(one.reproducible for one in recorded.certificates):
         return "its seed does not control the mechanism, so a rerun has other draws"

@@ -336,8 +336,7 @@ def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
     settings = as_lists(request.get("settings"))
     if not isinstance(settings, dict):
         return {}
-    # Files of older versions lack the settings `name` and `expect`, which do not affect any draw,
-    # so they are not compared.
+    # The settings `name` and `expect` do not affect any draw, so they are not compared.
     return {key: value for key, value in settings.items() if key not in ("name", "expect")}
 
 

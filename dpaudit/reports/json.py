@@ -1,26 +1,15 @@
 """Result files: audits as JSON, with all draws, so that readers can recompute every number.
 
-History of the format (`version`):
+History of the format (`version`); versions 1 to 4 are not read:
 
-1   `audits` has one entry for each audit: the fields of `AuditResult`, and numbers that follow from
-    them (`epsilon_lower`, `delta_lower`, `p_value`, `draws`, and `event`, the leading event of the
-    deciding pair). `certificates` has one entry for each pair. `blocks` of the audit holds the
-    draws by level and input, in order; `certificate` names the pair of a block. `exact` replaces
-    `certificates` in an exact audit, with the laws of each pair. JSON has no infinite numbers: they
-    are the strings `Infinity`, `-Infinity` and `NaN`.
-2   `count` is the number of audits, and `digest` their SHA-256, so that accidental changes show.
-    Certificates have a `schedule`, which determines the sizes of their blocks, the `adjacency` of
-    their inputs, `notes`, and the `first_failures` of each kind. Audits have a `request`, with
-    which they can be run again.
-3   `source` is the line of the mechanism's code, and `command` repeats the audit. `planned` is the
-    planned number of audits, if the run has not ended. `confirming` of a schedule is the smallest
-    number of draws of a confirmation; 1,000 in older files. Certificates have a `divergence`, null
-    except for Rényi and zero-concentrated DP, and `unseen`: draws of the exact test with outputs
-    that no learning draw had. `family` of an audit: the audits with which it shares an error
-    probability, and the level of its p-value; null without a family.
-4   `searched` of an audit: the search that found its pairs; null if the user gave them.
-5   `trace` of an audit: where coupled runs of the refuting pair differ; null without a refutation
-    or a trace.
+5   `count` is the number of audits, and `digest` their SHA-256, so that accidental changes show.
+    `planned` is the planned number of audits, if the run has not ended. `audits` has one entry for
+    each audit: the fields of `AuditResult`, and numbers that follow from them (`epsilon_lower`,
+    `delta_lower`, `p_value`, `draws`, and `event`, the leading event of the deciding pair).
+    `certificates` has one entry for each pair. The `blocks` of the audit hold the draws by level
+    and input, in order; `certificate` names the pair of a block. `exact` replaces `certificates` in
+    an exact audit, with the laws of each pair. JSON has no infinite numbers: they are the strings
+    `Infinity`, `-Infinity` and `NaN`.
 6   A certificate tests up to three rules, each at its own share of the error probability: `fixed`
     is the rule that is shown, `others` are the rest. Each rule has `kind`, `share`, `attack` and
     `guesses`; the last two were fields of the certificate before. `detectable_rare` is the smallest
@@ -74,25 +63,18 @@ from dpaudit.reports.records import (
 )
 
 VERSION = 8
-# First version of the format in which a file has a digest of its audits.
-_DIGEST = 2
+# Oldest version of the format that can be read.
+OLDEST = 5
 # First version of the format in which a certificate can have several rules.
 _PORTFOLIO = 6
 # First version of the format in which the digest of a file also covers the fields `version`,
 # `planned` and `not_run`, and in which the settings in an audit's field `request` contain its name.
 _COVERED = 7
 
-# Maps a field to the first version in which every audit, or every certificate, must have it. A file
-# of that version without the field is refused: otherwise someone could remove the field to prevent
-# its check.
-_SINCE = {
-    "audits": {"request": 2, "source": 3, "command": 3, "family": 3, "searched": 4, "trace": 5},
-    "certificates": {
-        **dict.fromkeys(("schedule", "adjacency", "notes", "first_failures"), 2),
-        **dict.fromkeys(("divergence", "unseen"), 3),
-        "others": _PORTFOLIO,
-    },
-}
+# Fields that every audit, and every certificate, of a file must have. A file without one of them is
+# refused: otherwise someone could remove the field to prevent its check.
+_OF_AUDITS = ("request", "source", "command", "family", "searched", "trace")
+_OF_CERTIFICATES = ("schedule", "adjacency", "notes", "first_failures", "divergence", "unseen")
 
 # Fields of a certificate, in the order of the file. Its blocks of draws are stored with the audit.
 CERTIFICATE = (
@@ -128,15 +110,7 @@ class Entry(NamedTuple):
 
 
 def entry(result: AuditResult) -> Entry:
-    """Return the `Entry` (text in a file of results) of one audit. Raises UsageError for a result
-    that was read from a file of version 1: it lacks the schedule of its draws, which newer versions
-    require."""
-    if not all(one.schedule or one.recording for one in result.certificates):
-        raise UsageError(
-            f"{result.name} has no schedule, as in files of version 1, and cannot be written as "
-            f"version {VERSION}; keep the older file, or run the audit again",
-            code="results-version",
-        )
+    """Return the `Entry` (text in a file of results) of one audit."""
     audit = _audit(result)
     return Entry("\n".join(f"    {line}" for line in _lines(audit)), _canonical(audit))
 
@@ -174,8 +148,8 @@ def document(entries: Sequence[Entry], planned: int, not_run: Sequence[str] = ()
 def read_document(text: str) -> tuple[list[AuditResult], Planned]:
     """Return the results in the text of a file of results, and the planned number of audits.
 
-    Raises UsageError if the text is not a file of results, is damaged, has no audits, or was
-    written by a newer dpaudit. Raises ContradictoryFile if an audit is missing, was changed, or
+    Raises UsageError if the text is not a file of results, is damaged, has no audits, or has a
+    version that cannot be read. Raises ContradictoryFile if an audit is missing, was changed, or
     does not follow from its own certificates.
     """
     try:
@@ -319,9 +293,10 @@ def _document(text: str) -> dict[str, Any]:
             code="not-results",
         )
     version = document["version"]
-    if type(version) is not int or version < 1:
+    if type(version) is not int or version < OLDEST:
         raise UsageError(
-            f"version={version!r} is not known; this dpaudit reads versions 1 to {VERSION}",
+            f"version={version!r} cannot be read: this dpaudit reads versions {OLDEST} to "
+            f"{VERSION}; run the audit again",
             code="results-version",
         )
     if version > VERSION:
@@ -399,13 +374,6 @@ def _with_one_rule(audit: Any, place: int) -> dict[str, Any]:
 
 def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
     """Raise ContradictoryFile if an audit is missing or was changed since the file was written."""
-    if document["version"] < _DIGEST:
-        if "digest" in document:
-            raise ContradictoryFile(
-                f"files of version {document['version']} have no digest, but this file has one; it "
-                "was changed"
-            )
-        return
     if document.get("count") is None:
         raise ContradictoryFile("the count of audits is missing; the file was changed")
     if document["count"] != len(audits):
@@ -419,15 +387,16 @@ def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
 def _check_fields(version: int, audit: Any, path: str) -> None:
     """Raise DamagedRecord if an audit lacks a field that all audits of this version have."""
     fields = decode(dict, audit, path)
-    _check_present(version, fields, path, "audits")
+    _check_present(fields, path, _OF_AUDITS)
     certificates = decode(list, fields.get("certificates", []), f"{path}.certificates")
     for place, certificate in enumerate(certificates):
         own_path = f"{path}.certificates[{place}]"
         own = decode(dict, certificate, own_path)
-        _check_present(version, own, own_path, "certificates")
-        is_scheduled = own.get("schedule") is not None or own.get("recording") is not None
-        if version >= _SINCE["certificates"]["schedule"] and not is_scheduled:
-            raise DamagedRecord(f"{own_path}: draws of version {version} have a schedule")
+        _check_present(own, own_path, _OF_CERTIFICATES)
+        if version >= _PORTFOLIO:
+            _check_present(own, own_path, ["others"])
+        if own["schedule"] is None and own.get("recording") is None:
+            raise DamagedRecord(f"{own_path}: the key 'schedule' must not be null for draws")
     request = fields.get("request")
     if version >= _COVERED and request is not None:
         settings = decode(dict, request, f"{path}.request").get("settings")
@@ -435,9 +404,9 @@ def _check_fields(version: int, audit: Any, path: str) -> None:
             raise DamagedRecord(f"{path}.request.settings: the key 'name' is missing")
 
 
-def _check_present(version: int, fields: dict[str, Any], path: str, kind: str) -> None:
-    for key, since in _SINCE[kind].items():
-        if version >= since and key not in fields:
+def _check_present(fields: dict[str, Any], path: str, keys: Sequence[str]) -> None:
+    for key in keys:
+        if key not in fields:
             raise DamagedRecord(f"{path}: the key {key!r} is missing")
 
 

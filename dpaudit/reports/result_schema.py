@@ -8,8 +8,7 @@ additional fields, which the digest does not cover, so that others can add facts
 A schema checks only the form. `dpaudit report` checks that the numbers follow from the draws.
 
 Whenever a field is added or removed, or its meaning changes, the format gets a new version, a new
-`$id` and an entry in the history (json.py). dpaudit reads all versions up to its own, and refuses
-newer ones.
+`$id` and an entry in the history (json.py). dpaudit reads the versions from `OLDEST` up to its own.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ CERTIFICATE = composed(
         Block("learning", 0, 165, ((30, 52), (55, 28))),
         Block("confirmation", None, 1_000, ((86, 447), (412, 55))),
     ),
-    schedule=Schedule(100_000, 131_072, by_clock=False, full=False),
+    schedule=Schedule(100_000, 131_072, by_clock=False, full=False, counted=0, confirming=1_000),
 )
 VIOLATION = AuditResult(
     name="wrong-density",

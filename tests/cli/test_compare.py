@@ -20,6 +20,7 @@ from dpaudit.reports.json import document, entry
 from dpaudit.reports.numbers import unglued
 from mechanisms import pdp, randomized_response
 from tests.cli.made_results import CLEARED, ERROR, PASS, VIOLATION
+from tests.forging import forged
 from tests.result_files import to_json
 
 FEWER = replace(CLEARED, budget=100_000)
@@ -297,10 +298,11 @@ def test_files_of_no_use(refused: Any, tmp_path: Path) -> None:
         "[]": "not-results",
         '{"version": 3}': "not-results",
         '{"version": 99, "audits": []}': "results-version",
+        '{"version": 4, "audits": []}': "results-version",
         document([], 0): "results-damaged",
         to_json([PASS])[:-20]: "results-damaged",
         to_json([PASS]).replace('"seed": 0', '"seed": 1'): "results-contradictory",
-        json.dumps({"version": 1, "audits": [{}]}): "results-damaged",
+        forged({"version": 5, "audits": [{}]}): "results-damaged",
         to_json([PASS, PASS]): "name-not-unique",
     }
     bad = tmp_path / "bad.json"
@@ -325,13 +327,8 @@ def test_no_files_and_one_file_twice(dpaudit: Any, refused: Any, tmp_path: Path)
 
 
 def test_an_older_format_is_read_beside_a_newer_one(dpaudit: Any, tmp_path: Path) -> None:
-    old = json.loads(to_json([PASS]))
-    (audit,) = old["audits"]
-    del audit["family"]
-    for key in ("count", "digest"):
-        del old[key]
     path = tmp_path / "old.json"
-    path.write_text(json.dumps({**old, "version": 1}), "utf-8")
+    path.write_text(forged({**json.loads(to_json([PASS])), "version": 5}), "utf-8")
     ran = dpaudit("compare", path, written(tmp_path / "new.json", [PASS]))
     assert ran.exit_code == 0, ran.output
 

@@ -390,7 +390,7 @@ def test_a_key_that_is_given_twice(refused: Any, folder: Path) -> None:
     (folder / "rows.json").write_text(DUPLICATE)
     (folder / "rows.yaml").write_text(DUPLICATE)
     (folder / "draws.jsonl").write_text('{"a": 1, "a": 2}\n')
-    (folder / "result.json").write_text('{"version": 1, "version": 1, "audits": []}')
+    (folder / "result.json").write_text('{"version": 8, "version": 8, "audits": []}')
     start = ("run", "m.py:laplace", "--d2", "1", "--epsilon", "1", "--d1")
     for words, named in (
         ((*start, "@rows.json"), "'rows'"),

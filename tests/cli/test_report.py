@@ -188,7 +188,7 @@ def test_of_numbers_that_disagree_no_report_is_written(
 def test_a_number_that_does_not_follow_exits_3(dpaudit: Any, rechecked: Any, file: Path) -> None:
     document = json.loads(file.read_text("utf-8"))
     document["audits"][0]["epsilon_lower"] = 5.0
-    file.write_text(json.dumps({"version": 1, "audits": document["audits"]}))
+    file.write_text(forged(document))
     result = dpaudit("report", file)
     assert (result.exit_code, result.stdout) == (3, "")
     assert result.code == "results-contradictory"
@@ -201,17 +201,17 @@ def test_files_that_are_not_ours_exit_2(refused: Any, tmp_path: Path) -> None:
     texts = {
         "": "file-empty",
         "{": "results-damaged",
-        '{"version": 1, "audits": [': "results-damaged",
+        '{"version": 8, "audits": [': "results-damaged",
         "[]": "not-results",
         '{"version": 99, "audits": []}': "results-version",
-        '{"version": 1, "audits": []}': "results-damaged",
-        '{"version": 1, "audits": [{}]}': "results-damaged",
+        '{"version": 4, "audits": []}': "results-version",
+        forged({"version": 8, "audits": [{}]}): "results-damaged",
         to_json([]): "results-damaged",
     }
     for text, code in texts.items():
         path.write_text(text)
         assert refused("report", path)[0] == code, text
-    path.write_text('{"version": 1, "audits": [')
+    path.write_text('{"version": 8, "audits": [')
     assert "--journal DIR --resume" in refused("report", path)[1]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from typing import Any
 
@@ -11,18 +10,15 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.recheck import _evidence, recheck
-from dpaudit.auditing.schedule import DrawLimits, Plan
 from dpaudit.certificates import wealth
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import numbers
-from dpaudit.certificates.fixed_test import before_version_8
-from dpaudit.certificates.records import Block, Schedule
+from dpaudit.certificates.records import Schedule
 from dpaudit.certificates.result import AuditResult
 from dpaudit.composed import replace
 from mechanisms import laplace
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json
-from tests.sent import single
 
 
 @functools.cache
@@ -156,45 +152,6 @@ def test_a_confirmation_of_another_size() -> None:
     assert result.certificates[0].fixed.stage == "confirmation"
     found = " ".join(recheck(cut(result, 1)))
     assert "of the confirmation" in found
-
-
-def test_a_file_of_a_version_with_larger_confirmations() -> None:
-    """Those had 1,000 draws or more, and ended a run only where as many were left."""
-    result = audited(single, 0.1, samples=2_000)
-    (one,) = result.certificates
-    schedule = schedule_of(result)
-    assert schedule.confirming == 100
-    assert one.refuted_after is not None
-    before = Schedule(schedule.learned, schedule.block, by_clock=False, full=False)
-    found = recheck(recomputed(result, replace(one, schedule=before)))
-    assert any("of the confirmation" in text for text in found)
-    # What such a version wrote: the same beginning, and a larger confirmation.
-    plan = Plan(one.budget, None, DrawLimits(schedule.learned, schedule.block, before.confirming))
-    sizes = list(plan.confirming_sizes(one.refuted_after))
-    assert sum(sizes) == 1_000
-    begun = tuple(block for block in one.blocks if block.stage != "confirmation")
-    empty = ((0, 0),) * (len(one.guesses) - 1)
-    fresh = [
-        Block("confirmation", None, size, ((size - size // 2, size // 2), *empty)) for size in sizes
-    ]
-    changed = recomputed(result, replace(one, schedule=before, blocks=(*begun, *fresh)))
-    (after,) = changed.certificates
-    fixed = before_version_8(after.fixed, after.betting_point)
-    written = with_certificates(changed, replace(after, fixed=fixed))
-    (read,) = from_json(_without_confirming(to_json([written])))
-    assert schedule_of(read) == before
-    assert recheck(read) == []
-
-
-def _without_confirming(text: str) -> str:
-    """Return a result file as versions before wrote it, without a digest, which they had."""
-    document = json.loads(text)
-    del document["digest"]
-    document["version"] = 1
-    for one in document["audits"]:
-        for certificate in one["certificates"]:
-            del certificate["schedule"]["confirming"]
-    return json.dumps(document)
 
 
 def test_a_confirmation_of_a_chosen_size_fails() -> None:

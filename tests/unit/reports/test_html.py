@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections import Counter
 from datetime import UTC, datetime
@@ -19,13 +18,12 @@ from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.reports.findings import UNPROVEN
 from dpaudit.reports.html import page
-from dpaudit.reports.json import read_document
 from dpaudit.reports.registry import parse_report
 from dpaudit.reports.text import reason
 from dpaudit.version import __version__
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL, HALF, ONE_RUN, PLANTED, RECORDED, planted
-from tests.result_files import reported, to_json
+from tests.result_files import reported
 
 VOID = {"meta", "link", "input", "br", "img"}
 
@@ -225,28 +223,6 @@ def test_it_can_be_read_without_eyes() -> None:
         assert len(one["aria-label"]) > 40
     for one in found.of("svg"):
         assert one.get("role") == "img" or one.get("aria-hidden") == "true"
-
-
-def test_a_result_file_of_the_first_version_has_a_page() -> None:
-    """Of what came later nothing is there: schedules, notes, commands, what was unseen."""
-    document = json.loads(to_json([VIOLATION, ERROR]))
-    audits = document["audits"]
-    for audit in audits:
-        for name in ("source", "command", "workers", "notes", "request"):
-            audit.pop(name, None)
-        for one in audit["certificates"]:
-            for name in (
-                "schedule",
-                "adjacency",
-                "notes",
-                "first_failures",
-                "divergence",
-                "unseen",
-            ):
-                one.pop(name, None)
-            one.pop("divergence", None)
-    results, _ = read_document(json.dumps({"version": 1, "audits": audits}))
-    assert len(read(*results).of("figcaption")) == 4
 
 
 def test_unexpected_results_come_first() -> None:

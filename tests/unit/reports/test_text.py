@@ -305,15 +305,6 @@ def test_where_the_code_of_a_mechanism_stands() -> None:
     assert source_of(ImportedTarget(path="mechanisms.laplace:missing")) is None
 
 
-def test_old_results_have_neither_source_nor_command() -> None:
-    text = reported("json", [replace(ASKED, source=None, command=None)])
-    document = text.replace(',\n      "source": null,\n      "command": null', "")
-    assert "command" not in document
-    audits = document.partition('"audits": ')[2]
-    (old,) = from_json(f'{{"version": 1, "audits": {audits}')
-    assert old == VIOLATION
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_writes_audits_of_all_kinds(name: str) -> None:
     text = reported(name, [VIOLATION, PASS, ERROR])

@@ -25,7 +25,7 @@ from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.trace import trace_pair
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import forged
-from tests.hostile import FULL, PLANTED, TRACE, with_texts
+from tests.hostile import PLANTED, TRACE, with_texts
 from tests.raising import refusal
 from tests.result_files import from_json, reported, to_json
 from tests.unit.reports.test_nasty_names import _COMMANDS, _STEERS, NASTY
@@ -323,14 +323,6 @@ def test_the_json_of_a_trace_is_a_record_of_results() -> None:
     assert decode_record(Trace, document, "trace") == TRACE
     nasty = hostile()
     assert json.loads(trace.as_json(nasty))["target"] == nasty.target
-
-
-def test_older_files_have_no_trace() -> None:
-    document = json.loads(to_json([FULL]))
-    del document["audits"][0]["trace"]
-    (again,), _ = read_document(forged({**document, "version": 4}))
-    assert again.trace is None
-    assert replace(again, trace=FULL.trace) == from_json(to_json([FULL]))[0]
 
 
 def _put(*path: Any, to: Any) -> Callable[[Any], None]:
