@@ -43,9 +43,9 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
       2  files that cannot be compared, or a NEW whose run did not end
     """
     wanted = destinations(None, report, [old, new], formats=tuple(_RENDERERS))
-    by_format = {id(FORMATS[name]): shown for name, shown in _RENDERERS.items()}
+    by_format = {FORMATS[name]: shown for name, shown in _RENDERERS.items()}
     for to in wanted:
-        if id(to.format) not in by_format:
+        if to.format not in by_format:
             raise UsageError(
                 f"--report: compare writes {' and '.join(_RENDERERS)}", code="report-format-unknown"
             )
@@ -59,7 +59,7 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     comparison = compared(read[0][1], read[1][1], remarks, read[1][2].not_run)
     is_shown = False
     for to in wanted:
-        text = by_format[id(to.format)](comparison)
+        text = by_format[to.format](comparison)
         if to.is_added:
             add_at_end(Path(to.file), text)
         elif to.file == STDOUT:

@@ -418,12 +418,12 @@ def guess(reading: Reading, works: Callable[[Guess], bool] | None) -> Guess:
     for why, found in _by_type(parameter, reading.document):
         if found is not None:
             fits = not found.has_inputs or works is None or works(found)
-            return _because(found, why) if fits else Guess(form=found.form)
+            return replace(found, why=why) if fits else Guess(form=found.form)
     candidates = list(_by_name(parameter))
     for found in candidates if works is not None else candidates[:1]:
         if works is None or works(found):
             tried = "; the mechanism accepts both" if works is not None else ""
-            return _because(found, f"the name of the parameter {parameter.name!r}{tried}")
+            return replace(found, why=f"the name of the parameter {parameter.name!r}{tried}")
     return Guess()
 
 
@@ -449,10 +449,6 @@ def _are_related(one: Guess, adjacency: Adjacency) -> bool:
     except DatasetError:
         return False
     return True
-
-
-def _because(found: Guess, why: str) -> Guess:
-    return Guess(found.d1, found.d2, found.has_inputs, found.form, found.adjacency, why)
 
 
 def _by_type(parameter: Parameter, document: str) -> Iterator[tuple[str, Guess | None]]:

@@ -158,7 +158,8 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     once, times = target_of(given, base), given.get("repeat")
     with about("repeat"):
         target = once if times is None else repeated(once, _whole("repeat", times))
-    own = None if _is_asked(given) else _claims(given, base)
+    # With `claim: {from: library}`, the library of the mechanism is asked for its claim.
+    own = None if "from" in given.get("claim", {}) else _claims(given, base)
     search = _search(given, base)
     pairs = _pairs(given, base) if search is None else ()
     claimed_by = None
@@ -204,12 +205,6 @@ def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None
     with about("claim"):
         claim = make_claim(_with_functions(parameters, base), definition)
         return (claim, None) if size == 1 else (group(claim, size), Grouped(size, claim))
-
-
-def _is_asked(given: Settings) -> bool:
-    """Return whether the settings leave the claim to the library of the mechanism (`claim: {from:
-    library}`)."""
-    return "from" in given.get("claim", {})
 
 
 def _library_claim(

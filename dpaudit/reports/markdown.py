@@ -73,7 +73,8 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
     lines += [escaped(stopped(not_run)), ""] if not_run else []
     names = (escaped(shortened(name, _LONGEST_NAME)) for name in not_run)
     left_out = [table_row([NOT_RUN, name, *[""] * (len(_HEAD) - 2)]) for name in names]
-    rows = [*table_head(_HEAD), *_first([*_ordered(parts), *left_out])]
+    ordered = [one.row for one in sorted(parts, key=lambda part: part.is_met)]
+    rows = [*table_head(_HEAD), *_first([*ordered, *left_out])]
     reports = _within(parts, sum(map(_size, rows)))
     remark = [escaped(MAY_MISS), "", UNPROVEN, ""] if any(one.is_open for one in parts) else []
     return "\n".join([*lines, *rows, "", *reports, *remark])
@@ -83,10 +84,6 @@ def escaped(text: str) -> str:
     """Return `text` as a single line, escaped for Markdown and HTML."""
     plain = on_one_line(visible(text))
     return _SPECIAL.sub(r"\\\1", plain).replace(r"\<", "&lt;").replace(r"\&", "&amp;")
-
-
-def _ordered(parts: Sequence[Part]) -> list[str]:
-    return [one.row for one in sorted(parts, key=lambda part: part.is_met)]
 
 
 def _first(rows: list[str]) -> list[str]:

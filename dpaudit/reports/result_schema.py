@@ -121,7 +121,8 @@ class _Definitions:
             return {"type": "array", "items": self.of(parts[0])}
         if origin is tuple:
             entries = list(map(self.of, parts))
-            return {"type": "array", "prefixItems": entries, **_length(len(parts))}
+            length = {"items": False, "minItems": len(parts)}
+            return {"type": "array", "prefixItems": entries, **length}
         if origin is not None:
             return {"type": "object", "additionalProperties": self.of(parts[1])}
         scalar: Mapping[Any, Schema] = {
@@ -230,10 +231,6 @@ def _object(properties: Mapping[str, Schema], description: str) -> Schema:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def _length(number: int) -> Schema:
-    return {"items": False, "minItems": number}
 
 
 def _said(kind: type) -> dict[str, Schema]:

@@ -104,9 +104,10 @@ def _body(result: SensitivityResult) -> Iterator[Item]:
 
 def _pair(result: SensitivityResult, one: Witness) -> Iterator[Item]:
     for name, value in (("d1", one.d1), ("d2", one.d2)):
-        yield Row(name, _cut(as_python(value)))
+        yield Row(name, shortened(as_python(value), _LONGEST))
     for name, output in (("f(d1)", one.outputs[0]), ("f(d2)", one.outputs[1])):
-        yield Row(name, _cut(output if isinstance(output, str) else as_python(output)))
+        text = output if isinstance(output, str) else as_python(output)
+        yield Row(name, shortened(text, _LONGEST))
     yield Row("distance", _distance(result, one))
     if one.kind == "distance" and _is_rounding(one, result.claimed):
         yield Row(
@@ -121,7 +122,7 @@ def _why(result: SensitivityResult, one: Witness) -> str:
 
 
 def _inputs(one: Witness) -> str:
-    return f"d1 = {_cut(as_python(one.d1), 100)}, d2 = {_cut(as_python(one.d2), 100)}"
+    return f"d1 = {shortened(as_python(one.d1), 100)}, d2 = {shortened(as_python(one.d2), 100)}"
 
 
 def _is_witness(result: SensitivityResult, one: Witness) -> bool:
@@ -172,10 +173,6 @@ def _numbers(output: Any) -> Iterator[Any]:
         yield from chain.from_iterable(map(_numbers, output))
     elif isinstance(output, int | float):
         yield output
-
-
-def _cut(text: str, width: int = _LONGEST) -> str:
-    return shortened(text, width)
 
 
 def as_json(result: SensitivityResult) -> str:
