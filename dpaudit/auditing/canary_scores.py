@@ -21,7 +21,7 @@ from dpaudit.auditing.options import DEFAULTS, verify
 from dpaudit.certificates.one_run import CanaryScores, Rate, Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
-from dpaudit.errors import UsageError
+from dpaudit.errors import Name, UsageError
 from dpaudit.inputs.canaries import SPLIT, coins_digest
 from dpaudit.sampling.independence import IMPOSSIBLE, WARNING_ALPHA
 from dpaudit.stats.binomial import (
@@ -123,10 +123,8 @@ def audit_scores(
     verify(claim=claim, confidence=confidence)
     _check(included, scores, guesses)
     if independent and sides == "both":
-        why = (
-            "independent canaries need a threshold, above which all guesses say in; leave out sides"
-        )
-        raise UsageError(why, code="options-conflict")
+        why = "independent canaries need a threshold, above which all guesses say in; leave out "
+        raise UsageError(why, Name("sides"), code="options-conflict")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SPLIT,)))
     order = rng.permutation(len(scores))
     # The canaries are in random order. If the number of guesses (for independent canaries: the

@@ -220,7 +220,7 @@ def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
     """
     largest, belief = checked_epsilon("epsilon", epsilon), checked_number("prior", prior)
     if not 0 <= belief <= 1:
-        raise invalid(f"prior={belief!r} must lie in [0, 1]")
+        raise invalid(Name("prior"), f"={belief!r} must lie in [0, 1]")
     damped = math.exp(-largest)
     low = belief * damped / (belief * damped + 1 - belief) if belief < 1 else 1.0
     high = belief / (belief + (1 - belief) * damped) if belief > 0 else 0.0

@@ -27,7 +27,7 @@ from dpaudit.claims.base import (
 )
 from dpaudit.claims.point_claims import ApproximateDP
 from dpaudit.claims.solving import crossing, largest_parameter
-from dpaudit.errors import ClaimError
+from dpaudit.errors import ClaimError, Name
 
 # A trade-off function f, from [0, 1] to [0, 1]: it maps the probability of a false alarm to the
 # least probability of a miss.
@@ -108,8 +108,8 @@ class FunctionalDP(PrivacyClaim):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "tradeoff", knots)
         if not self.points():
-            why = f"tradeoff={name} allows every event, which claims nothing"
-            raise ClaimError(why, code="claim-says-nothing")
+            why = f"={name} allows every event, which claims nothing"
+            raise ClaimError(Name("tradeoff"), why, code="claim-says-nothing")
 
     def profile(self, epsilon: float) -> float:
         factor = math.exp(min(epsilon, 700.0))
@@ -181,7 +181,7 @@ def _evaluated(function: TradeOff, alpha: float, name: str) -> float:
         return float(function(alpha))
     except Exception as error:
         why = f"cannot be evaluated at {alpha:g}: {type(error).__name__}: {error}"
-        raise invalid(f"tradeoff={name} {why}") from error
+        raise invalid(Name("tradeoff"), f"={name} {why}") from error
 
 
 def _checked(table: Any) -> Knots:
@@ -189,11 +189,12 @@ def _checked(table: Any) -> Knots:
         knots = tuple(sorted((float(alpha), float(beta)) for alpha, beta in table))
     except (TypeError, ValueError):
         raise invalid(
-            f"tradeoff={table!r} must be a function, its import path, or a list of pairs "
-            "[α, f(α)] such as [[0, 0.9], [0.1, 0.6], [1, 0]]"
+            Name("tradeoff"),
+            f"={table!r} must be a function, its import path, or a list of pairs "
+            "[α, f(α)] such as [[0, 0.9], [0.1, 0.6], [1, 0]]",
         ) from None
     if not knots or knots[0][0] != 0 or knots[-1] != (1.0, 0.0):
-        raise invalid("tradeoff must go from α = 0 to the pair [1, 0]")
+        raise invalid(Name("tradeoff"), " must go from α = 0 to the pair [1, 0]")
     _check_shape(knots, "the given table")
     return knots
 
@@ -202,13 +203,13 @@ def _check_shape(points: Knots, name: str) -> None:
     for alpha, beta in points:
         if not -_ROUNDING <= beta <= 1 - alpha + _ROUNDING:
             why = f"must lie between 0 and 1 - α, but f({alpha:g}) = {beta:g}"
-            raise invalid(f"tradeoff={name} {why}")
+            raise invalid(Name("tradeoff"), f"={name} {why}")
     for (left, high), (right, low) in pairwise(points):
         if low > high + _ROUNDING or right == left:
-            raise invalid(f"tradeoff={name} must not rise, but does from α = {left:g}")
+            raise invalid(Name("tradeoff"), f"={name} must not rise, but does from α = {left:g}")
     for (a, fa), (b, fb), (c, fc) in zip(points, points[1:], points[2:], strict=False):
         if fb * (c - a) > (fa * (c - b) + fc * (b - a)) + _ROUNDING * (c - a):
-            raise invalid(f"tradeoff={name} must be convex, but is not near α = {b:g}")
+            raise invalid(Name("tradeoff"), f"={name} must be convex, but is not near α = {b:g}")
 
 
 def _log_slopes(knots: Knots, alpha: float) -> list[float]:

@@ -293,7 +293,8 @@ def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) ->
         module = import_module(library)
     except ImportError as error:
         raise DatasetError(
-            f"as: {library} needs {LIBRARIES[library]}, which cannot be imported ({error}); "
+            Name("as"),
+            f": {library} needs {LIBRARIES[library]}, which cannot be imported ({error}); "
             f"pip install {library}",
             code="package-missing",
         ) from None

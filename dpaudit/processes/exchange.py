@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import TargetError
+from dpaudit.errors import Name, TargetError
 from dpaudit.inputs.values import Inline, Reference, Rows
 from dpaudit.outcomes import Raised
 from dpaudit.outcomes.frames import Frame, Series
@@ -50,7 +50,8 @@ def pickled(value: Any, what: str) -> bytes:
     except Exception as error:  # a user's object may raise any exception
         raise TargetError(
             f"{what} cannot be sent to another process ({error}); name it by import path, or "
-            "leave out isolate",
+            "leave out ",
+            Name("isolate"),
             code="not-picklable",
         ) from error
     return stream.getvalue()

@@ -410,7 +410,10 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
             given = "" if init is None else f" with init={init!r}"
             raise Refused(f"{path} cannot be made{given}: {words(error)}") from None
     elif init is not None:
-        raise Refused(f"{path} is not a class, so init has no use; set factory: true to call it")
+        raise Refused(
+            f"{path} is not a class, so init (--init) has no use; to call it, give factory: true "
+            "(--factory)"
+        )
     if asked["call"]:
         made = _attribute(made, asked["call"], path)
     elif _root(made) in _LIBRARIES:
@@ -418,7 +421,7 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
     if not callable(made):
         if asked["factory"]:
             raise Refused(f"the factory {path} returned {made!r:.60}, which cannot be called")
-        raise Refused(f"{path} cannot be called; name the method that draws with call")
+        raise Refused(f"{path} cannot be called; name the method that draws with call (--call)")
     return made  # type: ignore[no-any-return]  # `callable` narrows Any to Any
 
 
@@ -450,6 +453,8 @@ def resolved(path: str) -> Any:
     Raises Refused if the object cannot be imported.
     """
     module, _, attribute = path.rpartition(":")
+    if not module:
+        raise Refused(f"{path!r} has no ':' between module and function; write {path}:NAME")
     is_file = module.endswith(".py") or os.sep in module
     try:
         value = _file(module) if is_file else importlib.import_module(module)
@@ -465,7 +470,8 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
         return getattr(owner, name)
     except AttributeError:
         is_module = isinstance(owner, type(sys))
-        label = getattr(owner, "__file__", owner.__name__) if is_module else repr(owner)
+        named = getattr(owner, "__name__", type(owner).__name__)
+        label = getattr(owner, "__file__", named) if is_module else named
         raise Refused(f"target {path!r}: {label} has no {name!r}") from None
 
 

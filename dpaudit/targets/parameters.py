@@ -335,8 +335,9 @@ def _taken(names: list[str]) -> str:
 
 
 def _taken_besides(names: list[str]) -> str:
-    taken = f": {', '.join(names)}" if names else " nothing but the dataset"
-    return f" Besides the dataset it takes{taken}."
+    if not names:
+        return " It takes nothing but the dataset."
+    return f" Besides the dataset it takes: {', '.join(names)}."
 
 
 def _remedy(missing: str, dataset: str) -> tuple[str, ...]:

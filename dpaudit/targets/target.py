@@ -129,7 +129,7 @@ class Limits:
         """
         if self.memory is None:
             return ""
-        return f" (memory_limit={self.memory:,} bytes may be too small to start in)"
+        return f" (the memory limit of {self.memory:,} bytes may be too small to start in)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

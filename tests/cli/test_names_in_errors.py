@@ -23,6 +23,7 @@ NAMED = "m.py:noisy --d1 0 --d2 1 --epsilon 1"
 SPACE = "--space 'list of number in [0, 1]' --adjacency add-remove"
 SEARCH = f"search m.py:noisy {SPACE} --epsilon 1"
 RELEASES = f"bisect {NAMED} --package mine --versions 1.0 --found-in 1.0"
+BOTH = "bound --canaries r.csv --mu 1 --sides both --independent-canaries"
 CLAIMED = f"{SPACE} --claimed 1"
 # Command lines, each with the code of its error, and the flag that its message names.
 MISTAKES = f"""
@@ -45,6 +46,11 @@ adjacency-invalid | --adjacency user | run {NAMED} --adjacency user
 adjacency-invalid | --adjacency l1: | run {NAMED} --adjacency l1:x
 not-callable | --post-process | run {NAMED} --post-process m.py:number
 import-path-invalid | --post-process: | run {NAMED} --post-process nothere
+options-conflict | leave out --sides | {BOTH}
+option-invalid | --tradeoff=3 | run m.py:noisy --d1 0 --d2 1 --tradeoff m.py:number
+option-invalid | --prior=2 | explain posterior --epsilon 1 --prior 2
+mechanism-not-made | --factory | run {NAMED} --isolate --init [1]
+mechanism-not-made | 'nothere' | run {NAMED} --isolate --post-process nothere
 option-invalid | --journal: | run {NAMED} --journal m.py
 option-invalid | --keep=0 | {SEARCH} --keep 0
 options-conflict | --inside | {SEARCH} --inside --outside
@@ -69,6 +75,7 @@ TRIED = [tuple(line.split(" | ")) for line in MISTAKES.strip().split("\n")]
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "m.py").write_text(MECHANISMS)
+    (tmp_path / "r.csv").write_text("included,score\n1,2\n0,1\n")
     (tmp_path / "a.yaml").write_text(f"version: 1\naudits:\n- {{name: one, {NOISY}}}\n")
     monkeypatch.chdir(tmp_path)
 

@@ -82,13 +82,13 @@ def test_what_cannot_be_done_is_refused_before_the_audit(
     monkeypatch.setattr("dpaudit.adapters.command._GREETING", 0.3)
     requests: dict[tuple[str, ...], str] = {
         ("--command", "cat"): "first line",
-        ("m:f", "--command", "cat"): "no mechanism",
+        ("m:f", "--command", "cat"): "excludes TARGET",
         (f"{FAULTY}:nope", "--isolate"): "'nope'",
         (f"{FAULTY}:plain", "--isolate", "--param", "sise=1"): "'sise'",
         (f"{FAULTY}:plain", "--timeout", "1s"): "isolate: true",
         (f"{FAULTY}:plain", "--isolate", "--exact"): "exact",
-        (f"{FAULTY}:plain", "--isolate", "--memory-limit", "5"): "memory_limit=5 bytes",
-        ("--command", "cat", "--memory-limit", "5"): "memory_limit=5 bytes",
+        (f"{FAULTY}:plain", "--isolate", "--memory-limit", "5"): "limit of 5 bytes",
+        ("--command", "cat", "--memory-limit", "5"): "limit of 5 bytes",
     }
     for words, named in requests.items():
         result = dpaudit("run", *words, *INPUTS, "--epsilon", "1")
