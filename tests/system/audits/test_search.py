@@ -520,7 +520,7 @@ def test_settings_of_a_file_make_a_search() -> None:
     for key in ("d1", "d2"):
         with pytest.raises(DpauditError, match=f"either search, or {key}"):
             build_spec({**settings, key: [1]})
-    with pytest.raises(DpauditError, match="leave group out"):
+    with pytest.raises(DpauditError, match="leave out group"):
         build_spec({**settings, "claim": {"epsilon": 1, "group": 2}})
     with pytest.raises(DpauditError, match="has no space"):
         build_spec({**settings, "search": {"inside": True}})

@@ -25,7 +25,7 @@ def test_inputs_outside_the_space_count_only_if_asked(folder: Path, dpaudit: Any
     assert "  outside  " not in silent.stdout
     both = dpaudit(*words, "--inside", "--outside")
     assert both.exit_code == 2
-    assert "either inside" in both.stderr
+    assert "either --inside" in both.stderr
     (folder / "o.yaml").write_text(
         "version: 1\n"
         "defaults: {samples: 5_000, adjacency: add-remove, claim: {epsilon: 1},\n"
