@@ -310,9 +310,8 @@ def _show(error: click.ClickException) -> None:
         )
         message = f"there is no option {error.option_name!r}."
         elsewhere = _elsewhere(error)
-        # If another command has the option, the hint names that command. A suggestion of one of the
-        # few options of `dpaudit` itself would then mislead.
-        if near is not None and not (elsewhere and isinstance(command, RootGroup)):
+        # If another command has the option, the hint names that command, and no similar option.
+        if near is not None and not elsewhere:
             message += f" Did you mean {known[near]!r}?"
         message += elsewhere
         if len(error.option_name) == len("-d"):  # click reads -d1 as the option -d

@@ -247,6 +247,10 @@ def _are_files(targets: Sequence[str]) -> bool:
 def _check_no_other_file(target: str) -> None:
     """Raise UsageError if `target` is a folder, a file of results (.json), or a settings file
     (.toml, .ini, .cfg). A target is an import path or a YAML file."""
+    before, _, name = target.rpartition(":")
+    if before.endswith(_CONFIGURATIONS):
+        why = f"{target!r} is no import path; one audit of a file is run by"
+        raise UsageError(f"{why} dpaudit run {before} -k {name}", code="wrong-kind-of-file")
     path = Path(target)
     if target and path.is_dir() and not (path / "__init__.py").is_file():  # no package
         inside = [*sorted(path.glob("[!.]*.y*ml")), *sorted(path.glob("[!.]*/[!.]*.y*ml"))]

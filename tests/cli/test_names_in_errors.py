@@ -66,6 +66,7 @@ option-invalid | --init=3 | sensitivity m.py:Noise --init 3 {CLAIMED}
 wrong-kind-of-file | 'a.yaml' | {RELEASES.replace("m.py:noisy", "a.yaml")}
 option-invalid | --samples=3 | {RELEASES} --samples 3
 option-invalid | --cache m.py | {RELEASES} --cache m.py
+wrong-kind-of-file | dpaudit run a.yaml -k one | run a.yaml:one
 option-invalid | -k 'a or b' | run a.yaml -k 'a or b'
 option-invalid | -k 'not a and b' | run a.yaml -k 'not a and b'
 """
@@ -104,6 +105,12 @@ def test_an_audit_of_a_file_names_its_keys_and_the_flags_that_were_given(
     (result,) = from_json(Path("r.json").read_text("utf-8"))
     assert result.error_code == code
     assert named in str(result.error)
+
+
+def test_an_option_of_another_command_is_not_compared_with_similar_ones(refused: Any) -> None:
+    code, message = refused(*shlex.split(SEARCH), "--exact")
+    assert (code, "dpaudit run has --exact" in message) == (None, True)
+    assert "--expect" not in message
 
 
 def test_a_file_in_a_folder_that_does_not_exist_is_answered_by_files(refused: Any) -> None:
