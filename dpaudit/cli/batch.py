@@ -170,7 +170,7 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
         target=spec.target.describe(),
         confidence=spec.statistics.confidence,
         seed=spec.sampling.seed,
-        ending=Failed(_described(spec, error), code=code_of(error)),
+        ending=Failed(reason_of(error, spec), code=code_of(error)),
         seconds=time.monotonic() - start,
         versions={"python": sys.version.split()[0]},
         expect=spec.requirements.expect,
@@ -180,9 +180,9 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
     )
 
 
-def _described(spec: AuditSpec, error: Exception) -> str:
-    """Return an error on one line, with each option as the user gave it: as a flag, or as a key of
-    the file."""
+def reason_of(error: Exception, spec: AuditSpec) -> str:
+    """Return an error of an audit on one line. It names each option as the user gave it: as a
+    flag, or as a key of the file."""
     if isinstance(error, DpauditError):
         return on_one_line(spec.origin.message(error))
     return describe_error(error).removeprefix("error: ")

@@ -13,7 +13,8 @@ import click
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes
-from dpaudit.cli.group import DEBUG, debug_option, describe_error, error_line, print_traceback
+from dpaudit.cli.batch import reason_of
+from dpaudit.cli.group import DEBUG, debug_option, error_line, print_traceback
 from dpaudit.cli.messages import folded
 from dpaudit.cli.options import Choice
 from dpaudit.cli.process.streams import kept, set_apart
@@ -111,7 +112,7 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
                     (check_mechanism if key == "mechanism" else check_attacks)(spec)
                 continue
             except (Exception, SystemExit) as error:  # noqa: BLE001  # a line, as all others are
-                reason = (code_of(error), _reason(error))
+                reason = (code_of(error), _reason(error, spec))
                 if debug:
                     print_traceback(error)
         if program is not None:
@@ -130,9 +131,9 @@ def _line(text: str) -> int:
     return 0 if found is None else int(found[1])
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, spec: AuditSpec) -> str:
     if isinstance(error, Exception):
-        return describe_error(error).removeprefix("error: ")
+        return reason_of(error, spec)
     return f"{type(error).__name__}: {error}, raised while the mechanism was loaded"
 
 

@@ -105,7 +105,8 @@ def located_spec(
     flags: keys that were given as command-line flags; messages then name the flag.
     """
     with reported(locate, flags):
-        return replace(placed_spec(settings, base), flags=frozenset({*flags, *OF_THE_RUN}))
+        spec = placed_spec(settings, base)
+    return replace(spec, flags=frozenset({*flags, *OF_THE_RUN}))
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
@@ -126,7 +127,9 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
     check_types(given)
     spec = _spec(given, base)
     request = _request({**settings, "name": spec.name}, base)
-    return replace(spec, request=request, files=named_files(settings, base))
+    return replace(
+        spec, request=request, files=named_files(settings, base), flags=frozenset(OF_THE_RUN)
+    )
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:
