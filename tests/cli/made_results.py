@@ -14,8 +14,6 @@ from dpaudit.certificates.result import AuditResult, Failed, Progress, Sampled
 from dpaudit.claims import PureDP
 from dpaudit.composed import composed, replace
 
-Engine = Callable[[AuditSpec, Callable[[Progress], None] | None], AuditResult]
-
 BELOW = EventCount("output ≤ 0.13", "d1", 412, 55, 498, 502, (0.78719, 0.86211), (0.08204, 0.14208))
 ABOVE = EventCount("output > 0.87", "d2", 60, 400, 498, 502, (0.0911, 0.1572), (0.7512, 0.8431))
 FIXED = FixedTest(

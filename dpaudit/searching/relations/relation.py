@@ -25,9 +25,6 @@ from dpaudit.searching.spaces.own import Own
 # checks it.
 Pairs = Iterator[tuple[Any, Any, str]]
 
-# Largest number of different records that `Relation.neighbours` adds to a dataset, or puts in place
-# of another record.
-_RECORDS = 40
 # If a user's code generates the inputs, pairs are made from this number of generated inputs.
 _GENERATED = 8
 # If a user's code generates the inputs, each of them is paired with at most this number of its
@@ -149,17 +146,6 @@ class Relation(ABC):
                 known.add(named)
                 if self._relates(dataset, other):
                     yield other
-
-    def neighbours(self, dataset: Any) -> Iterator[Any]:
-        """Yield a finite number of neighbours of a dataset, each once: first the dataset without
-        one of its records, then datasets to which an edge (a value at which bugs are likely) was
-        added.
-
-        Raises DatasetError if no two possible inputs are neighbours.
-        """
-        self.check_possible()
-        records = islice((edge.value for edge in self.space.of_record().edges()), _RECORDS)
-        yield from self.changed(dataset, Ingredients(list(records)))
 
     def edge_pairs(self) -> Pairs:
         """Yield (d1, d2, description) for pairs in which one input or both contain an edge (a value
