@@ -338,7 +338,7 @@ def couple_elsewhere(
     primitives: Functions of the user that add noise, or their import paths.
     claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
-    process = _Tracer(target, Watch.of_process(target.limits.timeout), None)
+    process = _Tracer(target, Watch.of_process(target.limits.timeout))
     try:
         process.prepare((d1, d2), list(follow), list(primitives), list(claim))
         return process.couple(seeds, seconds)

@@ -116,7 +116,7 @@ class Tracing(worker.Service):
         """
         coupling = self._modules["coupling"]
         try:
-            self._begun = coupling.beginning(self._for(seconds), self._datasets[0], 0)
+            self._begun = coupling.beginning(self._for(seconds), self._datasets[0])
         except coupling.TooLong as error:
             return {"over": str(error)}
         return {}

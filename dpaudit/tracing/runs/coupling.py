@@ -101,7 +101,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
     pairs = _Pairs(Coupler(subject, (d1, d2)))
     over, keeps_state, laws = None, False, None
     try:
-        first = begun or beginning(subject, d1, 0)
+        first = begun or beginning(subject, d1)
         every.append(first)
         keeps_state = _keeps_state(pairs.coupler, first)
         if not keeps_state:
@@ -140,12 +140,13 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
     )
 
 
-def beginning(subject: Subject, dataset: Any, seed: int) -> Run:
-    """Return the first run on a dataset. If the run imports modules, make a second run and return
-    that one: the random functions of these modules are recorded only from the second run on."""
+def beginning(subject: Subject, dataset: Any) -> Run:
+    """Return the first run on a dataset, with seed 0. If the run imports modules, make a second run
+    and return that one: the random functions of these modules are recorded only from the second run
+    on."""
     modules = len(sys.modules)
-    first = run(subject, dataset, seed)
-    return first if len(sys.modules) == modules else run(subject, dataset, seed)
+    first = run(subject, dataset, 0)
+    return first if len(sys.modules) == modules else run(subject, dataset, 0)
 
 
 class _Pairs:
