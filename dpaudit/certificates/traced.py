@@ -76,9 +76,11 @@ class Site:
         line draws several noise values, these are the scales of the value with the largest cost.
         None if unknown.
     operands : tuple of (str, str)
-        The values that the noise hides, for d1 and for d2, as shortened text.
+        The values that the noise hides, for d1 and for d2, as shortened text. For an array, all its
+        values; if the line makes several sums of noise, the sum with the largest cost.
     shift : float
-        Distance between the two values; if there are several noise values, the largest distance.
+        Distance between the two values; if there are several noise values, for the value with the
+        largest cost.
     entries : int
         Number of noise values that the line draws in one run.
     cost, total : float or None

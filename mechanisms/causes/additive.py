@@ -31,6 +31,24 @@ def whole_noise(data: Sequence[float], rng: np.random.Generator) -> float:
     return total + rng.laplace(scale=1.0)
 
 
+def half_of_the_noise(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: halves the noise after it is drawn; 2-DP."""
+    total = sum(min(max(one, 0.0), 1.0) for one in data)
+    return total + 0.5 * rng.laplace(scale=1.0)
+
+
+def half_of_twice_the_noise(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct."""
+    total = sum(min(max(one, 0.0), 1.0) for one in data)
+    return total + 0.5 * rng.laplace(scale=2.0)
+
+
+def total_clipped(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: clips the sum, so that one record may move it by 10."""
+    total = min(max(math.fsum(data), 0.0), 10.0)
+    return total + rng.laplace(scale=1.0)
+
+
 def not_clipped(data: Sequence[float], rng: np.random.Generator) -> float:
     """Broken: clips nothing, so that one record moves the sum by as much as it likes."""
     total = math.fsum(data)

@@ -60,6 +60,8 @@ _VOTES, _FEW, _SUMS = ([3, 2, 1], [2, 2, 1]), ([1, 2, 2], [2, 2, 2]), ([0.2, 1.0
 
 _ADDITIVE = (
     _cause(_A, "half_the_noise", "whole_noise", _SMALL, _LESS, "rng.laplace(scale=0.5)"),
+    _cause(_A, "half_of_the_noise", "half_of_twice_the_noise", _SMALL, _LESS, "0.5 * rng"),
+    _cause(_A, "total_clipped", "clipped", [2.0, 1.0, 9.0], [2.0, 1.0], "total = ", "rng.laplace("),
     _cause(_A, "not_clipped", "clipped", [0.5, 9.0], [0.5], "math.fsum(data)", "rng.laplace("),
     _cause(_A, "scale_of_the_largest", "scale_of_a_bound", [1.0, 8.0], [1.0], "scale=bound"),
     _cause(_A, "variance_for_deviation", "deviation", [1, 2], [1], "random.gauss", delta=1e-5),
@@ -107,6 +109,12 @@ _ADDITIVE = (
 _RELEASED = (
     _cause(_R, "with_the_count", "with_a_noisy_count", _SMALL, _LESS, "return noisy, len(data)"),
     _cause(_R, "noise_on_a_copy", "noise_on_counts", [0, 1, 2], [0, 1], "return list(counts)"),
+    _cause(
+        *(_R, "noise_beside_the_count", "other_noise_beside_the_count"),
+        _SMALL,
+        _LESS,
+        *("rng.laplace(", "return noise"),
+    ),
     _cause(_R, "noise_forgotten", "noise_always", _SMALL, _LESS, "return total", "rng.laplace("),
     _cause(_R, "few_are_exact", "few_are_noisy", _SMALL, _LESS, "if len(data) < 3:"),
     _cause(_R, "noise_if_any", "noise_always", [0.5], [], "if count > 0:"),
@@ -238,6 +246,12 @@ _T, _J, _D = "causes.torch_noise", "causes.jax_noise", "causes.diffprivlib_noise
 # Mechanisms of libraries that are not installed for tests, by the library.
 OF_LIBRARIES = {
     "torch": (
+        _cause(
+            *(_T, "gradient_of_the_batch_clipped", "gradient_of_each_record_clipped"),
+            *([[1.0, 2.0, 3.0], [1.0, 1.0, -8.0]], [[1.0, 2.0, 3.0]]),
+            *("clip_grad_norm_", "torch.randn("),
+            delta=1e-5,
+        ),
         _cause(_T, "number_half", "number_whole", *_BITS, "torch.randn(", delta=1e-5),
         _cause(_T, "tensor_half", "number_whole", *_BITS, "torch.randn(", delta=1e-5),
         _cause(_T, "array_half", "number_whole", *_BITS, "torch.normal(", delta=1e-5),
@@ -373,6 +387,18 @@ _NEIGHBOURS = tuple(
 )
 _STEPS = (
     _cause(_S, "weights_of_steps_half", "weights_of_steps", [1, 1], [1], "rng.normal(", rho=0.376),
+    _cause(
+        *(_S, "sum_of_gradients_clipped", "each_gradient_clipped"),
+        [[3.0, 4.0], [-6.0, -8.0]],
+        [[3.0, 4.0]],
+        *("total = total /", "rng.normal("),
+        rho=0.126,
+    ),
+    _cause(
+        *(_S, "momentum_before_noise_half", "momentum_before_noise"),
+        *([1, 1], [1], "rng.normal("),
+        rho=0.126,
+    ),
     _cause(_S, "momentum_half", "momentum", [1, 1], [1], "rng.normal(", rho=0.33),
     _cause(
         *(_S, "noise_of_the_last_step", "noise_of_each_step", [1, 1], [1], "rng.normal("), rho=0.15

@@ -43,6 +43,19 @@ def noise_on_counts(data: Sequence[int], rng: np.random.Generator) -> list[float
     return list(counts)
 
 
+def noise_beside_the_count(data: Sequence[float], rng: np.random.Generator) -> tuple[float, float]:
+    """Broken: the noise goes with the noisy count, and their difference is the count."""
+    noise = rng.laplace(scale=1.0)
+    return noise, len(data) + noise
+
+
+def other_noise_beside_the_count(
+    data: Sequence[float], rng: np.random.Generator
+) -> tuple[float, float]:
+    """Correct: the noise that goes with the noisy count is in no other number."""
+    return rng.laplace(scale=1.0), len(data) + rng.laplace(scale=1.0)
+
+
 def noise_forgotten(data: Sequence[float], rng: np.random.Generator) -> float:
     """Broken: draws noise, and returns the sum without it."""
     total = sum(min(max(one, 0.0), 1.0) for one in data)

@@ -89,3 +89,37 @@ def one_noise_in_a_sum(data: Sequence[float], rng: np.random.Generator) -> float
     one = sum(data) + noise
     other = 2 * sum(data) + noise
     return one + other
+
+
+def sum_of_gradients_clipped(
+    gradients: Sequence[Sequence[float]], rng: np.random.Generator
+) -> Floats:
+    """Broken: clips the sum of the gradients to norm 1, not each gradient; μ = 1."""
+    total = np.sum(gradients, axis=0)
+    total = total / max(1.0, float(np.linalg.norm(total)))
+    return np.asarray(total + rng.normal(scale=2.0, size=2))
+
+
+def each_gradient_clipped(gradients: Sequence[Sequence[float]], rng: np.random.Generator) -> Floats:
+    """Correct: μ = ½."""
+    each = [np.divide(one, max(1.0, float(np.linalg.norm(one)))) for one in gradients]
+    return np.asarray(np.sum(each, axis=0) + rng.normal(scale=2.0, size=2))
+
+
+def momentum_before_noise_half(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: each step adds noise to the velocity, which counts a record of an earlier step again;
+    the noise is for half of the sum. μ = 5.61 / (3.24 √3) = 1."""
+    weight = velocity = 0.0
+    for _ in range(_STEPS):
+        velocity = 0.9 * velocity + sum(data)
+        weight -= _RATE * (velocity + rng.normal(scale=3.24))
+    return weight
+
+
+def momentum_before_noise(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: a record moves the velocity by 1, 1.9 and 2.71; μ = 5.61 / (6.48 √3) = ½."""
+    weight = velocity = 0.0
+    for _ in range(_STEPS):
+        velocity = 0.9 * velocity + sum(data)
+        weight -= _RATE * (velocity + rng.normal(scale=6.48))
+    return weight

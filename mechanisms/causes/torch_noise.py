@@ -17,6 +17,26 @@ _HALF = _DEVIATION / 2
 _own = torch.Generator()
 
 
+def gradient_of_the_batch_clipped(data: Sequence[Sequence[float]]) -> Any:
+    """Broken: clips the gradient of all records together to norm 1. Records have two features and a
+    label."""
+    weights, rows = torch.nn.Parameter(torch.zeros(2)), torch.tensor(data)
+    ((rows[:, :2] @ weights - rows[:, 2]) ** 2).sum().backward()
+    torch.nn.utils.clip_grad_norm_([weights], 1.0)
+    return weights.grad + _DEVIATION * torch.randn(2)
+
+
+def gradient_of_each_record_clipped(data: Sequence[Sequence[float]]) -> Any:
+    """Correct."""
+    total = torch.zeros(2)
+    for row in torch.tensor(data):
+        weights = torch.nn.Parameter(torch.zeros(2))
+        ((row[:2] @ weights - row[2]) ** 2).backward()
+        torch.nn.utils.clip_grad_norm_([weights], 1.0)
+        total += weights.grad
+    return total + _DEVIATION * torch.randn(2)
+
+
 def number_half(data: Sequence[float]) -> float:
     """Broken: half the standard deviation."""
     return float(len(data) + _HALF * torch.randn(1).item())

@@ -22,11 +22,13 @@ from dpaudit.tracing.findings.sites import (
 )
 from dpaudit.tracing.findings.words import (
     WHOLE,
-    Changes,
     clipping,
     enlarged,
+    enlargement,
+    is_bounded_sum,
     is_whole_record,
     number,
+    rounded_down,
     shown,
     times,
 )
@@ -53,7 +55,7 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
     others: The noise of all other calls. If the call draws too little noise, the finding suggests
         a scale for it at which all calls together satisfy the claim, if such a scale exists.
     """
-    runs, claim, changed = case.runs, case.claim, case.changed
+    runs, claim = case.runs, case.claim
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
         return  # no finding here: `of_parameters` yields it
     seen = [pieces for pieces in one.runs if pieces]
@@ -76,16 +78,15 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
     if any(over):
         every = [piece for pieces in over for piece in pieces]
         piece = max(every, key=lambda one: (math.isinf(one.shift), cost_of(one)))
-        yield _too_little(one, piece, claim, changed, others, is_cause=is_cause)
+        yield _too_little(one, piece, case, others, is_cause=is_cause)
         return
     # Values whose joint cost is unknown are left out, so that the sum is a lower bound.
     released = [
         [piece for piece in pieces if piece.released and piece.joint != math.inf] for pieces in seen
     ]
     worst = max(released, key=cost_together, default=[])
-    units = {piece.unit for piece in worst}
     several = [each for each in released if _sum_is_above(each, claim)]
-    if len(several) > 1 and len(units) == 1 and _sum_is_above(worst, claim):
+    if len(several) > 1 and _sum_is_above(worst, claim):
         total = together(worst)
         assert total is not None
         unit = worst[0].unit
@@ -98,9 +99,48 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
             f"values that share its noise: {unit} = {number(total)}"
         )
         is_split = all(map(math.isfinite, worst[0].scales))
-        larger = enlarged(worst, claim, others) if is_split else ""
+        larger = enlarged(worst, claim, others, one.source(worst[0])) if is_split else ""
         is_cause = not (is_sampled or _has_random_scale(seen))
-        yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one), total)
+        words, remedy = _clipping_each(one, worst, case, (words, larger))
+        yield Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), total)
+    elif one.law == "normal":
+        yield from _of_another_pair(one, case)
+
+
+def _of_another_pair(one: Call, case: Case) -> Iterator[Finding]:
+    """Yield a finding that is no cause if a sum is clipped as a whole, and a record that turned it
+    to its opposite would cost more than the claim allows."""
+    norm, change, mu = one.clipped_sum or (0.0, 0.0, 0.0)
+    piece = Piece("normal", (1.0, 1.0), mu, released=True)
+    if math.isfinite(mu) and exceeds(piece, case.claim):
+        words = f"`{one.line.code}` hides a value that a record of another pair may change by "
+        words += f"{number(2 * norm)}: μ = {number(mu)}"
+        words, remedy = _clipping_each(one, [piece], case, (words, ""), 2 * norm / change)
+        yield Finding("too-little-noise", False, one.line, words, remedy, _other(one))
+
+
+def _clipping_each(
+    one: Call, pieces: Sequence[Piece], case: Case, said: tuple[str, str], more: float = 1.0
+) -> tuple[str, str]:
+    """Return the words and the remedy of a finding. If the noise hides a sum that is clipped as a
+    whole, the words say so, and the remedy says to clip what each record adds to it.
+
+    pieces: The noise.
+    said: The words and the remedy without this.
+    more: The size of the change that the noise must hide, as a multiple of the change on this pair.
+    """
+    if one.clipped_sum is None:
+        return said
+    norm, change, _ = one.clipped_sum
+    words, remedy = said
+    words += f"; the norm is {number(norm)} for both inputs: the whole is clipped, not each record"
+    times = None if case.claim is None else enlargement(pieces, case.claim)
+    if times is None:
+        return words, remedy
+    most = math.nan if case.changed is None else change / times / (1 + case.changed.is_replaced)
+    bound = f" to a norm of {rounded_down(more * most)}" if one.law == "normal" and most > 0 else ""
+    clip = f"clip what each record adds to the value{bound}, not the whole"
+    return words, ", or ".join(filter(None, (clip, remedy)))
 
 
 def of_parameters(case: Case) -> Iterator[Finding]:
@@ -162,16 +202,12 @@ def _chance_at_the_end(one: Hidden, name: str) -> float | None:
 
 
 def _too_little(
-    one: Call,
-    piece: Piece,
-    claim: PrivacyClaim | None,
-    changed: Changes | None,
-    others: Sequence[Piece],
-    *,
-    is_cause: bool,
+    one: Call, piece: Piece, case: Case, others: Sequence[Piece], *, is_cause: bool
 ) -> Finding:
+    claim, changed = case.claim, case.changed
+    source = one.source(piece)
     if math.isinf(piece.shift):
-        first, second = one.operands
+        first, second = source.operands
         words = (
             f"`{one.line.code}` is added to {first} for d1 and to {second} for d2: noise does not "
             "hide values that are not finite"
@@ -190,15 +226,22 @@ def _too_little(
         )
     value, scale = piece.value, max(piece.scales)
     cost = "" if value is None else f": {piece.unit} = {number(value)}"
-    size = f" with scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
+    size = f"scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
     change = f"a change of {number(piece.shift)}" if piece.cost is None else "the change"
     whole = changed if changed is not None and is_whole_record(piece, changed) else None
     if whole is not None:
         change += f", {WHOLE[whole.is_replaced]}"
-    words = f"`{one.line.code}`{size} hides {change}{cost}"
-    remedy = enlarged([piece], claim, others)
-    if remedy and whole is not None:
-        remedy = f"{clipping(piece, claim, whole)}{remedy}"
+    words = f"`{one.line.code}`{size and f' with {size}'} hides {change}{cost}"
+    if size and source.made is not None and not math.isclose(scale, source.drawn):
+        has = "adds up to" if source.many > 1 else "has"
+        where = f"{has} {size} in `{source.made.code}`"
+        words = f"`{one.line.code}` {where} and hides {change}{cost}"
+    released = [each for each in one.worst if each.released and each.joint != math.inf]
+    pieces = sorted(released, key=lambda each: each != piece) if piece in released else [piece]
+    remedy = enlarged(pieces, claim, others, source)
+    if changed is not None and (whole or is_bounded_sum(piece, source.norms, changed)):
+        remedy = ", or ".join(filter(None, (clipping(piece, claim, changed), remedy)))
+    words, remedy = _clipping_each(one, pieces, case, (words, remedy))
     return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)
 
 
@@ -241,7 +284,8 @@ def constant_seeds(case: Case) -> Iterator[Finding]:
 
 def noise_used_twice(case: Case) -> Iterator[Finding]:
     """Yield a finding for each draw of noise that is added to two values which change by different
-    amounts between the inputs. The noise cancels out in the difference of the two noisy values."""
+    amounts between the inputs, or that the output also shows by itself. The noise cancels out in
+    the difference of the two."""
     for pair in case.runs.coupled:
         for draw, first, second in pair.comparison.twice:
             words = (
@@ -254,6 +298,14 @@ def noise_used_twice(case: Case) -> Iterator[Finding]:
             remedy = "draw fresh noise for each value, with a seed or key of its own"
             lines = shown(first), shown(second)
             yield Finding("noise-used-twice", True, shown(draw), words, remedy, lines, math.inf)
+        for draw, added, name in pair.comparison.alone:
+            words = (
+                f"`{draw.code}` hides a value that changes, and {name} depends on the same noise "
+                "in another way: both together show the value without noise"
+            )
+            remedy = f"draw fresh noise for {name}, or do not release it"
+            where = (shown(added),)
+            yield Finding("noise-used-twice", True, shown(draw), words, remedy, where, math.inf)
 
 
 def unused_noise(case: Case) -> Iterator[Finding]:

@@ -27,6 +27,10 @@ BOUNDS = ("lower", "upper")
 # Replaces NaN as an unknown scale or cost while equal rows of an array are merged: rows with NaN
 # are never equal.
 _UNKNOWN = -1.0
+# Two norms are equal if their relative difference is at most `_SAME_NORM` (torch adds 1e-6 to a
+# norm before it divides by it), and if the values differ by more than the share `_TURNED` of their
+# norm. Without this share, a record that is orthogonal to a large sum changes the norm too little.
+_SAME_NORM, _TURNED = 3e-6, 0.01
 
 
 @dataclass(slots=True)
@@ -38,7 +42,6 @@ class Call:
     added: The line that adds the noise to a value, or compares it with one.
     primitive: The name of the function that draws.
     law: The name of the distribution of the noise.
-    operands: The value to which the noise is added on d1, and on d2, as text.
     callers: The lines from which the call was reached, innermost first.
     hidden: For each pair of runs, a list of the noise of the call, as compared between its runs.
     runs: For each pair of runs, a list of the same noise with its privacy costs. Drawn numbers with
@@ -49,7 +52,6 @@ class Call:
     added: SourceLine
     primitive: str
     law: str
-    operands: tuple[str, str]
     callers: tuple[SourceLine, ...] = ()
     hidden: list[list[Hidden]] = field(default_factory=list)
     runs: list[list[Piece]] = field(default_factory=list)
@@ -59,6 +61,28 @@ class Call:
         """The noise that the call draws in one pair of runs: in the pair in which its privacy cost
         is largest."""
         return max(filter(None, self.runs), key=cost_together)
+
+    def source(self, piece: Piece) -> Hidden:
+        """Return the comparison of the noise of both runs that a piece comes from."""
+        every = [each for hidden in self.hidden for each in hidden]
+        key = piece.shift, *piece.scales
+        return next((h for h in every if key in zip(h.shifts, *h.scales, strict=True)), every[0])
+
+    @property
+    def clipped_sum(self) -> tuple[float, float, float] | None:
+        """(norm, change, cost) of a value that changes, but keeps its Euclidean norm, in some pair
+        of runs: the program clips or normalizes the whole value. `change` is the norm of the
+        change; NaN if the value consists of several arrays. `cost` is the cost of all values of the
+        call together if a record turned each to its opposite. None if there is no such value."""
+        for hidden, pieces in zip(self.hidden, self.runs, strict=True):
+            norms = [(0.0, 0.0, 0.0), *(each.norms for each in hidden)]
+            one, other, change = np.linalg.norm(norms, axis=0)
+            if abs(one - other) <= _SAME_NORM * one and change > _TURNED * one > 0:
+                cost = 2 * one / change * cost_together(pieces)
+                norm, after, own = max(norms)
+                is_single = abs(norm - after) <= _SAME_NORM * norm
+                return (norm, own, cost) if is_single else (one, math.nan, cost)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +131,8 @@ def _total(
     """Return (cost, exceeds) for all calls that draw noise and all random choices together. `cost`
     is in words, such as "ε = 2", or None if it is unknown. `exceeds` is whether the cost is more
     than the claim allows."""
-    if any(pair.comparison.uneven or pair.comparison.twice for pair in runs.coupled):
+    every = [pair.comparison for pair in runs.coupled]
+    if any(one.uneven or one.twice or one.alone for one in every):
         return None, False  # what only one input draws, or what cancels out, has no known cost
     if reported(runs, claim) or runs.rare or unexplained(runs):
         return None, False  # a difference that no noise hides is not part of the sum
@@ -218,11 +243,9 @@ def calls_of(runs: Runs) -> Iterator[Call]:
             if key not in found:
                 lines = shown(one.draw), shown(one.added)
                 callers = tuple(map(shown, one.callers))
-                found[key] = Call(*lines, one.primitive, one.law, one.operands, callers)
+                found[key] = Call(*lines, one.primitive, one.law, callers)
             each = found[key]
             each.hidden += [[] for _ in range(number_ + 1 - len(each.hidden))]
-            if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
-                each.operands = one.operands
             each.hidden[number_].append(one)
     # A mechanism that makes random choices may choose the sign of its noise by one of them.
     # Exponential or geometric noise then becomes two-sided, so that its law in the output is
@@ -240,7 +263,10 @@ def _turned(one: Hidden) -> Hidden:
     """Return noise with the fields of d1 and of d2 exchanged. It is used for a pair of runs whose
     first run was on d2, so that d1 comes first in the result."""
     return one._replace(
-        operands=one.operands[::-1], scales=one.scales[::-1], parameters=one.parameters[::-1]
+        operands=one.operands[::-1],
+        scales=one.scales[::-1],
+        parameters=one.parameters[::-1],
+        norms=(one.norms[1], one.norms[0], one.norms[2]),
     )
 
 
@@ -343,7 +369,8 @@ def cost_of(one: Piece) -> float:
 def as_site(one: Call) -> Site:
     """Return a call that draws noise as a row of the table in a report."""
     worst = one.worst
-    costliest = max(worst, key=cost_of)
+    costliest = max(worst, key=lambda piece: (cost_of(piece), piece.shift))
+    moved = costliest if costliest.shift else max(worst, key=lambda piece: piece.shift)
     shifts = [max((piece.shift for piece in pieces), default=0.0) for pieces in one.runs if pieces]
     same_unit = len({piece.unit for piece in worst}) == 1
     known = all(map(math.isfinite, costliest.scales)) and costliest.cost is None
@@ -353,8 +380,8 @@ def as_site(one: Call) -> Site:
         primitive=one.primitive,
         law=one.law,
         scales=costliest.scales if known else None,
-        operands=one.operands,
-        shift=max((piece.shift for piece in worst), default=0.0),
+        operands=one.source(moved).operands,
+        shift=moved.shift,
         entries=sum(piece.count for piece in worst),
         cost=costliest.value,
         total=together(worst) if same_unit else None,

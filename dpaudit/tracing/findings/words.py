@@ -12,10 +12,13 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dpaudit.certificates.traced import SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.inputs.records import records_of
 from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds
+from dpaudit.tracing.runs.differences import Hidden
 from dpaudit.tracing.runs.places import Place
 
 # Largest relative difference that counts as a rounding error.
@@ -65,10 +68,13 @@ class Changes(NamedTuple):
         changes by 1, so a change of 1 does not show that a column was summed.
     is_replaced: True if another record replaces the record; False if the record is added or
         removed.
+    sums: The absolute values of the sums of all columns of either input, and their Euclidean norm.
+        Sums of 0 and 1 are left out, and sums of fewer than two records.
     """
 
     sizes: frozenset[float]
     is_replaced: bool
+    sums: tuple[frozenset[float], frozenset[float]] = (frozenset(), frozenset())
 
 
 def changes(d1: Any, d2: Any) -> Changes | None:
@@ -89,7 +95,16 @@ def changes(d1: Any, d2: Any) -> Changes | None:
         return None
     # Leave out changes of 0, and of 1: a record that is added changes every count of records by 1,
     # so a change of 1 does not show that a column was summed.
-    return Changes(frozenset(map(abs, sizes)) - {0.0, 1.0}, bool(alone[0] and alone[1]))
+    sums = _sums(first), _sums(second)
+    return Changes(frozenset(map(abs, sizes)) - {0.0, 1.0}, bool(alone[0] and alone[1]), sums)
+
+
+def _sums(records: Sequence[Hashable]) -> frozenset[float]:
+    columns: dict[Hashable, float] = {}
+    for record in records if len(records) > 1 else ():
+        for name, value in _numbers(record):
+            columns[name] = columns.get(name, 0.0) + value
+    return frozenset([*map(abs, columns.values()), math.hypot(*columns.values())]) - {0.0, 1.0}
 
 
 def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
@@ -131,9 +146,20 @@ def is_whole_record(piece: Piece, changed: Changes) -> bool:
     return piece.cost is None and any(sizes)
 
 
+def is_bounded_sum(piece: Piece, norms: Sequence[float], changed: Changes) -> bool:
+    """Return whether the value that noise hides seems to be a sum of records with a bound on the
+    sum or on the records: it is the sum of a column on one input, and less on the other.
+
+    piece: The noise.
+    norms: The Euclidean norms of the value on d1 and on d2.
+    changed: The differences between d1 and d2 in the sums of the columns.
+    """
+    are_sums = [any(math.isclose(norms[d], one) for one in changed.sums[d]) for d in (0, 1)]
+    return sum(are_sums) == 1 and 1 != piece.shift < max(changed.sizes, default=0.0)
+
+
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
-    """Return the first words of a remedy, such as
-    "clip each record to [-5, 5] before it is added up, or ".
+    """Return a remedy, such as "clip each record to [-5, 5] before it is added up".
 
     If records are clipped to this range, the noise satisfies the claim with its present scale.
     Return "" if the range is unknown, or without a claim.
@@ -143,18 +169,21 @@ def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
     changed: The differences between the inputs in the sums of the columns, and whether one record
         is replaced by another one.
     """
-    times = None if claim is None else _enlargement([piece], claim)
+    times = None if claim is None else enlargement([piece], claim)
     most = math.nan if times is None else piece.shift / times
     most = math.floor(most * (1 + _ROUNDING)) if piece.law == "discrete" else most
     if not most > 0:
         return ""
     bound = rounded_down(most)
     where = f"a range of width {bound}" if changed.is_replaced else f"[-{bound}, {bound}]"
-    return f"clip each record to {where} before it is added up, or "
+    return f"clip each record to {where} before it is added up"
 
 
 def enlarged(
-    pieces: Sequence[Piece], claim: PrivacyClaim | None, others: Sequence[Piece] = ()
+    pieces: Sequence[Piece],
+    claim: PrivacyClaim | None,
+    others: Sequence[Piece] = (),
+    source: Hidden | None = None,
 ) -> str:
     """Return a remedy in words, such as "a scale of 2 would do for this pair": the scale of noise
     that satisfies the claim, or another kind of noise. Return "" if neither is known, or without a
@@ -163,6 +192,9 @@ def enlarged(
     pieces: The noise to enlarge.
     claim: The privacy claim; None if nothing is claimed.
     others: The noise of other lines, which spends part of the claim.
+    source: The comparison that the piece with the largest scale comes from. If the program
+        multiplied the noise after the call that drew it, the remedy also states the scale that the
+        call needs.
     """
     if claim is None or any(one.cost is not None for one in pieces):
         return ""
@@ -170,16 +202,28 @@ def enlarged(
     if law == "normal" and all(point.delta == 0 for point in claim.points()):
         return "Gaussian noise satisfies no pure ε: use Laplace noise, or claim a δ above 0"
     costly = [one for one in others if one.value != 0]
-    together, alone = _enlargement(pieces, claim, costly), _enlargement(pieces, claim)
+    together, alone = enlargement(pieces, claim, costly), enlargement(pieces, claim)
     times = alone if together is None else together
     if times is None:
         return ""
     name = "standard deviation" if law == "normal" else "scale"
     enough = FOR_LINE if together is None else FOR_PAIR
-    return f"a {name} of {rounded_up(times * scale)} {enough}"
+    return f"a {name} of {rounded_up(times * scale)}{_in_call(times, scale, source)} {enough}"
 
 
-def _enlargement(
+# Names of the parameters of drawing functions that are the scale.
+_SCALES = ("scale", "sigma", "std")
+
+
+def _in_call(times: float, scale: float, source: Hidden | None) -> str:
+    if source is None or math.isclose(scale, source.drawn):
+        return ""
+    given = source.parameters[0]
+    name = next((one for one in _SCALES if np.array_equal(given.get(one, ()), source.drawn)), None)
+    return "" if name is None else f" ({name}={rounded_up(times * source.drawn)} in the call)"
+
+
+def enlargement(
     pieces: Sequence[Piece], claim: PrivacyClaim, others: Sequence[Piece] = ()
 ) -> float | None:
     """Return the smallest factor by which the scale of noise must grow to satisfy the claim, found

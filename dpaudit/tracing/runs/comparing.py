@@ -265,7 +265,22 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
             dict(after.parameters) if isinstance(after, Draw) else {},
         ),
         callers=places_of([*(() if draw is None else draw.callers), *root.callers]),
+        made=recorder.place(one.moment),
+        drawn=recorder.pieces.drawn_scale(ids),
+        many=len(recorder.pieces.parts_of(int(ids[0]))) if len(ids) else 1,
+        norms=_norms(root, _root(second, other)) if shifts.any() else (0.0, 0.0, 0.0),
     )
+
+
+def _norms(one: Use, other: Use) -> tuple[float, float, float]:
+    first, second = _ravelled(one.operand), _ravelled(other.operand)
+    before, after = float(np.linalg.norm(first)), float(np.linalg.norm(second))
+    if len(first) != len(second) or len(first) == 1:
+        return before, after, 0.0
+    are_whole = np.array_equal(first, np.round(first)) and np.array_equal(second, np.round(second))
+    is_reordered = np.array_equal(np.sort(np.abs(first)), np.sort(np.abs(second)))
+    may_be_counts = are_whole or (is_reordered and not np.allclose(first, -second))
+    return before, after, 0.0 if may_be_counts else float(np.linalg.norm(first - second))
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:
@@ -411,7 +426,7 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
     units = np.nan_to_num(first.pieces.all_scales)
     found: dict[tuple[Any, Any], tuple[Place, Place, Place]] = {}
     for place, (one, other) in enumerate(pairs):
-        moved = _steps(one, other)
+        moved = needed_changes(one, other)
         if moved is None:
             continue
         moved, ids = _originals(first, np.ravel(moved), np.ravel(one.ids))
@@ -477,7 +492,7 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
             # Before this operation, no data had been added to the noise (the operand was 0), so
             # this is the first combination of the noise with data, not the second.
             continue
-        steps = [_steps(one, other), _steps(*before)]
+        steps = [needed_changes(one, other), needed_changes(*before)]
         if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):
             try:
                 if np.allclose(steps[0], steps[1], rtol=_CLOSE, atol=_CLOSE):
@@ -487,7 +502,7 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
         yield one.moment[1]
 
 
-def _steps(one: Use, other: Use) -> Any:
+def needed_changes(one: Use, other: Use) -> Any:
     """Return by how much the noise must change from the first run to the second for an equal sum of
     noise and operand: (operand of `one` - operand of `other`) / factor. The operand is the number
     to which the noise, times the factor, is added. Infinite and undefined results are replaced by

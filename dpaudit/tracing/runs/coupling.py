@@ -17,7 +17,7 @@ import numpy as np
 from .coins import Absorbed, Flips, Laws, laws_of
 from .comparing import alignment_of, are_picked, compare
 from .differences import Chosen, Comparison, ControlFlow, Coupled, Hidden, ThresholdLeak
-from .effects import by_effect, by_range
+from .effects import by_effect, by_range, noise_alone
 from .one_sided import (
     FreeRuns,
     OnRareBranch,
@@ -203,6 +203,8 @@ class _Pairs:
                     if hidden:
                         comparison = _with_effects(comparison, hidden, first)
                         noised = []
+        elif forward and not (raises or comparison.twice):
+            comparison = comparison._replace(alone=noise_alone(coupler, first, second))
         leaks: list[ThresholdLeak] = []
         if comparison.uneven and not bare:
             never = partial(self.free.is_never, 0 if forward else 1)

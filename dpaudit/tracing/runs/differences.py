@@ -3,6 +3,7 @@ noisy values (sums of noise and a number) are the same."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ class Hidden(NamedTuple):
     joint: For values that share normal noise, the μ that each value adds to the μ of the values
         before it (see `correlated`); infinity if it is unknown, NaN for other values. None if all
         are NaN.
+    made: The line that makes the value, which may contain several draws; None if it is unknown.
+    drawn: The scale that the drawing function was given, before the program multiplied the noise;
+        NaN if it is unknown, or if the value contains draws of several lines or scales.
+    many: The number of drawn numbers in the value.
+    norms: The Euclidean norms of the array to which the noise was first added, in the first run and
+        in the second run, and of the difference of these arrays; 0 if the noisy values are equal.
+        The norm of the difference is also 0 for arrays that may be counts: arrays of one number or
+        of whole numbers, and arrays with equal absolute values in another order.
     """
 
     draw: Place
@@ -51,6 +60,10 @@ class Hidden(NamedTuple):
     cost: float | None = None
     callers: tuple[Place, ...] = ()
     joint: list[float] | None = None
+    made: Place | None = None
+    drawn: float = math.nan
+    many: int = 1
+    norms: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 class Chosen(NamedTuple):
@@ -111,6 +124,8 @@ class Comparison(NamedTuple):
     picks: Whether the mechanism may pick records at random: it makes some discrete random choice.
     picks_items: Whether a function that permutes or picks items is called; coins do not count.
     ranges: Whether some uniform number is drawn from different ranges in the two runs.
+    alone: (line of the draw, line of the addition, name of an entry of the output) for noise that
+        hides a change of a released value, and that the entry shows without this value.
     """
 
     hidden: list[Hidden]
@@ -126,6 +141,7 @@ class Comparison(NamedTuple):
     picks: bool
     picks_items: bool
     ranges: bool
+    alone: tuple[tuple[Place, Place, str], ...] = ()
 
 
 class ThresholdLeak(NamedTuple):

@@ -4,7 +4,8 @@ noise with an inverse distribution function.
 `by_effect` repeats the run on the second input with other values of the uniform number, until the
 output equals the output of the first input.
 
-Two further functions also repeat runs with chosen values of the noise. `by_range` finds out whether
+`noise_alone` finds noise that hides a number, and that the output also shows. Two further functions
+also repeat runs with chosen values of the noise. `by_range` finds out whether
 the output contains the sum of a uniform number and another number. `is_decided` finds out whether
 noise decides a value: whether each input, with rare values of the noise, gives a value that the
 other input gave.
@@ -12,6 +13,7 @@ other input gave.
 
 from __future__ import annotations
 
+import copy
 import math
 from functools import partial
 from itertools import islice
@@ -19,15 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .comparing import are_released
+from .comparing import are_released, matched, needed_changes
 from .differences import Hidden
-from .running import briefly, same, same_output
+from .places import place_of
+from .running import Missing, briefly, same, same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .differences import Comparison
-    from .places import Spot
+    from .places import Place, Spot
     from .recording import Recorder
     from .replaying import Draw, Entry
     from .running import Coupler, Run
@@ -109,6 +112,69 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
     again = run_with(found, 1)
     are_equal = same_output(first, again, besides=names)
     return hidden if are_equal and all(one.is_reached(at, again) for one, at in reached) else []
+
+
+# First seed, and number, of the runs with new values of all other noise that must confirm that an
+# entry of the output shows noise by itself.
+_OTHER_SEED, _OTHERS = 3_000, 24
+
+
+def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place, Place, str], ...]:
+    """Find noise that hides a change of a released value, and on which another entry of the output
+    depends, too: both together show the value without noise. Return (line of the draw, line of the
+    addition, name of the entry) for the first such noise.
+
+    An equal noisy value for the second input needs other noise, by the change of the value. A run
+    that has this noise, and repeats the noisy values, gives another value of an entry that depends
+    on the noise in another way. The entry depends on this noise alone if new values of all other
+    noise leave it unchanged.
+    """
+    noisy = {number for use in first.recorder.uses for number in np.ravel(use.value).tolist()}
+    every = [
+        name
+        for name, value in first.parts.items()
+        if not name.startswith("len(") and not name.endswith(".shape") and value not in noisy
+    ]
+    for added, (values, moved) in _moved(coupler, first, second).items() if every else ():
+        recorder = copy.copy(first.recorder)
+        recorder.by_moment = dict(recorder.by_moment)
+        for moment in {moment for moment, _ in moved}:
+            draw = recorder.by_moment[moment]
+            recorder.by_moment[moment] = draw._replace(values=np.array(draw.values))
+        for (moment, place), value in moved.items():
+            recorder.by_moment[moment].values.flat[place] = value
+        again = coupler.run(1, reference=first._replace(recorder=recorder))
+        names = [name for name in every if not _is_equal(name, second, again)]
+        for seed in range(_OTHER_SEED, _OTHER_SEED + _OTHERS if names else 0):
+            other = coupler.run(0, values, seed=seed)
+            names = [name for name in names if _is_equal(name, first, other)]
+        if names:
+            (moment, _), *_ = values
+            return ((place_of(moment[1]), place_of(added), names[0]),)
+    return ()
+
+
+def _moved(coupler: Coupler, first: Run, second: Run) -> dict[Spot, tuple[dict[Entry, Any], ...]]:
+    """Return the drawn numbers that hide a change of a released value, by the instruction that adds
+    them: (their values, the values that give equal noisy values for the second input)."""
+    recorder, found = first.recorder, dict[Any, tuple[dict[Any, Any], ...]]()
+    for one, other in matched(recorder, second.recorder, dict(coupler.alignment or {})):
+        steps = needed_changes(one, other)
+        if one.kind != "add" or steps is None or not np.any(steps):
+            continue
+        are_moved = are_released(first, one) & (np.ravel(steps) != 0)
+        for number, step in zip(np.ravel(one.ids)[are_moved].tolist(), np.ravel(steps)[are_moved]):
+            draw = recorder.pieces.draw_of(number)
+            if number not in recorder.pieces.parts and draw.values is not None:
+                entry = draw.moment, number - draw.first
+                values, moved = found.setdefault(one.moment[1], ({}, {}))
+                values[entry] = np.ravel(draw.values)[entry[1]].item()
+                moved[entry] = values[entry] + step.item()
+    return found
+
+
+def _is_equal(name: str, one: Run, other: Run) -> bool:
+    return same(one.parts.get(name, Missing), other.parts.get(name, Missing))
 
 
 class _Piece(NamedTuple):

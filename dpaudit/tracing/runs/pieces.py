@@ -158,6 +158,16 @@ class Pieces:
             return self._draws[-1]
         return self._draws[bisect_right([one.first for one in self._draws], number) - 1]
 
+    def drawn_scale(self, ids: Any) -> float:
+        """Return the scale with which some numbers were drawn; NaN if it is unknown, or if several
+        lines or scales made them.
+
+        ids: The ids of the drawn numbers or sums. Only the first one is examined.
+        """
+        parts = self.parts_of(int(ids[0])) if len(ids) else ()
+        found = {(self.scales[one], self.draw_of(one).moment[1]) for one in parts}
+        return found.pop()[0] if len(found) == 1 else math.nan
+
     def scaled_factors_of(self, number: int) -> dict[int, float]:
         """Return what `factors_of` returns, each factor times the scale of its drawn number."""
         return {

@@ -97,6 +97,14 @@ def whole(rows: Any, rng: Any) -> Any:
     return sum(rows) + rng.geometric(0.9) - rng.geometric(0.9)
 
 
+def clipped_total(rows: Any, rng: Any) -> Any:
+    return min(sum(rows), 10) + rng.laplace(scale=1)
+
+
+def count_above(rows: Any, rng: Any) -> Any:
+    return sum(one > 0 for one in rows) + rng.laplace(scale=0.5)
+
+
 ONE_MORE, OF_TWO = WHOLE
 
 
@@ -113,9 +121,12 @@ ONE_MORE, OF_TWO = WHOLE
             f"60, {ONE_MORE}",
             "clip each record to [-0.536",
         ),
+        # A sum of all records on one input, and less on the other: records or sums are bounded.
+        (clipped, [1, 50], [1, 2], "8", "clip each record to a range of width 5 "),
+        (clipped_total, [2, 1, 50], [2, 1], "7", "clip each record to [-1, 1] before it is added"),
         # What is bounded, or may be a count, is not the record.
         (clipped, [1, 50], [1], "10", "a scale of 10 would do"),
-        (clipped, [1, 50], [1, 2], "8", "a scale of 8 would do"),
+        (count_above, [2, 0, 5], [2, 0], "1", "a scale of 1 would do"),
         (lambda rows, rng: len(rows) + rng.laplace(scale=0.5), [1, 2], [1], "1", "a scale of 1"),
         (lambda rows, rng: sum(rows) + rng.laplace(scale=0.5), [2, 1], [2], "1", "a scale of 1"),
         # Nor of several records, of texts and truths, or of what are no records.
@@ -144,6 +155,134 @@ def test_records_clipped_as_the_remedy_says_leak_no_more() -> None:
     assert 0.2099 <= most <= 0.21
     target = CallableTarget(function=bounded, params={"most": most})
     assert not trace_pair(target, [1, 50], [1], PureDP(0.3)).causes
+
+
+def gradient(rows: Any, rng: Any, whole: float, each: float = math.inf, sigma: float = 3.74) -> Any:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    total = np.sum(rows / np.maximum(1, norms / each), axis=0)
+    total = total / max(1, np.linalg.norm(total) / whole)
+    return total + sigma * rng.normal(size=len(total))
+
+
+OPPOSITE = [[3.0, 4.0], [-6.5, -8.0]], [[3.0, 4.0]]
+ALIKE = [[3.0, 4.0], [3.0, 2.0]], [[3.0, 4.0]]
+
+
+def findings(function: Any, d1: Any, d2: Any, claim: PrivacyClaim = CLAIM, **params: Any) -> Any:
+    target = CallableTarget(function=function, params=params)
+    return trace_pair(target, d1, d2, claim).findings
+
+
+def test_a_sum_that_is_clipped_as_a_whole_is_named_with_the_norm_that_would_do() -> None:
+    (found,) = findings(gradient, *OPPOSITE, whole=1.0)
+    assert found.is_cause
+    assert "; the norm is 1 for both inputs: the whole is clipped, not each record" in found.words
+    clip, _, scale = found.remedy.partition(", or ")
+    assert clip.startswith("clip what each record adds to the value to a norm of ")
+    most = float(clip.split("norm of ")[1].split(",")[0])
+    assert 1.0 <= most <= 1.003
+    assert not findings(gradient, *OPPOSITE, whole=math.inf, each=most)
+    sigma = float(scale.split()[4])
+    assert not [
+        one for one in findings(gradient, *OPPOSITE, whole=1.0, sigma=sigma) if one.is_cause
+    ]
+
+
+def test_a_clipped_sum_that_another_pair_turns_is_no_certain_cause() -> None:
+    (found,) = findings(gradient, *ALIKE, whole=1.0)
+    assert (found.kind, found.is_cause, found.cost) == ("too-little-noise", False, None)
+    assert " may change by 2: μ = 0.5348; the norm is 1 for both inputs" in found.words
+    most = float(found.remedy.split("norm of ")[1].split(",")[0])
+    assert 1.0 <= most <= 1.003
+    assert not findings(gradient, *ALIKE, whole=1.0, sigma=7.48)
+    assert not findings(gradient, *ALIKE, whole=math.inf, each=1.0)
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2"),
+    [
+        ([0, 0, 1], [0, 1, 1]),  # the same counts in another order
+        ([0] * 4 + [1] * 3, [0] * 3 + [1] * 4),
+        ([], [0]),
+    ],
+)
+def test_counts_of_equal_norm_are_not_clipped(d1: Any, d2: Any) -> None:
+    def shares(rows: Any, rng: Any) -> Any:
+        return np.bincount(rows, minlength=2) / 7 + rng.normal(scale=0.01, size=2)
+
+    (found,) = findings(shares, d1, d2)
+    assert "clip" not in found.words + found.remedy
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_clipped_sum_of_several_arrays_or_steps_is_named(count: int) -> None:
+    def stepped(rows: Any, rng: Any) -> Any:
+        total = np.repeat(np.sum(rows, axis=0), 2) + np.array([3, 0, 1, 2])
+        total = total / np.linalg.norm(total)
+        halves = [total[:2], total[2:]]
+        return [half + rng.normal(size=2) for half in halves for _ in range(count)]
+
+    (found,) = findings(stepped, *OPPOSITE)
+    assert f"; the norm is {math.sqrt(count):.4g} for both inputs" in found.words
+    assert found.remedy.startswith("clip what each record adds to the value, not the whole, or ")
+
+
+def momentum(rows: Any, rng: Any, scale: float = 1.0) -> Any:
+    weight = velocity = 0.0
+    for _ in range(3):
+        velocity = 0.9 * velocity + sum(rows)
+        weight -= 0.1 * (velocity + rng.normal(scale=scale))
+    return weight
+
+
+def weights(rows: Any, rng: Any, scale: float = 1.0) -> Any:
+    weight, every = 0.0, []
+    for _ in range(3):
+        weight -= 0.1 * (sum(rows) + rng.normal(0.0, scale))
+        every.append(weight)
+    return every
+
+
+def scaled_later(rows: Any, rng: Any, scale: float = 1.0) -> Any:
+    return sum(rows) + 0.5 * rng.normal(scale=scale, size=1)
+
+
+def two_columns(rows: Any, rng: Any, scale: float = 1.0) -> Any:
+    return np.array([sum(rows), 2 * sum(rows)]) + 0.5 * rng.normal(scale=scale, size=2)
+
+
+@pytest.mark.parametrize("function", [momentum, weights, scaled_later, two_columns])
+def test_the_scale_of_the_call_that_would_do_would(function: Any) -> None:
+    (found,) = findings(function, [1, 1], [1])
+    scale = float(found.remedy.partition("(scale=")[2].partition(" in the call)")[0])
+    assert not [one for one in findings(function, [1, 1], [1], scale=scale) if one.is_cause]
+    (still,) = findings(function, [1, 1], [1], scale=0.99 * scale)
+    assert still.is_cause
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda rows, rng: sum(rows) + rng.normal(scale=1.0),  # the call has the scale of the output
+        lambda rows, rng: (sum(rows) + rng.normal(scale=1.0)) / 10,
+        lambda rows, rng: sum(rows) + 2 * rng.standard_normal(),  # the call states no scale
+        lambda rows, rng: sum(rows) + rng.normal(scale=1.0) + 0.5 * rng.normal(scale=1.0),
+    ],
+)
+def test_a_call_that_does_not_state_another_scale_is_not_mentioned(function: Any) -> None:
+    found = next(iter(findings(function, [1, 1], [1])))
+    assert "standard deviation of " in found.remedy
+    assert "in the call" not in found.remedy
+
+
+def test_a_change_of_a_sum_of_draws_is_said_with_the_line_that_makes_the_sum() -> None:
+    (found,) = findings(momentum, [1, 1], [1])
+    line = "weight -= 0.1 * (velocity + rng.normal(scale=scale))"
+    assert f" adds up to scale 0.1732 in `{line}` and hides a change of 0.561: " in found.words
+    target = CallableTarget(function=momentum)
+    (site,) = trace_pair(target, [1, 1], [1], CLAIM).sites
+    assert (site.shift, site.cost) == pytest.approx((0.561, 0.561 / (0.1 * math.sqrt(3))))
+    assert site.operands == ("-1.122", "-0.561")
 
 
 @pytest.mark.parametrize("epsilon", [0.03, 0.3, 1.0, 7.0])
