@@ -234,8 +234,7 @@ def _too_little(
     words = f"`{one.line.code}`{size and f' with {size}'} hides {change}{cost}"
     if size and source.made is not None and not math.isclose(scale, source.drawn):
         has = "adds up to" if source.many > 1 else "has"
-        where = f"{has} {size} in `{source.made.code}`"
-        words = f"`{one.line.code}` {where} and hides {change}{cost}"
+        words = f"`{one.line.code}` {has} {size} in `{source.made.code}` and hides {change}{cost}"
     released = [each for each in one.worst if each.released and each.joint != math.inf]
     pieces = sorted(released, key=lambda each: each != piece) if piece in released else [piece]
     remedy = enlarged(pieces, claim, others, source)

@@ -131,8 +131,7 @@ def _total(
     """Return (cost, exceeds) for all calls that draw noise and all random choices together. `cost`
     is in words, such as "ε = 2", or None if it is unknown. `exceeds` is whether the cost is more
     than the claim allows."""
-    every = [pair.comparison for pair in runs.coupled]
-    if any(one.uneven or one.twice or one.alone for one in every):
+    if any(p.uneven or p.twice or p.alone for p in (one.comparison for one in runs.coupled)):
         return None, False  # what only one input draws, or what cancels out, has no known cost
     if reported(runs, claim) or runs.rare or unexplained(runs):
         return None, False  # a difference that no noise hides is not part of the sum

@@ -298,7 +298,11 @@ def _before_comparing(recorder: Recorder, use: Use) -> Use:
 
 def _root(recorder: Recorder, use: Use) -> Use:
     while use.previous is not None:
-        use = recorder.uses[use.previous]
+        before = recorder.uses[use.previous]
+        # A location of 0, as in `rng.normal(0.0, 2.0)`, is not a number that the noise hides.
+        if ("draw", *before.moment[1:]) in recorder.by_moment and not np.any(before.operand):
+            break
+        use = before
     return use
 
 

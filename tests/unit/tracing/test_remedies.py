@@ -161,7 +161,7 @@ def gradient(rows: Any, rng: Any, whole: float, each: float = math.inf, sigma: f
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     total = np.sum(rows / np.maximum(1, norms / each), axis=0)
     total = total / max(1, np.linalg.norm(total) / whole)
-    return total + sigma * rng.normal(size=len(total))
+    return total + rng.normal(0.0, sigma, size=len(total))
 
 
 OPPOSITE = [[3.0, 4.0], [-6.5, -8.0]], [[3.0, 4.0]]
@@ -247,11 +247,15 @@ def scaled_later(rows: Any, rng: Any, scale: float = 1.0) -> Any:
     return sum(rows) + 0.5 * rng.normal(scale=scale, size=1)
 
 
+def located_at_0(rows: Any, rng: Any, scale: float = 1.0) -> Any:
+    return (sum(rows) + 0.5 * rng.normal(0.0, scale)) / 10
+
+
 def two_columns(rows: Any, rng: Any, scale: float = 1.0) -> Any:
     return np.array([sum(rows), 2 * sum(rows)]) + 0.5 * rng.normal(scale=scale, size=2)
 
 
-@pytest.mark.parametrize("function", [momentum, weights, scaled_later, two_columns])
+@pytest.mark.parametrize("function", [momentum, weights, scaled_later, located_at_0, two_columns])
 def test_the_scale_of_the_call_that_would_do_would(function: Any) -> None:
     (found,) = findings(function, [1, 1], [1])
     scale = float(found.remedy.partition("(scale=")[2].partition(" in the call)")[0])
@@ -264,7 +268,7 @@ def test_the_scale_of_the_call_that_would_do_would(function: Any) -> None:
     "function",
     [
         lambda rows, rng: sum(rows) + rng.normal(scale=1.0),  # the call has the scale of the output
-        lambda rows, rng: (sum(rows) + rng.normal(scale=1.0)) / 10,
+        lambda rows, rng: (sum(rows) + rng.normal(0.0, scale=1.0)) / 10,
         lambda rows, rng: sum(rows) + 2 * rng.standard_normal(),  # the call states no scale
         lambda rows, rng: sum(rows) + rng.normal(scale=1.0) + 0.5 * rng.normal(scale=1.0),
     ],
