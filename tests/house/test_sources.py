@@ -59,6 +59,28 @@ def test_functions_are_short() -> None:
     assert not {name: count for name, count in lines.items() if count > LONGEST_FUNCTION}
 
 
+def test_code_for_python_3_8_makes_no_object_of_a_subscripted_type() -> None:
+    """Python 3.8 refuses `dict[int, float]()`; annotations are not evaluated."""
+    for_older = ("dpaudit/tracing/runs", "dpaudit/library_claims")
+    paths = [path for room in for_older for path in (ROOT / room).rglob("*.py")]
+    assert len(paths) > 20
+    assert _subscripted(ast.parse("found = dict[int, float]()")) == [1]
+    found = {path: _subscripted(ast.parse(path.read_text(encoding="utf-8"))) for path in paths}
+    assert not {path: lines for path, lines in found.items() if lines}
+
+
+def _subscripted(tree: ast.AST) -> list[int]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    built_in = {"dict", "list", "set", "frozenset", "tuple", "type"}
+    return [
+        one.lineno
+        for one in calls
+        if isinstance(one.func, ast.Subscript)
+        and isinstance(one.func.value, ast.Name)
+        and one.func.value.id in built_in
+    ]
+
+
 def _functions(tree: ast.AST) -> Iterator[Function]:
     """Yield all functions within, of which no expression has any."""
     for node in ast.iter_child_nodes(tree):

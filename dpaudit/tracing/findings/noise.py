@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from dpaudit.certificates.traced import Finding, SourceLine
 from dpaudit.claims import PrivacyClaim
-from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, tail, together
+from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, tail
 from dpaudit.tracing.findings.sites import (
     VALUE,
     Call,
@@ -87,8 +87,7 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
     worst = max(released, key=cost_together, default=[])
     several = [each for each in released if _sum_is_above(each, claim)]
     if len(several) > 1 and _sum_is_above(worst, claim):
-        total = together(worst)
-        assert total is not None
+        total = cost_together(worst)
         unit = worst[0].unit
         moved = sum(piece.count for piece in worst if piece.shift)
         words = (

@@ -149,15 +149,15 @@ def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place,
             other = coupler.run(0, values, seed=seed)
             names = [name for name in names if _is_equal(name, first, other)]
         if names:
-            (moment, _), *_ = values
-            return ((place_of(moment[1]), place_of(added), names[0]),)
+            return ((place_of(next(iter(values))[0][1]), place_of(added), names[0]),)
     return ()
 
 
 def _moved(coupler: Coupler, first: Run, second: Run) -> dict[Spot, tuple[dict[Entry, Any], ...]]:
     """Return the drawn numbers that hide a change of a released value, by the instruction that adds
     them: (their values, the values that give equal noisy values for the second input)."""
-    recorder, found = first.recorder, dict[Any, tuple[dict[Any, Any], ...]]()
+    recorder = first.recorder
+    found: dict[Any, tuple[dict[Any, Any], ...]] = {}
     for one, other in matched(recorder, second.recorder, dict(coupler.alignment or {})):
         steps = needed_changes(one, other)
         if one.kind != "add" or steps is None or not np.any(steps):

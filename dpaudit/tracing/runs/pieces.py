@@ -126,7 +126,8 @@ class Pieces:
             return self._expanded[number]
         # A sum has a larger id than its parts. So its factor is complete when it is the largest id
         # that is left, also if several sums contain it.
-        left, factors, found = [-number], {number: 1.0}, dict[int, float]()
+        left, factors = [-number], {number: 1.0}
+        found: dict[int, float] = {}
         while left:
             one = -heappop(left)
             factor = factors.pop(one)
