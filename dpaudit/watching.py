@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 
 # Seconds without an output after which a warning is logged.
-PATIENCE = 10.0
+WARNING_SECONDS = 10.0
 # A background thread checks at this interval, in seconds, whether a call takes too long.
-LOOK = 1.0
+LOOK_SECONDS = 1.0
 # A call for n > 1 draws may take this factor times n times the longest time per draw of earlier
-# calls, but at least n seconds, in addition to `PATIENCE`. After that, a warning is logged.
-_SLOWER = 10.0
+# calls, but at least n seconds, in addition to `WARNING_SECONDS`. After that, a warning is logged.
+_SLOWER_FACTOR = 10.0
 _UNTIMED = (
     "if it never returns, press Ctrl-C and add {}: such a call then counts as the outcome timeout"
 )
@@ -69,7 +69,7 @@ class Watch:
 
     def calls(self, name: str, outputs: Sized) -> AbstractContextManager[None]:
         """Return a context manager. Within its `with` block, this thread calls the mechanism, and a
-        warning is logged if a call takes more than `PATIENCE` seconds.
+        warning is logged if a call takes more than `WARNING_SECONDS` seconds.
 
         name: name of the mechanism in messages.
         outputs: list to which an output is added when its call has returned.
@@ -88,7 +88,7 @@ class Watch:
 
     def runs(self, name: str, times: int, extra: float = 0.0) -> AbstractContextManager[None]:
         """Return a context manager. Within its `with` block, each output takes several calls, and a
-        warning is logged if an output takes more than `PATIENCE` + `extra` seconds.
+        warning is logged if an output takes more than `WARNING_SECONDS` + `extra` seconds.
 
         name: name of the mechanism in messages.
         times: number of calls for each output. The calls are watched, too.
@@ -107,14 +107,15 @@ class Watch:
         return Waiting(self, name, lambda: counter[0], self._extra(size))
 
     def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
-        """Log a warning if a call has given no output for `PATIENCE` + `extra` seconds. Only the
-        first such warning is logged. Return whether this limit has been reached, now or earlier.
+        """Log a warning if a call has given no output for `WARNING_SECONDS` + `extra` seconds. Only
+        the first such warning is logged. Return whether this limit has been reached, now or
+        earlier.
 
         name: name of the mechanism.
         seconds: time since the last output.
-        extra: seconds that are allowed, in addition to `PATIENCE`.
+        extra: seconds that are allowed, in addition to `WARNING_SECONDS`.
         """
-        if seconds >= PATIENCE + extra and self.should_warn("a call"):
+        if seconds >= WARNING_SECONDS + extra and self.should_warn("a call"):
             words = "a call of %s has not returned for %.0f s; %s"
             _log.warning(words, name, seconds, "; ".join(filter(None, [self.hint, self._advice])))
         return "a call" in self._warned
@@ -128,13 +129,13 @@ class Watch:
         return Watch.may_warn()
 
     def _extra(self, size: int) -> float:
-        return max(size, _SLOWER * self._slowest * size) if size > 1 else 0.0
+        return max(size, _SLOWER_FACTOR * self._slowest * size) if size > 1 else 0.0
 
 
 class _Clock:
     """Measures the time since a count last changed.
 
-    extra: seconds without a change that are allowed, in addition to `PATIENCE`.
+    extra: seconds without a change that are allowed, in addition to `WARNING_SECONDS`.
     """
 
     def __init__(self, watch: Watch, name: str, extra: float = 0.0) -> None:
@@ -188,7 +189,11 @@ class Step(_Clock):
         """Log a warning if the step takes too long. Return inf, the seconds left, since there is no
         time limit."""
         seconds = self._idle(0)
-        if seconds >= PATIENCE and Watch.warns_of_steps and self._watch.should_warn(self._name):
+        if (
+            seconds >= WARNING_SECONDS
+            and Watch.warns_of_steps
+            and self._watch.should_warn(self._name)
+        ):
             words = "%s has not ended for %.0f s; if it never ends, press Ctrl-C"
             _log.warning(words, self._name, seconds)
         return math.inf
@@ -206,10 +211,10 @@ def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]
 
 class _Runs(_Clock):
     """Measures the time since the last output of a mechanism, if each output takes several calls. A
-    warning is logged if an output takes more than `PATIENCE` + `extra` seconds.
+    warning is logged if an output takes more than `WARNING_SECONDS` + `extra` seconds.
 
     times: number of calls for each output.
-    extra: seconds that an output may take in addition to `PATIENCE`.
+    extra: seconds that an output may take in addition to `WARNING_SECONDS`.
     """
 
     def __init__(self, watch: Watch, name: str, times: int, extra: float) -> None:
@@ -225,7 +230,7 @@ class _Runs(_Clock):
 
     def see(self, calls: int) -> None:
         """Set the number of calls since the last `begin`. Log a warning if the present output has
-        taken more than 10 s (`PATIENCE`) plus the extra seconds that are allowed."""
+        taken more than 10 s (`WARNING_SECONDS`) plus the extra seconds that are allowed."""
         self._calls = calls
         self.left()
 
@@ -233,7 +238,7 @@ class _Runs(_Clock):
         """Log a warning if an output takes too long. Return inf, the seconds left, since there is
         no time limit."""
         seconds = self._idle((self._before + self._calls) // self._times)
-        if seconds >= PATIENCE + self._extra and self._watch.should_warn("an output"):
+        if seconds >= WARNING_SECONDS + self._extra and self._watch.should_warn("an output"):
             words = "an output of %s, %s runs (repeat), takes more than %.0f s; fewer are faster"
             _log.warning(words, self._name, f"{self._times:,}", seconds)
         return math.inf
@@ -252,7 +257,7 @@ _looking: threading.Thread | None = None
 
 def _look() -> None:
     while _called.wait():
-        time.sleep(LOOK)
+        time.sleep(LOOK_SECONDS)
         for watched in list(_now.values()):
             watched.left()
         _called.clear()

@@ -18,4 +18,4 @@ def no_new_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare violations with draws of new processes, also on a busy machine."""
-    monkeypatch.setattr(f"{_MODULE}.SECONDS", 60.0)
+    monkeypatch.setattr(f"{_MODULE}.DRAWING_SECONDS", 60.0)

@@ -39,9 +39,9 @@ Function = Callable[..., Any]
 # nine powers of 4, from 1 to 65,536.
 BATCH_SIZES = tuple(4**power for power in range(9))
 # The size of every call must be in `BATCH_SIZES`, so the last call of a request may make more draws
-# than needed. The surplus is dropped. It is at most an eighth (`_MOST_DROPPED`) of the requested
-# draws, or 4 (`_FEW_DROPPED`) if that is more.
-_MOST_DROPPED, _FEW_DROPPED = 1 / 8, 4
+# than needed. The surplus is dropped. It is at most an eighth (`_MAX_DROPPED_SHARE`) of the
+# requested draws, or 4 (`_MAX_DROPPED_FEW`) if that is more.
+_MAX_DROPPED_SHARE, _MAX_DROPPED_FEW = 1 / 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ def batch_sizes(size: int) -> list[int]:
     sizes, left = list[int](), size
     while left > 0:
         above = min((each for each in BATCH_SIZES if each >= left), default=None)
-        if above is not None and above - left <= max(_MOST_DROPPED * size, _FEW_DROPPED):
+        if above is not None and above - left <= max(_MAX_DROPPED_SHARE * size, _MAX_DROPPED_FEW):
             return [*sizes, above]
         sizes.append(max(each for each in BATCH_SIZES if each <= left))
         left -= sizes[-1]
@@ -436,7 +436,7 @@ class Wrapping:
 
 # In a block of draws, source lines are looked up for at most this number of distinct exceptions,
 # since each look-up takes a microsecond. Further exceptions are outcomes without a source line.
-_MOST_PLACES = 64
+_MAX_PLACES = 64
 
 
 def collect_outputs(
@@ -504,14 +504,14 @@ def as_outcome(error: BaseException) -> Raised:
 
 
 def _located(error: BaseException, known: dict[tuple[str, str], Raised]) -> Raised:
-    """Return an exception as an outcome, like `as_outcome`. After `_MOST_PLACES` distinct
+    """Return an exception as an outcome, like `as_outcome`. After `_MAX_PLACES` distinct
     exceptions, the source line is left out, to save time.
 
     known: outcomes of earlier exceptions by (type, message); a new exception is added to it.
     """
     named = type(error).__name__, message_of(error)
     if named not in known:
-        if len(known) == _MOST_PLACES:
+        if len(known) == _MAX_PLACES:
             return Raised(*named)
         known[named] = Raised(*named, origin(error))
     return known[named]

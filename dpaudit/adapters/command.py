@@ -22,10 +22,10 @@ from dpaudit.adapters.calls import Outputs, apply_post_process
 from dpaudit.adapters.isolation import ByProcess
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
+from dpaudit.processes.child import LOOK_SECONDS, Child, Ended, TimedOut, countdown
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
-from dpaudit.watching import PATIENCE, Step, Watch
+from dpaudit.watching import WARNING_SECONDS, Step, Watch
 
 _log = logging.getLogger(__name__)
 
@@ -34,14 +34,14 @@ VERSION = 1
 # Length of the longest line that a program may write, in bytes.
 MAX_LINE_BYTES = 1 << 24
 # Seconds within which a program must write its first line.
-_GREETING = 10.0
+_GREETING_SECONDS = 10.0
 _BUFFERED = (
     "its output may be buffered: flush every line (awk: fflush(); Python: python -u, or flush=True "
     "in print; C: fflush(stdout))"
 )
-# _AHEAD, _AHEAD_BYTES: largest number, and largest total size in bytes, of requests that are sent
-#     before their answers have arrived. Sending ahead saves the program from waiting.
-_AHEAD, _AHEAD_BYTES = 64, 1 << 15
+# _MAX_AHEAD, _MAX_AHEAD_BYTES: largest number, and largest total size in bytes, of requests that
+#     are sent before their answers have arrived. Sending ahead saves the program from waiting.
+_MAX_AHEAD, _MAX_AHEAD_BYTES = 64, 1 << 15
 _RAISED = "$raised"
 _GREETS = f'{{"dpaudit": {VERSION}}}'
 
@@ -129,12 +129,14 @@ class Program:
         line: bytes | None = None
         try:
             read = partial(self.child.line, MAX_LINE_BYTES)
-            line = self.child.wait(read, step.left, countdown(_GREETING))
+            line = self.child.wait(read, step.left, countdown(_GREETING_SECONDS))
             return _hello(line)
         except Ended as end:
             what = f"ended ({end}){doubts}"
         except TimedOut:
-            what = f"wrote no line within {_GREETING:g} s; {_BUFFERED}, before anything slow"
+            what = (
+                f"wrote no line within {_GREETING_SECONDS:g} s; {_BUFFERED}, before anything slow"
+            )
         except ValueError as error:
             self.child.kill()
             began = str(error) if line is None else f"the line {_short(line)}, {error}"
@@ -159,7 +161,7 @@ class Program:
             # ahead of their answers. If the program does not flush its output, more requests bring
             # no answer, and the warning about a slow call says that the output may be buffered.
             length = len(requests[len(outcomes)][0])
-            ahead = max(1, min(_AHEAD, _AHEAD_BYTES // length)) if self._has_answered else 1
+            ahead = max(1, min(_MAX_AHEAD, _MAX_AHEAD_BYTES // length)) if self._has_answered else 1
             until = min(size, len(outcomes) + ahead)
             if until > sent:
                 lines = [_request(start, 1, seed) for start, seed in requests[sent:until]]
@@ -201,9 +203,9 @@ class Program:
         # If a single draw is asked for, and its time limit is long, also log a warning when the
         # draw is slow (`left`). A request for many draws gets no warning; it ends with an error
         # when its time limit is reached.
-        if size == 1 and self._timeout > PATIENCE:
+        if size == 1 and self._timeout > WARNING_SECONDS:
             clocks.append(left)
-        return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))
+        return self.child.wait(ready, *clocks, glance=min(LOOK_SECONDS, self._timeout / 4))
 
     def _answers(self) -> list[Any] | None:
         """Return the outcomes that have arrived since the last call; None if no complete outcome
@@ -319,7 +321,7 @@ class Command(ByProcess[Program]):
         id.
         """
         if id(dataset) not in self._starts:
-            if len(self._starts) >= _AHEAD:
+            if len(self._starts) >= _MAX_AHEAD:
                 self._starts.clear()
             self._starts[id(dataset)] = (dataset, _start_of(dataset))
         return self._starts[id(dataset)][1]

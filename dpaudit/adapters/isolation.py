@@ -41,7 +41,7 @@ from dpaudit.import_path import PACKAGES, check_file
 from dpaudit.library_claims import NoClaim
 from dpaudit.processes import worker
 from dpaudit.processes.child import (
-    GLANCE,
+    LOOK_SECONDS,
     Child,
     Clock,
     Ended,
@@ -61,12 +61,12 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     PythonTarget,
 )
-from dpaudit.watching import PATIENCE, Step, Watch
+from dpaudit.watching import WARNING_SECONDS, Step, Watch
 
 # Largest number of datasets that a process keeps. The index of a dataset must fit in a byte.
-_KEPT_DATASETS = 200
+_MAX_DATASETS = 200
 # Length of the longest line that a reply may have, in bytes.
-_LONGEST_REPLY = 1 << 16
+_MAX_REPLY_BYTES = 1 << 16
 # _WORD: text that an interpreter is asked to print, to check that `python` names a Python
 #     interpreter.
 # _SECONDS_TO_START: time limit for this check, in seconds; an interpreter on a slow disk takes long
@@ -196,12 +196,12 @@ class Worker:
         self._layout.arms[: len(arms)] = arms
         for number in set(arms):
             self.take(number, datasets[number])
-        waiting, glance = self._watch.waiting(self._name, self._layout.counters), GLANCE
+        waiting, glance = self._watch.waiting(self._name, self._layout.counters), LOOK_SECONDS
         left = [waiting.left]
         if self._timeout is not None:
             patience = Patience(self._timeout, self._layout.counters, len(arms))
-            left = [patience.left, *(left if self._timeout > PATIENCE else [])]
-            glance = min(GLANCE, self._timeout / 4)
+            left = [patience.left, *(left if self._timeout > WARNING_SECONDS else [])]
+            glance = min(LOOK_SECONDS, self._timeout / 4)
         self._ask("draw", *left, glance=glance, count=len(arms), seed=seed, how=self._how)
 
     @property
@@ -311,7 +311,7 @@ class Worker:
             raise MechanismError(why, code="process-failed") from None
 
     def _ask(
-        self, name: str, *left: Clock, glance: float = GLANCE, **arguments: Any
+        self, name: str, *left: Clock, glance: float = LOOK_SECONDS, **arguments: Any
     ) -> tuple[Any, bytes]:
         """Send a request to the process. Return (reply, data): the reply as a dict, and the raw
         bytes that follow it.
@@ -323,7 +323,7 @@ class Worker:
         """
         self.child.send(request(name, arguments))
         try:
-            line = self.child.wait(partial(self.child.line, _LONGEST_REPLY), *left, glance=glance)
+            line = self.child.wait(partial(self.child.line, _MAX_REPLY_BYTES), *left, glance=glance)
             reply = json.loads(line)
             size = int(reply["bytes"])
         except (ValueError, LookupError, TypeError) as error:
@@ -459,11 +459,11 @@ class Isolated(ByProcess[Worker]):
 
     def _numbered(self, inputs: list[Any]) -> bytes:
         """Return the index of each dataset, as bytes. An object keeps its index in later calls. If
-        more than `_KEPT_DATASETS` indices would be needed, the process is ended, and counting
+        more than `_MAX_DATASETS` indices would be needed, the process is ended, and counting
         begins again at 0.
         """
         new = {id(dataset): dataset for dataset in inputs if id(dataset) not in self._numbers}
-        if len(self._datasets) + len(new) > _KEPT_DATASETS:
+        if len(self._datasets) + len(new) > _MAX_DATASETS:
             new = {id(dataset): dataset for dataset in inputs}
             self._numbers, self._datasets = {}, []
             self.close()
@@ -535,7 +535,7 @@ def _check_python(python: str) -> None:
     child = Child([python, "-c", f"print({_WORD!r})"])
     start = Step(f"starting {python}, which must be a Python interpreter,")
     try:
-        read = partial(child.line, _LONGEST_REPLY)
+        read = partial(child.line, _MAX_REPLY_BYTES)
         line = child.wait(read, start.left, countdown(_SECONDS_TO_START))
         what = f"wrote {line.decode(errors='replace')[:60]!r}"
     except Ended as error:

@@ -78,7 +78,7 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
 
 
 # Largest absolute value up to which all integers are exact as floats.
-_LARGEST_EXACT = 2**53
+_MAX_EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _fits_float(array: NDArray[Any]) -> bool:
         return array.dtype.itemsize <= 8
     if array.dtype.kind not in "iu":
         return False
-    return array.size == 0 or max(int(array.max()), -int(array.min())) <= _LARGEST_EXACT
+    return array.size == 0 or max(int(array.max()), -int(array.min())) <= _MAX_EXACT
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.sampling.chunks import FirstCalls, ToProbe
 from dpaudit.sampling.executors import (
     LOCAL,
-    WORTHWHILE,
+    WORTHWHILE_SECONDS,
     Setup,
     WorkerPool,
     drawing,
@@ -523,7 +523,9 @@ class AuditRun:
     def _most_workers(self) -> int:
         """Return the largest number of processes that may draw at any time of the audit."""
         spec = self._spec
-        is_short = spec.sampling.executor is None and (spec.sampling.time or 0.0) <= WORTHWHILE
+        is_short = (
+            spec.sampling.executor is None and (spec.sampling.time or 0.0) <= WORTHWHILE_SECONDS
+        )
         if spec.sampling.workers == "auto" and (spec.statistics.timing or is_short):
             return 1
         return resolved(spec.sampling.executor, spec.sampling.workers)

@@ -152,7 +152,7 @@ class Redrawing:
         is_local = self.spec.sampling.executor in LOCAL
         if not (is_local or runs_in_another_process(self.spec.target)):
             return Redrawn(0, 0, _AFAR), ""
-        seconds = new_processes.SECONDS / new_processes.PROCESSES
+        seconds = new_processes.DRAWING_SECONDS / new_processes.PROCESSES
         most = min(DRAWS_OF_NEW_PROCESS, int(seconds / max(self.seconds, 1e-9)))
         may_repeat = True
         if refuted.ledger.ends_by_bets:  # draws are slow: use no more

@@ -57,7 +57,7 @@ from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_ta
 # result, or the result stores their values in other fields.
 _NOT_REPEATED = ("seed", "workers", "executor")
 # Texts with more characters than this are not taken for names of files.
-_LONGEST = 4096
+_MAX_CHARACTERS = 4096
 
 
 def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> AuditSpec:
@@ -407,7 +407,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _names(text: str) -> Iterator[str]:
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARACTERS:
         return
     words = text.split()
     with suppress(ValueError):  # a quote may not be closed

@@ -26,7 +26,7 @@ from dpaudit.config.settings import (
 )
 from dpaudit.errors import ConfigurationError, DatasetError, code_of
 from dpaudit.import_path import list_names
-from dpaudit.inputs.decoding import LONGEST, doubted, refused
+from dpaudit.inputs.decoding import MAX_CHARACTERS, doubted, refused
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 from dpaudit.wording import shown
@@ -254,7 +254,8 @@ def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
     """
     for key, value in _values(node):
         written = text[value.start_mark.index : value.end_mark.index]
-        if len(written) > LONGEST or written.startswith("!"):  # !!str states that the value is text
+        # The tag !!str states that the value is text.
+        if len(written) > MAX_CHARACTERS or written.startswith("!"):
             continue
         for why in refused(written, construct(value), value, in_file=True):
             yield line_of(key), f"{key.value}: {why}"

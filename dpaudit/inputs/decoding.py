@@ -22,7 +22,7 @@ _IMPORT = "import:module:name"
 # Largest number of characters of a text that is searched for strings meant as another type, such as
 # "1" for 1. The search in a longer text would take too long. Every argument of a command is
 # shorter: it has at most 131,072 characters.
-LONGEST = 200_000
+MAX_CHARACTERS = 200_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:[\s;|]+{_NUMBER})+")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
@@ -132,7 +132,7 @@ def check_read(
     the shell.
     is_dataset: whether the text states a dataset, so that `@name` may stand for a file.
     """
-    if len(text) > LONGEST or text.startswith(("@", "import:")) or _is_json(text):
+    if len(text) > MAX_CHARACTERS or text.startswith(("@", "import:")) or _is_json(text):
         return []
     # Imported here to save time: the import takes 20 ms, and most texts are JSON.
     from dpaudit.inputs.yaml_values import compose

@@ -42,14 +42,14 @@ Rise = tuple[np.ufunc, float, np.uint8]
 BAND = "number "
 # `Known` finds outcomes by small integers, which is faster than by hashes, only if each column has
 # at most this number of distinct entries.
-_FEW = 8
+_MAX_DISTINCT = 8
 # `Known` numbers the combinations of column entries, and finds outcomes by these numbers, if there
 # are at most this many combinations: a number must fit in 64 bits. With more combinations, it finds
 # outcomes by hashes.
-_COMBINATIONS = 1 << 60
+_MAX_COMBINATIONS = 1 << 60
 # Largest number of combinations of column entries in one lookup table. With 4 bytes each, a table
 # takes at most 1 MiB.
-_TABLE = 1 << 18
+_MAX_TABLE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,7 +291,7 @@ class Entries:
             own = Alphabet.of(column)
             many = len(own.values)
             combinations *= many
-            if many > _FEW or combinations > _COMBINATIONS:
+            if many > _MAX_DISTINCT or combinations > _MAX_COMBINATIONS:
                 return None
             found = own(column)
             if (found == many).any():
@@ -345,7 +345,7 @@ class Entries:
         tables are used. The tables then map unknown outcomes to an index of their own. With one
         table, `places` marks unknown outcomes in a mask instead.
         """
-        return math.prod(len(one.values) for one in self.columns) > _TABLE
+        return math.prod(len(one.values) for one in self.columns) > _MAX_TABLE
 
     def _tables(self) -> Tables:
         """Return the lookup tables of `places`: an array or None for each column with at least two
@@ -353,8 +353,8 @@ class Entries:
 
         `places` maps the entries of an outcome to small integers, and combines the integers of the
         first columns, one column at a time, into one number. If the next column would give more
-        than `_TABLE` different numbers, a table first replaces the numbers by smaller ones: each
-        combination that occurs in a known outcome gets a number of its own, and all other
+        than `_MAX_TABLE` different numbers, a table first replaces the numbers by smaller ones:
+        each combination that occurs in a known outcome gets a number of its own, and all other
         combinations share one number. Columns after which no table is needed have None. The table
         of the last column maps numbers to indices of known outcomes.
         """
@@ -368,7 +368,7 @@ class Entries:
         for place, (own, many) in enumerate(zip(self.symbols, several, strict=True), 1):
             numbers, combinations = numbers * many + own, combinations * many
             is_last = place == len(several)
-            if not is_last and combinations * several[place] <= _TABLE:
+            if not is_last and combinations * several[place] <= _MAX_TABLE:
                 found.append(None)
                 continue
             distinct, places = np.unique(numbers, return_inverse=True)

@@ -34,22 +34,22 @@ from dpaudit.outcomes.scalars import (
 from dpaudit.outcomes.tables import Outcomes, Table
 
 # A matrix is transposed in blocks of this number of rows, which fit into the processor's cache.
-_PIECE = 4_096
-# A matrix with more than 24 columns (`_WIDE`) is transposed in blocks of this number of rows, which
-# fit into the processor's cache.
-_PIECE_OF_WIDE = 1_024
-# A matrix with more columns than this is transposed in blocks of `_PIECE_OF_WIDE` rows, fewer than
-# `_PIECE`, so that a block fits into the processor's cache.
-_WIDE = 24
+_ROWS_PER_BLOCK = 4_096
+# A matrix with more than 24 columns (`_WIDE_COLUMNS`) is transposed in blocks of this number of
+# rows, which fit into the processor's cache.
+_ROWS_PER_WIDE_BLOCK = 1_024
+# A matrix with more columns than this is transposed in blocks of `_ROWS_PER_WIDE_BLOCK` rows, fewer
+# than `_ROWS_PER_BLOCK`, so that a block fits into the processor's cache.
+_WIDE_COLUMNS = 24
 # Largest number of entries of one output, at all depths together. Larger outputs are refused, since
 # many outputs are kept in memory.
 MAX_ENTRIES = 100_000
 # In the limit on the number of entries of an output (`MAX_ENTRIES`), a string counts as one
 # entry for each group of this number of characters or bytes.
-_CHARACTERS = 8
+_CHARACTERS_PER_ENTRY = 8
 # `checked_length` counts entries down to this depth of nested containers. It need not go deeper:
 # reading refuses outputs with more than 50 levels.
-_DEEP = 100
+_MAX_DEPTH = 100
 
 Rows = RowArray | None
 Values = Sequence[Any]
@@ -236,7 +236,7 @@ def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
     """
     found, are_numbers = np.empty(array.shape[::-1]), True
     is_float = array.dtype.kind == "f"
-    size = _PIECE if array.shape[1] <= _WIDE else _PIECE_OF_WIDE
+    size = _ROWS_PER_BLOCK if array.shape[1] <= _WIDE_COLUMNS else _ROWS_PER_WIDE_BLOCK
     for start in range(0, len(array), size):
         piece = array[start : start + size]
         if not is_float and not _exact(piece):
@@ -295,7 +295,7 @@ def checked_length(output: Any) -> int:
         total += own + len(parts)
         if total > MAX_ENTRIES:
             raise _too_long(output)
-        if depth > _DEEP:  # it may contain itself; reading it raises an error
+        if depth > _MAX_DEPTH:  # it may contain itself; reading it raises an error
             break
         stack.extend((part, depth + 1) for part in parts)
     return max(1, total)
@@ -308,7 +308,7 @@ def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
     own, and its items as parts.
     """
     if isinstance(value, str | bytes | bytearray):
-        return len(value) // _CHARACTERS, ()
+        return len(value) // _CHARACTERS_PER_ENTRY, ()
     if isinstance(value, np.ndarray):
         return (0, value.ravel()) if value.dtype.hasobject else (value.size, ())
     if isinstance(value, abc.Mapping):
@@ -336,7 +336,7 @@ def _too_long(output: Any) -> MechanismError:
         what = f" (a {kind} of {len(output):,})"
     return MechanismError(
         f"the mechanism returns an output that is too long{what}: up to {MAX_ENTRIES:,} "
-        f"entries, or {MAX_ENTRIES * _CHARACTERS:,} characters, can be audited; give ",
+        f"entries, or {MAX_ENTRIES * _CHARACTERS_PER_ENTRY:,} characters, can be audited; give ",
         Name("post_process"),
         " a function that makes it shorter, e.g. its sum, or the places where d1 and d2 differ",
         code="output-too-large",

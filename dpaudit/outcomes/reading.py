@@ -23,7 +23,7 @@ from dpaudit.outcomes.frames import as_frame, as_series, is_frame, is_series
 from dpaudit.outcomes.reader import Read, Reader, Rows, Values
 from dpaudit.outcomes.representation import DICT, LIST, PRESENT, SET, TYPE, array_word, order_words
 from dpaudit.outcomes.scalars import (
-    LONG,
+    LONG_TEXT,
     MAX_EXACT,
     Describe,
     Entries,
@@ -44,9 +44,9 @@ from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
 # Number of bytes at the start of a value of type bytes that get a column each.
-_BYTES = 32
+_BYTES_WITH_COLUMNS = 32
 # Largest number of levels of nested containers in an output. An output with more levels is refused.
-_DEEPEST = 50
+_MAX_DEPTH = 50
 # Outputs that contain themselves, such as a list that is an item of itself, are refused. To find
 # them, containers down to this depth of nesting are checked. At depths 1 and 2, only the first
 # container at each place (position in an output, such as `output[0]`) is checked; at depth 3, the
@@ -54,11 +54,11 @@ _DEEPEST = 50
 # 1,000 times has a billion places at depth 3.
 _LOOKS_FOR_CYCLES_AT = 3
 # A fast method reads dicts (or sets) with string keys if all of them together have at most this
-# number of different keys, and at most `_FEW_SETS` combinations of keys. Otherwise a slower loop
-# reads them.
-_FEW_KEYS = 64
+# number of different keys, and at most `_MAX_FAST_SETS` combinations of keys. Otherwise a slower
+# loop reads them.
+_MAX_FAST_KEYS = 64
 # Largest number of different combinations of keys for which the fast method reads dicts (or sets).
-_FEW_SETS = 1_024
+_MAX_FAST_SETS = 1_024
 
 Places = NDArray[np.intp]
 
@@ -180,7 +180,7 @@ def _read_raised(reader: Reader, path: Path, rows: Rows, values: Values) -> None
 
 def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     reader.add(path, rows, of_texts(values))
-    long = [i for i, length in enumerate(map(len, values)) if length > LONG]
+    long = [i for i, length in enumerate(map(len, values)) if length > LONG_TEXT]
     if long:
         lengths = np.array([len(values[i]) for i in long], dtype=np.float64)
         reader.add(path.about("length"), at(rows, long), Entries(lengths))
@@ -195,7 +195,7 @@ def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
         inside = rows if len(place) == len(data) else at(rows, place)
         every = np.frombuffer(b"".join([data[i] for i in place]), dtype=np.uint8)
         table = every.reshape(len(place), length).astype(np.float64)
-        for i in range(min(int(length), _BYTES)):
+        for i in range(min(int(length), _BYTES_WITH_COLUMNS)):
             reader.add(path.item(i), inside, Entries(np.ascontiguousarray(table[:, i])))
 
 
@@ -368,7 +368,7 @@ def _places(values: Values) -> list[tuple[Any, Places]]:
     index: dict[tuple[Any, ...], int] = {}
     which = [index.setdefault(keys, len(index)) for keys in map(tuple, values)]
     every = dict.fromkeys(key for keys in index for key in keys)
-    are_few = len(index) <= _FEW_SETS and len(every) <= _FEW_KEYS
+    are_few = len(index) <= _MAX_FAST_SETS and len(every) <= _MAX_FAST_KEYS
     if are_few and all(isinstance(key, str) for key in every):
         # This is the common case: all keys are strings, and the dicts have few distinct keys, in
         # few distinct combinations. NumPy masks are then faster than the loop below. `number` holds
@@ -436,10 +436,10 @@ def _check_depth(path: Path, values: Values) -> None:
     looked_at: Values = ()
     if 0 < path.depth <= _LOOKS_FOR_CYCLES_AT:
         looked_at = values if path.depth == _LOOKS_FOR_CYCLES_AT else values[:1]
-    if path.depth > _DEEPEST or any(map(_contains_itself, looked_at)):
+    if path.depth > _MAX_DEPTH or any(map(_contains_itself, looked_at)):
         raise MechanismError(
-            f"the mechanism returns outputs that contain themselves, or have more than {_DEEPEST} "
-            "levels; give ",
+            "the mechanism returns outputs that contain themselves, or have more than "
+            f"{_MAX_DEPTH} levels; give ",
             *(Name("post_process"), " a function that turns an output into a flat one"),
             code="output-too-large",
         )

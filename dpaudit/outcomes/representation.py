@@ -84,7 +84,7 @@ _AS_IN_A_SET = "in an order of the set "
 _MAX_LABEL = 200
 # If the label for an order of keys is cut, since it is longer than `_MAX_LABEL`, it keeps its
 # first 40 characters.
-_SHOWN = 40
+_SHOWN_CHARACTERS = 40
 # An example of a Decimal, such as `1.00`, is shown only if it has at most this number of digits
 # after the point.
 _SHOWN_PLACES = 8
@@ -166,7 +166,9 @@ def order_words(
     if len(label) <= _MAX_LABEL:
         return label
     every, order = (text_key(", ".join(one)) for one in (sorted(words), shown))
-    return f"{label[:_SHOWN]}… ({len(words):,} keys, set {every:016x}, order {order:016x})"
+    return (
+        f"{label[:_SHOWN_CHARACTERS]}… ({len(words):,} keys, set {every:016x}, order {order:016x})"
+    )
 
 
 def orders_differ(labels: Iterable[str]) -> bool:

@@ -32,20 +32,20 @@ from dpaudit.outcomes.representation import EXPONENT, OFFSET
 MAX_EXACT = 2**53
 # If a string has more characters than this, its length gets a column of its own, in addition to the
 # column of the string.
-LONG = 64
+LONG_TEXT = 64
 # The column entry for a string with more characters (or bytes) than this is cut, and a hash is
 # appended.
 _MAX_LABEL = 200
 # If the column entry for a string is cut, since it is longer than `_MAX_LABEL`, it keeps its
 # first 40 characters.
-_SHOWN = 40
+_SHOWN_CHARACTERS = 40
 # Arrays with at most this number of distinct strings are read by comparing all strings with each
 # distinct string. With more distinct strings, a dict is faster.
 _MAX_TEXTS = 32
 # Number of strings that are compared at a time, so that they stay in the processor's cache.
-_PIECE = 16_384
+_TEXTS_PER_BLOCK = 16_384
 # An integer with more bits than this is written as a hash, since its digits would be too long.
-_MAX_INTEGER_DIGITS = 2_000
+_MAX_INTEGER_BITS = 2_000
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -116,16 +116,16 @@ def of_text_array(array: NDArray[np.str_]) -> Entries | None:
     distinct.
     """
     width = array.itemsize // 4
-    if not len(array) or not 0 < width <= LONG:
+    if not len(array) or not 0 < width <= LONG_TEXT:
         return None
     array = np.asarray(array)  # a chararray would strip trailing spaces
     letters = np.ascontiguousarray(array).view(np.uint32).reshape(len(array), width)
     codes = np.empty(len(array), dtype=np.int32)
     texts: list[str] = []
     known = np.empty((0, width), dtype=np.uint32)
-    for start in range(0, len(array), _PIECE):
-        piece = np.ascontiguousarray(letters[start : start + _PIECE].T)
-        found = codes[start : start + _PIECE]
+    for start in range(0, len(array), _TEXTS_PER_BLOCK):
+        piece = np.ascontiguousarray(letters[start : start + _TEXTS_PER_BLOCK].T)
+        found = codes[start : start + _TEXTS_PER_BLOCK]
         found[:] = 0
         for code, text in enumerate(known, 1):
             found[_are(piece, text)] = code
@@ -172,7 +172,7 @@ def bytes_label(data: bytes) -> str:
 def _cut(label: str, whole: str, size: int, unit: str) -> str:
     if size <= _MAX_LABEL:
         return label
-    return f"{label[:_SHOWN]}… ({size:,} {unit}, digest {text_key(whole):016x})"
+    return f"{label[:_SHOWN_CHARACTERS]}… ({size:,} {unit}, digest {text_key(whole):016x})"
 
 
 def values_of(array: NDArray[Any]) -> list[Any]:
@@ -244,7 +244,7 @@ def exact_integer(value: int | np.integer) -> Described:
     number = _nearest(exact)
     if math.isfinite(number) and int(number) == exact:
         return Described(number)
-    word = str(exact) if exact.bit_length() <= _MAX_INTEGER_DIGITS else _digest(exact, 1)
+    word = str(exact) if exact.bit_length() <= _MAX_INTEGER_BITS else _digest(exact, 1)
     return Described(number, {EXACT: word})
 
 
@@ -275,7 +275,7 @@ def _fraction_word(exact: Fraction) -> str:
     """Return the text of a fraction: `0.125` if it has a finite number of decimal places, else
     `1/3`."""
     top, bottom = exact.numerator, exact.denominator
-    if max(abs(top), bottom).bit_length() > _MAX_INTEGER_DIGITS:
+    if max(abs(top), bottom).bit_length() > _MAX_INTEGER_BITS:
         return _digest(top, bottom)
     places = max(_power(bottom, 2), _power(bottom, 5))
     if 10**places % bottom:

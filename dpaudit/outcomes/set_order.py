@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 # Largest number of keys for which all orders of insertion (at most 24) are tried: a set is built in
 # each order, and the order of its elements is compared with the order of the dict.
-_FEW_KEYS = 4
+_MAX_PERMUTED_KEYS = 4
 # Smallest number of slots of the hash table of a set in CPython (Objects/setobject.c), for up to 4
 # elements. When three fifths of the slots are taken, the table grows to more than 4 slots per
 # element.
-_FEWEST_SLOTS = 8
+_MIN_SLOTS = 8
 # Possible numbers of slots of a set, relative to a set to which the same elements were added one by
 # one. CPython uses half of the slots after a copy, and two or four times the slots after elements
 # were removed.
@@ -43,7 +43,7 @@ _FREE_SLOTS = 2
 # (8 slots). For 3/8 of all hash seeds, a set of two keys has one order in a table of 8 slots and
 # the opposite order in a table of 32 slots. If both tables were considered, both orders of a dict
 # with these keys would count as the order of a set, and no leak by the order would be seen.
-_FEWEST_KEYS_OF_LARGER_TABLES = 3
+_MIN_KEYS_OF_LARGER_TABLES = 3
 
 
 def hash_seed() -> str | None:
@@ -93,24 +93,24 @@ def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
     """
     if len(keys) < 2 or tuple(set(keys)) == keys:
         return True
-    if len(keys) <= _FEW_KEYS:
+    if len(keys) <= _MAX_PERMUTED_KEYS:
         # If hashes collide, the order of a set depends on the order in which its keys were
         # inserted. So all orders of insertion are tried.
         if any(tuple(set(order)) == keys for order in itertools.permutations(keys)):
             return True
-        if len(keys) < _FEWEST_KEYS_OF_LARGER_TABLES:
+        if len(keys) < _MIN_KEYS_OF_LARGER_TABLES:
             return False
     # CPython uses hashes as unsigned 64-bit integers, while `hash` may return a negative number.
     hashes = [hash(key) & 0xFFFFFFFFFFFFFFFF for key in keys]
     slots = _slots(len(keys))
-    sizes = [max(_FEWEST_SLOTS, int(slots * size)) for size in _SIZES]
+    sizes = [max(_MIN_SLOTS, int(slots * size)) for size in _SIZES]
     return any(_rises(hashes, size) for size in sizes)
 
 
 def _slots(elements: int) -> int:
     """Return the number of slots in the hash table of a set after `elements` elements were added to
     it one by one."""
-    slots = _FEWEST_SLOTS
+    slots = _MIN_SLOTS
     while elements * 5 >= (slots - 1) * 3:
         used = -(-(slots - 1) * 3 // 5)
         while slots <= used * 4:

@@ -48,14 +48,14 @@ from dpaudit.outcomes.representation import (
 MAX_WIDTH = 4096
 # If a column has more than this number of different texts, events are also learned from a further
 # column with the kinds of its entries, such as `a string`.
-_MANY = 64
-# If a table has at least this number of columns, and at most `_FEW_ENTRIES` entries in all, the
-# hashes of all columns are computed in one array: with few entries, NumPy calls for each column
+_MANY_TEXTS = 64
+# If a table has at least this number of columns, and at most `_MAX_JOINT_ENTRIES` entries in all,
+# the hashes of all columns are computed in one array: with few entries, NumPy calls for each column
 # would take most of the time. Otherwise each column is hashed by itself.
-_SEVERAL = 4
+_MIN_JOINT_COLUMNS = 4
 # The hashes of several columns are computed in one array only if the columns have at most this
 # number of entries in total. Otherwise, each column is hashed by itself.
-_FEW_ENTRIES = 1 << 14
+_MAX_JOINT_ENTRIES = 1 << 14
 _NO_LABELS = np.empty(0, dtype=np.uint64)
 
 
@@ -249,7 +249,7 @@ class Table(Outcomes):
         more += [keys for one in left if (keys := sign_keys(one.name, one.numbers)) is not None]
         if not others and not more:
             return np.broadcast_to(both, self.size)
-        if len(others) >= _SEVERAL and len(others) * self.size <= _FEW_ENTRIES:
+        if len(others) >= _MIN_JOINT_COLUMNS and len(others) * self.size <= _MAX_JOINT_ENTRIES:
             total = both + _keys_together(others)
         else:
             total = np.full(self.size, both)
@@ -366,7 +366,7 @@ def _telling_kinds(column: Column) -> Column | None:
     """Return a column with the kind of each entry of a column, such as `a string`. Return None if
     the kinds would add nothing: if all entries have the same kind, or if there are at most 64
     different texts, which events can name one by one."""
-    if len(column.labels) <= _MANY:
+    if len(column.labels) <= _MANY_TEXTS:
         return None
     kinds = kinds_of(column)
     return kinds if len(np.unique(kinds.codes if kinds.codes is not None else 0)) > 1 else None

@@ -42,32 +42,32 @@ Clock = Callable[[], float]
 CRASH, TIMEOUT = "crash", "timeout"
 # While dpaudit waits for output, it checks every 0.25 seconds whether the program has ended. A
 # closed pipe is not a reliable sign: another process may keep the pipe open.
-GLANCE = 0.25
+LOOK_SECONDS = 0.25
 # After its input is closed, a program has this number of seconds to end by itself before it is
 # killed.
-_GRACE = 1.0
+_GRACE_SECONDS = 1.0
 # Number of bytes at the end of the program's error output that are kept for messages.
-_LAST_WORDS = 4096
+_KEPT_ERROR_BYTES = 4096
 # Largest number of bytes that are read from a pipe in one call.
-_PIECE = 1 << 20
+_READ_BYTES = 1 << 20
 # Size in bytes of the pipe for the program's output (Linux only).
-_PIPE = 1 << 20
+_PIPE_BYTES = 1 << 20
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
 # If this number of processes in a row end before they complete a draw, the audit ends with an
 # error.
-HOPELESS = 50
+MAX_ENDED = 50
 # If this number of processes in a row end before a draw begins, each with the same message, the
 # audit ends with an error. An input cannot be the cause, since none of these processes had begun to
 # use one.
-_ALIKE = 3
+_MAX_ENDED_ALIKE = 3
 # If no draw was completed, and this number of draws of each input have ended the process with the
 # same failure, the audit ends with an error. (If only one input ends the process, that is a leak,
 # and not an error.)
-_ALWAYS = 20
+_MAX_FAILED_DRAWS = 20
 # Time in seconds. If every draw so far has ended its process with the same failure, and these draws
 # together took longer than this time, dpaudit logs a warning. The audit then ends with an error
-# after 3 such draws of each input (`_ALIKE`) instead of 20 (`_ALWAYS`).
-PATIENCE = 10.0
+# after 3 such draws of each input (`_MAX_ENDED_ALIKE`) instead of 20 (`_MAX_FAILED_DRAWS`).
+WARNING_SECONDS = 10.0
 # Shell script of the guardian, which kills sessions when its input closes, as it does when dpaudit
 # ends. Each line of the input has a sign and the number of a session: "+" adds a session to kill,
 # "-" removes a session that has ended.
@@ -198,7 +198,7 @@ class Child:
             self._poll.register(pipe, select.POLLIN)
         if sys.platform == "linux":
             with suppress(OSError):  # the size exceeds the user's limit
-                fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, _PIPE)
+                fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     @property
     def is_alive(self) -> bool:
@@ -210,7 +210,7 @@ class Child:
         self._write()
 
     def wait(
-        self, ready: Callable[[], Result | None], *left: Clock, glance: float = GLANCE
+        self, ready: Callable[[], Result | None], *left: Clock, glance: float = LOOK_SECONDS
     ) -> Result:
         """Exchange data with the program until `ready` returns a result other than None. Return
         this result.
@@ -290,15 +290,15 @@ class Child:
         return data
 
     def close(self) -> None:
-        """Close the program's input. Kill the program if it does not end within `_GRACE`
+        """Close the program's input. Kill the program if it does not end within `_GRACE_SECONDS`
         seconds."""
         if self.is_alive and self._process.stdin is not None:
             self._unsent = memoryview(b"")
             self._forget(self._in)
             self._process.stdin.close()
-            left = countdown(_GRACE)
+            left = countdown(_GRACE_SECONDS)
             while not self.has_ended and left() > 0:
-                self._exchange(max(0.0, min(left(), GLANCE)))
+                self._exchange(max(0.0, min(left(), LOOK_SECONDS)))
             # Wait for the exit code: a program may close its output some time before it ends.
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, left()))
@@ -346,11 +346,11 @@ class Child:
 
         Raises BlockingIOError if no data are available now.
         """
-        data = os.read(pipe, _PIECE)
+        data = os.read(pipe, _READ_BYTES)
         if pipe == self._out:
             self.received += data
         else:
-            self._last_words = (self._last_words + data)[-_LAST_WORDS:]
+            self._last_words = (self._last_words + data)[-_KEPT_ERROR_BYTES:]
         if not data:
             self._forget(pipe)
         return bool(data)
@@ -364,10 +364,10 @@ class Child:
         its error output.
         """
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(GLANCE)
-        # The error output is read for at most `GLANCE` seconds: a program may have closed only its
-        # standard output, and go on writing errors.
-        left = countdown(GLANCE)
+            self._process.wait(LOOK_SECONDS)
+        # The error output is read for at most `LOOK_SECONDS` seconds: a program may have closed
+        # only its standard output, and go on writing errors.
+        left = countdown(LOOK_SECONDS)
         with suppress(OSError, ValueError):
             while self._read(self._err) and left() > 0:
                 pass
@@ -551,27 +551,31 @@ class Succession(Generic[Process]):
         self._unbegun = [] if has_begun else [*self._unbegun, failure.message]
         ended = f"a {failure.kind} ({failure.message})"
         reason = ""
-        if self._unbegun[-_ALIKE:] == [failure.message] * _ALIKE:
+        if self._unbegun[-_MAX_ENDED_ALIKE:] == [failure.message] * _MAX_ENDED_ALIKE:
             reason = (
-                f"the process of {self.name} ended {_ALIKE} times in a row before a draw began, "
-                f"each time with: {failure.message}"
+                f"the process of {self.name} ended {_MAX_ENDED_ALIKE} times in a row before a draw "
+                f"began, each time with: {failure.message}"
             )
         elif self._is_always(failure, dataset):
-            took = f", which took {self._seconds:.0f} s" if self._seconds >= PATIENCE else ""
+            took = f", which took {self._seconds:.0f} s" if self._seconds >= WARNING_SECONDS else ""
             reason = (
                 f"{self.name} ended its process in each of its first {self._alike.total()} draws "
                 f"of both inputs, with {ended}{took}; an audit needs outputs"
             )
-        elif self._deaths >= HOPELESS:
+        elif self._deaths >= MAX_ENDED:
             reason = (
-                f"{self.name} ended its process {HOPELESS} times in a row without finishing a "
+                f"{self.name} ended its process {MAX_ENDED} times in a row without finishing a "
                 f"draw, the last time with {ended}; an audit needs outputs"
             )
         if reason and failure.kind == TIMEOUT and self._timeout is not None:
             reason += "; if a draw needs more time, raise timeout (--timeout)"
         if reason:
             raise MechanismError(reason, code="mechanism-ends-process")
-        if not self._varies and self._seconds >= PATIENCE and self._watch.should_warn("no draw"):
+        if (
+            not self._varies
+            and self._seconds >= WARNING_SECONDS
+            and self._watch.should_warn("no draw")
+        ):
             total = self._alike.total()
             draws = f"all {total} draws of" if total > 1 else "the only draw of"
             _log.warning("%s %s so far ended with %s", draws, self.name, ended)
@@ -581,8 +585,8 @@ class Succession(Generic[Process]):
         """Count a draw that ended its process. Return whether the audit should stop because all
         draws so far have ended their processes with the same failure.
 
-        This needs `_ALWAYS` draws of each input or, after `PATIENCE` seconds, `_ALIKE` draws of
-        each input. If only one input was drawn, the result is False.
+        This needs `_MAX_FAILED_DRAWS` draws of each input or, after `WARNING_SECONDS` seconds,
+        `_MAX_ENDED_ALIKE` draws of each input. If only one input was drawn, the result is False.
 
         failure: how the last draw ended its process.
         dataset: value that identifies the input of the last draw.
@@ -592,7 +596,7 @@ class Succession(Generic[Process]):
             self._varies = True
             return False
         self._alike[dataset] += 1
-        enough = _ALWAYS if self._seconds < PATIENCE else _ALIKE
+        enough = _MAX_FAILED_DRAWS if self._seconds < WARNING_SECONDS else _MAX_ENDED_ALIKE
         return len(self._alike) > 1 and min(self._alike.values()) >= enough
 
     def words(self, end: Ended | TimedOut) -> str:

@@ -38,10 +38,11 @@ Evidence = tuple[float, str]
 # distributions are compared. In a small learning block, the sampler calls the mechanism 4 times for
 # each input, so each run contains the draws of one call.
 _RUNS = 4
-# _CALL_COLUMNS: largest number of columns of the output that are compared between runs of draws.
+# _MAX_CALL_COLUMNS: largest number of columns of the output that are compared between runs of
+#     draws.
 # _QUANTILES: for each of these quantiles of a column, the frequency of the event "the value is at
 #     most the quantile" is compared.
-_CALL_COLUMNS, _QUANTILES = 8, (0.25, 0.5, 0.75)
+_MAX_CALL_COLUMNS, _QUANTILES = 8, (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,7 @@ def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidenc
     draws = beginning(draws)
     events = [
         values <= cut
-        for column in filter(is_informative, draws.outcomes.columns[:_CALL_COLUMNS])
+        for column in filter(is_informative, draws.outcomes.columns[:_MAX_CALL_COLUMNS])
         for values in [numbers(column)]
         for cut in np.unique(np.quantile(values, _QUANTILES, method="lower"))
     ]

@@ -39,7 +39,7 @@ BoolArray = NDArray[np.bool_]
 # A check with a p-value below this raises an error; a larger p-value leads to a warning at most.
 IMPOSSIBLE = 1e-12
 # WARNING_ALPHA: probability that an audit of a correct mechanism gets a warning from any of its
-# checks.
+#     checks.
 # CHECKS: number of checks that share this probability equally. One checks whether each input gives
 #     only one output, one checks for serial dependence. Four check for differences between calls:
 #     in buffered learning draws, counted learning draws, certification, and further draws.
@@ -54,24 +54,24 @@ TESTED_DRAWS = 20_000
 # Number of draws at the start of each block that are compared first, when the audit checks whether
 # two blocks of draws are equal. Nearly all independent blocks differ in these draws; only if two
 # blocks do not, all of their draws are compared.
-_FIRST = 16
+_COMPARED_FIRST = 16
 # Limits of the Ljung-Box test of serial dependence.
-# _SERIES_COLUMNS: largest number of columns of the output that are tested.
-# _LAGS: autocorrelations at the lags 1 to 10 enter the test statistic.
-# _SERIES_DRAWS: least number of draws in a series, since the test is asymptotic.
-_SERIES_COLUMNS, _LAGS, _SERIES_DRAWS = 4, 10, 1_000
+# _MAX_SERIES_COLUMNS: largest number of columns of the output that are tested.
+# _MAX_LAG: autocorrelations at the lags 1 to 10 enter the test statistic.
+# _MIN_SERIES_DRAWS: least number of draws in a series, since the test is asymptotic.
+_MAX_SERIES_COLUMNS, _MAX_LAG, _MIN_SERIES_DRAWS = 4, 10, 1_000
 # p-values of the Ljung-Box test are multiplied by this factor, since independent draws have small
 # p-values more often than the χ² limit says (measured: 12 times as often at p = 2e-5).
-_HEAVIER = 100.0
+_TAIL_FACTOR = 100.0
 # A series is not tested if one value has more than this share of its draws: the test is asymptotic,
 # and needs variation.
-_NEARLY_ALL = 0.9
+_MAX_SHARE_OF_VALUE = 0.9
 # Limits for a note that the values of a column never repeat. Such a column usually holds the seed
 # of a hash function (local hashing).
-# _MANY: least number of draws for the note.
-# _REPEATING: the note also needs another column that repeats its values often. The number of its
-#     distinct values must be at most this fraction of the number of draws.
-_MANY, _REPEATING = 500, 0.1
+# _MIN_NOTED_DRAWS: least number of draws for the note.
+# _MAX_DISTINCT_SHARE: the note also needs another column that repeats its values often. The number
+#     of its distinct values must be at most this fraction of the number of draws.
+_MIN_NOTED_DRAWS, _MAX_DISTINCT_SHARE = 500, 0.1
 # Values, as texts, that a mechanism returns if it has computed nothing.
 _EMPTY = {"None", "NaN"}
 _REMEDY = "use one generator for all calls and never reset it, or take rng as a parameter"
@@ -247,7 +247,7 @@ def _log_chance(
 
 def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:
     size = min(len(keys), len(later))
-    few = min(size, _FIRST)
+    few = min(size, _COMPARED_FIRST)
     return np.array_equal(keys[:few], later[:few]) and np.array_equal(keys[:size], later[:size])
 
 
@@ -313,16 +313,16 @@ def least_serial(
     every: the series to test.
     """
     tests = [
-        (ljung_box(scores[series.rows], _LAGS), series, column)
-        for column in filter(is_informative, outcomes.columns[:_SERIES_COLUMNS])
+        (ljung_box(scores[series.rows], _MAX_LAG), series, column)
+        for column in filter(is_informative, outcomes.columns[:_MAX_SERIES_COLUMNS])
         for scores in [_scores(column, is_d1)]
         for series in every
-        if len(series.rows) >= _SERIES_DRAWS and _varies(numbers(column)[series.rows])
+        if len(series.rows) >= _MIN_SERIES_DRAWS and _varies(numbers(column)[series.rows])
     ]
     if not tests:
         return 1.0, ""
     p, series, column = min(tests, key=lambda test: test[0])
-    p = min(1.0, _HEAVIER * len(tests) * p)
+    p = min(1.0, _TAIL_FACTOR * len(tests) * p)
     test = f"{column.name}: Ljung–Box p {f'= {p:.1e}' if p >= 1e-300 else '< 1e-300'}"
     return p, f"{series.words} depend on the ones just before them ({test})"
 
@@ -344,7 +344,7 @@ def _varies(values: NDArray[np.float64]) -> bool:
     half = len(values) // 2
     median = np.partition(values, half)[half]
     equal = np.isnan(values) if np.isnan(median) else values == median
-    return bool(np.count_nonzero(equal) <= _NEARLY_ALL * len(values))
+    return bool(np.count_nonzero(equal) <= _MAX_SHARE_OF_VALUE * len(values))
 
 
 def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
@@ -420,12 +420,12 @@ def never_repeated(draws: SelectionDraws) -> list[str]:
     repeats, so the note advises to post-process the output.
     """
     columns = draws.outcomes.columns
-    if draws.size < _MANY or len(columns) < 2:
+    if draws.size < _MIN_NOTED_DRAWS or len(columns) < 2:
         return []
     # A column with fractions gets no note: continuous noise never repeats. `_is_discrete` is tested
     # first, since `_distinct` sorts the column and takes longer.
     discrete = [one for one in columns if _is_discrete(one) and _distinct(one) == draws.size]
-    if not discrete or min(map(_distinct, columns)) > draws.size * _REPEATING:
+    if not discrete or min(map(_distinct, columns)) > draws.size * _MAX_DISTINCT_SHARE:
         return []
     return [
         f"{discrete[0].name} was another one in each of {draws.size:,} draws. If it is the seed of "

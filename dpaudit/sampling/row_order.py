@@ -42,10 +42,10 @@ INPUTS = ("d1", "d2")
 # split into 16 shows slow changes, a split into 8,192 shows rows that depend on their neighbours.
 _SEGMENTS = (16, 128, 1024, 8192)
 # Largest number of columns that are compared between segments of rows.
-_COLUMNS = 8
+_MAX_COLUMNS = 8
 # Number of rows that are checked first. Most columns are neither sorted nor row numbers; for them,
 # these rows show this, so that the other rows need not be checked.
-_GLANCE = 64
+_EXAMINED_ROWS = 64
 # Text that messages show in place of a column name, if rows are sorted by their frequency.
 _BY_COUNT = "how often they occur"
 _REMEDY = (
@@ -109,7 +109,7 @@ def check_rows(
         (evidence, f"{name} ({column.name})")
         for name, table in tables
         if name not in is_sorted
-        for column in table.columns[:_COLUMNS]
+        for column in table.columns[:_MAX_COLUMNS]
         for event in _events(numbers(column))
         for evidence in _by_segments(event)
     ]
@@ -174,7 +174,7 @@ def _is_numbering(column: Column) -> bool:
     if column.codes is not None and column.codes.any():
         return False
     values = column.numbers
-    for part in (values[:_GLANCE], values):
+    for part in (values[:_EXAMINED_ROWS], values):
         with np.errstate(invalid="ignore"):  # inf - inf is NaN, and equals no other step
             steps = np.diff(part)
         if not (len(steps) and steps[0] != 0 and (steps == steps[0]).all()):
@@ -220,7 +220,7 @@ def _is_sorted(values: FloatArray, limit: float) -> bool:
 
     limit: log-probability below which a sorted order counts as rare.
     """
-    for part in (values[:_GLANCE], values):
+    for part in (values[:_EXAMINED_ROWS], values):
         rises, falls = part[1:] >= part[:-1], part[1:] <= part[:-1]
         if not (rises.all() or falls.all()):
             return False

@@ -63,17 +63,17 @@ if TYPE_CHECKING:  # spares workers the import of claims
 
 # While outputs are read, Python's cyclic garbage collector runs after this number of new objects.
 # The number is larger than Python's default, to save time; a still larger number saves little more.
-_OBJECTS = 10_000
+_OBJECTS_PER_COLLECTION = 10_000
 # By default, glibc returns the memory of large freed arrays to the system. Freeing one array of
 # this size (in bytes) raises glibc's threshold, so that glibc keeps freed arrays of up to this size
 # for later use. The size is 32 MiB, the highest possible threshold, minus room for glibc's own
 # data.
-_LARGEST = (32 << 20) - (64 << 10)
-# _CALLS: number of calls for each input of a small learning block, if the mechanism makes many
-#     draws per call. With one call, noise that all draws of the call share would look like a
-#     property of the input.
-# _SMALL: a learning block is small if it has fewer draws than this number.
-_CALLS, _SMALL = 4, 1_000
+_KEPT_ARRAY_BYTES = (32 << 20) - (64 << 10)
+# _SMALL_BLOCK_CALLS: number of calls for each input of a small learning block, if the mechanism
+#     makes many draws per call. With one call, noise that all draws of the call share would look
+#     like a property of the input.
+# _SMALL_BLOCK: a learning block is small if it has fewer draws than this number.
+_SMALL_BLOCK_CALLS, _SMALL_BLOCK = 4, 1_000
 
 
 @contextmanager
@@ -84,8 +84,8 @@ def rarely_collecting() -> Iterator[None]:
     must be collected.
     """
     before = gc.get_threshold()
-    here = (_OBJECTS, *before[1:])
-    if 0 < before[0] < _OBJECTS:
+    here = (_OBJECTS_PER_COLLECTION, *before[1:])
+    if 0 < before[0] < _OBJECTS_PER_COLLECTION:
         gc.set_threshold(*here)
     try:
         yield
@@ -103,7 +103,7 @@ def keep_freed_memory() -> None:
     a large array, which takes no memory since nothing is written to it. With other C libraries, the
     function has no effect.
     """
-    np.empty(_LARGEST, dtype=np.uint8)
+    np.empty(_KEPT_ARRAY_BYTES, dtype=np.uint8)
 
 
 class Sampler:
@@ -377,7 +377,7 @@ def _calls(draws: int, block: int) -> list[int]:
     draws: number of draws of this input in the block.
     block: number of draws of both inputs in the block.
     """
-    calls = min(draws, _CALLS if block < _SMALL else 1)
+    calls = min(draws, _SMALL_BLOCK_CALLS if block < _SMALL_BLOCK else 1)
     return [draws // calls + (number < draws % calls) for number in range(calls)]
 
 

@@ -35,12 +35,12 @@ from dpaudit.sampling.seeding import (
 )
 
 # Limits that bound the cost of a digest. A change beyond a limit is not noticed.
-# _ENTRIES: number of objects that are read inside one variable.
-# _DEPTH: number of levels of lists, dicts and attributes that are read inside one variable.
-# _BYTES: number of bytes that are read at the start of an array or buffer, 1 MiB.
-_ENTRIES, _DEPTH, _BYTES = 2_000, 4, 1 << 20
+# _MAX_OBJECTS: number of objects that are read inside one variable.
+# _MAX_DEPTH: number of levels of lists, dicts and attributes that are read inside one variable.
+# _MAX_BYTES: number of bytes that are read at the start of an array or buffer, 1 MiB.
+_MAX_OBJECTS, _MAX_DEPTH, _MAX_BYTES = 2_000, 4, 1 << 20
 # Largest number of functions and objects whose variables are read.
-_FUNCTIONS = 500
+_MAX_FUNCTIONS = 500
 # Types of values that contain no other values.
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
@@ -78,7 +78,7 @@ def kept_state(*parts: Any) -> State:
     home = set().union(*map(home_of, parts))
     # `seen` keeps objects alive, so that no new object can get the id of an object seen before.
     queue, seen = deque(parts), dict[int, Any]()
-    while queue and len(seen) < _FUNCTIONS:
+    while queue and len(seen) < _MAX_FUNCTIONS:
         value = queue.popleft()
         if value is None or id(value) in seen:
             continue
@@ -223,10 +223,10 @@ def _digested(value: Any) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     entries: deque[tuple[Any, int]] = deque([(value, 0)])
     seen = dict[int, Any]()
-    while entries and len(seen) < _ENTRIES:
+    while entries and len(seen) < _MAX_OBJECTS:
         entry, depth = entries.popleft()
         digest.update(_mark(entry))
-        if depth < _DEPTH and id(entry) not in seen and not isinstance(entry, _PLAIN):
+        if depth < _MAX_DEPTH and id(entry) not in seen and not isinstance(entry, _PLAIN):
             seen[id(entry)] = entry
             entries.extend((part, depth + 1) for part in _parts(entry))
     return digest.digest()
@@ -237,7 +237,7 @@ def _mark(value: Any) -> bytes:
     are its type and length; `_digested` adds the objects inside.
     """
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return value.ravel()[: _BYTES // max(1, value.itemsize)].tobytes()
+        return value.ravel()[: _MAX_BYTES // max(1, value.itemsize)].tobytes()
     if isinstance(value, int) and not isinstance(value, bool):
         return f"int:{value:x};".encode()  # int -> str raises for long numbers; hex does not
     if isinstance(value, _PLAIN):
@@ -249,7 +249,7 @@ def _mark(value: Any) -> bytes:
     if isinstance(value, GeneratorType):  # its present instruction; -1 after its end
         return f"generator:{-1 if value.gi_frame is None else value.gi_frame.f_lasti};".encode()
     with suppress(TypeError):  # raised for values without a buffer (bytearray, array, mmap)
-        return bytes(memoryview(value).cast("B")[:_BYTES])
+        return bytes(memoryview(value).cast("B")[:_MAX_BYTES])
     size = len(value) if isinstance(value, Sequence | Mapping | set | frozenset) else 0
     return f"{type(value).__name__}:{size};".encode()
 

@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from dpaudit.searching.relations import Relation
 
 # Largest number of records that a `Pool` keeps. It offers them as replacements for other records.
-_MOST_RECORDS = 24
+_MAX_RECORDS = 24
 # Largest number of values that a `Pool` keeps for each column. It offers them as replacements for
 # other values of the same column.
-_MOST_VALUES = 12
+_MAX_VALUES = 12
 # Number of distances at which `_steps` tries numbers above and below a number. The first distance
 # is the range of the known numbers. Each further distance is half of the distance before it.
-_HALVINGS = 24
+_STEP_HALVINGS = 24
 # `of_every_size` makes lists of every length up to this number of records.
-_MOST_SIZE = 40
+_MAX_LENGTH = 40
 # `of_every_size` makes lists of every length, and pairs each list with some of its neighbours.
 # Largest number of neighbours for each list. A few suffice, since most functions treat all records
 # alike.
-_NEIGHBOURS = 20
+_MAX_NEIGHBOURS = 20
 # `moved_alike` adds the difference of two numbers to a third number. It rounds the sum to this
 # number of significant digits, since later digits are often rounding errors.
-_DIGITS = 12
+_SUM_DIGITS = 12
 # `_steps` changes a number by up to the range of the known numbers (those in the proposed pairs).
 # Known numbers with this absolute value or a larger one are left out of the range: a range up to
 # 1e300 would make all changes too large.
-_MODERATE = 1e15
+_MAX_KNOWN = 1e15
 
 
 class Pair(NamedTuple):
@@ -123,7 +123,7 @@ def moved_alike(old: Any, new: Any, other: Any) -> Iterator[Any]:
             total = Fraction(other) + Fraction(new) - Fraction(old)
             is_whole = isinstance(old, int) and isinstance(new, int) and isinstance(other, int)
             moved: float = int(total) if is_whole else float(total)
-            if not is_whole and (short := float(f"{moved:.{_DIGITS}g}")) != moved:
+            if not is_whole and (short := float(f"{moved:.{_SUM_DIGITS}g}")) != moved:
                 yield short
             yield moved
 
@@ -160,11 +160,11 @@ class Pool:
                 self._add(record)
 
     def _add(self, record: Any) -> None:
-        if len(self._records) < _MOST_RECORDS:
+        if len(self._records) < _MAX_RECORDS:
             self._records.setdefault(key(record), record)
         for name, value in record.items() if isinstance(record, dict) else ():
             values = self._values.setdefault(name, {})
-            if len(values) < _MOST_VALUES:
+            if len(values) < _MAX_VALUES:
                 values.setdefault(key(value), value)
 
     def records(self) -> Iterable[Any]:
@@ -191,8 +191,10 @@ def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
     `value` is not a number."""
     if not is_number(value):
         return
-    span = max([1, *(abs(one - value) for one in known if is_number(one) and abs(one) < _MODERATE)])
-    for halving in range(_HALVINGS):
+    span = max(
+        [1, *(abs(one - value) for one in known if is_number(one) and abs(one) < _MAX_KNOWN)]
+    )
+    for halving in range(_STEP_HALVINGS):
         step: float = span * 0.5**halving
         if isinstance(value, int):
             if step < 1:
@@ -214,10 +216,10 @@ def of_every_size(relation: Relation) -> Iterator[Pair]:
         return
     low, high = inner.item.extremes()
     by = Ingredients([low, high, inner.item.usual()])
-    for size in range(inner.least, min(inner.most, _MOST_SIZE) + 1):
+    for size in range(inner.least, min(inner.most, _MAX_LENGTH) + 1):
         half = [low] * (size // 2) + [high] * (size - size // 2)
         for base in ([low] * size, [high] * size, half, inner.item.spread(size)):
-            near = islice(relation.changed(base, by), _NEIGHBOURS)
+            near = islice(relation.changed(base, by), _MAX_NEIGHBOURS)
             yield from (Pair(base, other) for other in near)
 
 

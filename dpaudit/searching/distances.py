@@ -36,14 +36,14 @@ NORMS: Mapping[str, str] = {
 }
 # Adjacencies under which two datasets are neighbours if one record is changed. Under other
 # adjacencies, a changed record counts as two steps: a removal and an addition.
-_CHANGING = ("replace", "hamming")
+_REPLACING = ("replace", "hamming")
 # To check that the user's function gives the same answer for the same dataset, `Answers` calls it
 # twice for each of the first datasets, up to this number. Later it is called twice only for a pair
 # of datasets that refutes the claim.
-_TWICE = 30
+_REPEATED_CALLS = 30
 # Number of answers of the user's function that are kept in memory. For datasets beyond this number,
 # the function is called each time that the answer is needed. Most searches need fewer answers.
-_MOST_KEPT = 50_000
+_MAX_ANSWERS = 50_000
 _Number = int | float | Fraction
 # Type of an output after conversion to plain Python: a number, None, or a list or mapping of these.
 Plain = Any
@@ -153,7 +153,7 @@ def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
     decides whether a changed record counts as one step or as two.
     """
     if norm == RECORDS:
-        return partial(_records_apart, is_changing=adjacency in _CHANGING)
+        return partial(_records_apart, is_changing=adjacency in _REPLACING)
     total = _TOTALS[norm]
 
     def distance(first: Plain, second: Plain) -> Distance:
@@ -290,9 +290,9 @@ class Answers:
         if named in self._kept:
             return self._kept[named]
         answer = self._called(dataset)
-        if len(self._kept) < _TWICE:
+        if len(self._kept) < _REPEATED_CALLS:
             self._check_same(dataset, answer)
-        if len(self._kept) < _MOST_KEPT:
+        if len(self._kept) < _MAX_ANSWERS:
             self._kept[named] = answer
         return answer
 

@@ -17,7 +17,7 @@ from dpaudit.wording import install_command, on_one_line
 
 # Number of inputs that are drawn in one run of Hypothesis. Each run starts with small inputs and
 # goes on to larger ones.
-ROUND = 50
+INPUTS_PER_RUN = 50
 
 
 def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iterator[Any]:
@@ -54,7 +54,14 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
 
     def run() -> None:
         try:
-            _run(keep, strategy, seed, examples=ROUND, phases=[Phase.generate], derandomize=True)
+            _run(
+                keep,
+                strategy,
+                seed,
+                examples=INPUTS_PER_RUN,
+                phases=[Phase.generate],
+                derandomize=True,
+            )
         except HypothesisException as error:
             if not values:
                 raise DatasetError(

@@ -18,17 +18,17 @@ from dpaudit.wording import shortened
 
 # The report lists at most this number of pairs inside the space (the set of possible inputs), and
 # at most this number of pairs outside the space.
-_LEADERS = 5
+_MAX_LISTED = 5
 # To confirm a leak, new draws are made for the clearly leaking pairs with the fewest records, at
 # most this number of pairs, and then for the best pair, until one pair leaks again.
-_CONFIRMED = 8
+_MAX_CONFIRMED = 8
 # Largest number of pairs that are tried in order to make a leaking pair simpler.
 _SHRINKING_TRIES = 300
 # Length to which the text of an input in the report is shortened, in characters.
-_LONGEST_LEADER = 120
+_MAX_CHARACTERS = 120
 # If the text of either input is longer than this (in characters), the report also describes how the
 # two inputs differ.
-_BRIEF = 16
+_SHORT_CHARACTERS = 16
 
 
 def final_pairs(
@@ -71,7 +71,7 @@ def final_pairs(
             pairs.append(simpler)
     others = [kind for kind in (*outside, *noted) if not any(one in used for one in kind)]
     aside = [one for kind in others if (one := _noted(confirming, kind)) is not None]
-    leading = _leading([*tried[:_LEADERS], *beyond[:_LEADERS]], kept)
+    leading = _leading([*tried[:_MAX_LISTED], *beyond[:_MAX_LISTED]], kept)
     refusals, relation = confirming.refusals, confirming.relation
     return Searched(
         space=settings.space.words(),
@@ -129,7 +129,7 @@ def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender 
     clear = [one for one in every if not one.has_wrong_type] or every
     if confirming.relation.keeps_size:
         clear = [one for one in clear if _size(one) == _size(clear[0])]
-    few = [*sorted(clear, key=_size)[:_CONFIRMED], *clear[:1]]
+    few = [*sorted(clear, key=_size)[:_MAX_CONFIRMED], *clear[:1]]
     return next(filter(confirming.is_sure, few), None)
 
 
@@ -173,10 +173,10 @@ def _size(one: Contender) -> int:
 def _leader(one: Contender, *, audited: bool = False) -> Leader:
     d1, d2 = one.proposal.d1, one.proposal.d2
     first, second = repr(d1), repr(d2)
-    is_long = max(len(first), len(second)) > _BRIEF
+    is_long = max(len(first), len(second)) > _SHORT_CHARACTERS
     return Leader(
-        d1=shortened(first, _LONGEST_LEADER),
-        d2=shortened(second, _LONGEST_LEADER),
+        d1=shortened(first, _MAX_CHARACTERS),
+        d2=shortened(second, _MAX_CHARACTERS),
         why=one.proposal.why,
         inside=one.proposal.inside,
         estimate=one.estimate,

@@ -20,10 +20,10 @@ from dpaudit.searching.spaces.datasets import Lists
 _LIKE = "like one before: "
 # `around` makes random variations of pairs of inputs. It stops if this number of variations in a
 # row, times the number of pairs, have inputs that are not neighbours.
-_PATIENCE = 20
+_MAX_FAILURES = 20
 # Largest number of times that `_closer` halves the distance between two inputs. It stops earlier if
 # they are neighbours.
-_HALVINGS = 60
+_MAX_HALVINGS = 60
 
 # Type of functions that take a dataset and make a few draws of the mechanism on it. They return
 # whether every draw raises an exception; None if no draw can be made.
@@ -48,7 +48,7 @@ def around(
     """
     changed = _moved if relation.is_of_answers else _changed
     fruitless = 0
-    while fruitless < _PATIENCE * len(pairs):
+    while fruitless < _MAX_FAILURES * len(pairs):
         for pair in pairs:
             d1, d2 = changed(pair, values, rng)
             if not relation.holds(d1, d2):
@@ -230,7 +230,7 @@ def _closer(quiet: Any, raising: Any, relation: Relation, raises: Raises) -> tup
     """Bisect the values between an input that gives outputs (`quiet`) and an input that raises,
     until the two are neighbours. Return (input that gives outputs, input that raises). If they do
     not become neighbours, return the last two inputs."""
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_HALVINGS):
         first, second = entries(quiet), entries(raising)
         if relation.holds(quiet, raising) or len(first) != len(second):
             break

@@ -33,10 +33,10 @@ from dpaudit.searching.settings import SearchSettings
 from dpaudit.searching.space import MissingLibrary
 from dpaudit.searching.timeouts import Ended, Limit
 from dpaudit.searching.trials import (
-    PROPOSED,
-    SEARCHING,
-    SHARE,
-    WIDTH,
+    BATCH_STREAM,
+    MAX_FIRST_PAIRS,
+    PROPOSED_SHARE,
+    SEARCH_SHARE,
     Budget,
     Contender,
     Inputs,
@@ -44,55 +44,55 @@ from dpaudit.searching.trials import (
 from dpaudit.tracing.trace import Scorer, can_score
 
 # The search for proposals ends after this number of proposals in a row that give no new pair.
-_PATIENCE = 1_000
+_MAX_REPEATS = 1_000
 # If not even the first proposals give a usable pair, the search for proposals ends after this
-# number of them, which is less than `_PATIENCE`: perhaps no input can be converted to the data type
-# that the mechanism takes.
-_AT_FIRST = 100
+# number of them, which is less than `_MAX_REPEATS`: perhaps no input can be converted to the data
+# type that the mechanism takes.
+_MAX_UNUSABLE = 100
 # Share of a search's time after which no more proposals are made.
-_GATHERING = 1 / 3
+_PROPOSING_SHARE = 1 / 3
 # Largest number of pairs for which both inputs are run with the same noise (traced).
-_SCORES = 200
+_MAX_TRACED = 200
 # One pair is traced (run on both inputs with the same noise) for every 1,000 draws of a search, so
 # that a small search traces fewer pairs.
-_DRAWS_OF_A_SCORE = 1_000
+_DRAWS_PER_TRACE = 1_000
 # Share of a search's time that traces (runs on both inputs with the same noise) may take.
-_TRACING = 0.1
+_TRACING_SHARE = 0.1
 # Share of the traced pairs (run on both inputs with the same noise) that come from the catalogue:
 # the list of all proposed pairs that are not random. Hill climbing makes the other traced pairs.
-_CATALOGUE = 0.6
+_CATALOGUE_SHARE = 0.6
 # Number of pairs inside the space (the set of possible inputs) that are proposed before all other
 # pairs, because their two runs with the same noise differ most.
-_INSIDE = 4
+_TRACED_INSIDE = 4
 # Number of pairs outside the space (the set of possible inputs) that the search proposes early,
-# right after the `_INSIDE` pairs inside it: the pairs whose two runs with the same noise differ
-# most.
-_OUTSIDE = 2
+# right after the `_TRACED_INSIDE` pairs inside it: the pairs whose two runs with the same noise
+# differ most.
+_TRACED_OUTSIDE = 2
 # Hill climbing starts from a simple pair. The pair that it reaches is proposed only if its score is
 # at least this factor times the score of the start.
-_MUCH = 1.5
+_MIN_GAIN = 1.5
 # The search varies the best pairs that it has tried. Number of these pairs.
-_CENTRES = 3
+_VARIED_PAIRS = 3
 # Largest number of different records, or entries of vectors, that are inserted to make variations
 # of the best pairs. They are taken from the tried pairs.
-_VALUES = 200
+_MAX_INSERTED = 200
 # In one round, at most this number of variations inside the space (the set of possible inputs) are
 # made. The limit includes variations that repeat an earlier pair, which are not tried again.
-_GUIDED_PROPOSALS = 500
+_MAX_MADE = 500
 # Largest number of variations that are tried in one round. A variation is a random change of one of
 # the best pairs; pairs that were proposed before do not count.
-_GUIDED_WIDTH = 32
+_MAX_TRIED = 32
 # Largest number of pairs of each kind outside the space (the set of possible inputs) that are tried
 # if the user neither excludes nor includes inputs outside the space. They only serve a note in the
 # report. More pairs have numbers beyond the bounds: their leak may need several records.
-_BEYOND: Mapping[Outside, int] = {"NaN": 8, "missing": 8, "beyond": 16, "other": 8}
+_PAIRS_OUTSIDE: Mapping[Outside, int] = {"NaN": 8, "missing": 8, "beyond": 16, "other": 8}
 # Bisection looks for the step at which exceptions begin, between inputs that give outputs and
 # inputs that always raise. It uses at most this number of inputs that give outputs. Of the inputs
 # that raise, it uses the smallest one, and at most this number of the largest ones.
-_RAISING = 3
+_BISECTED_INPUTS = 3
 # Bisection finds pairs for which the mechanism raises on only one of the two inputs. Largest number
 # of such pairs that are added to the pairs to try.
-_RAISING_PAIRS = 2
+_BISECTED_PAIRS = 2
 
 # Type of functions that return the score of two inputs. The inputs are plain Python values, such as
 # lists. If they cannot be converted to the data type that the mechanism takes, the function may
@@ -127,14 +127,17 @@ class Gathering:
         source = proposals(
             self._relation, seed=self._spec.sampling.seed, inside_only=not self._settings.outside
         )
-        places, limit = self._budget.places(PROPOSED), self._spec.sampling.time
+        places, limit = self._budget.places(PROPOSED_SHARE), self._spec.sampling.time
         # A pair at the bounds that traces suggest is proposed as a pair at the bounds, because such
         # pairs stay until the final comparison.
         bounds = {repr((one.d1, one.d2)): one for one in at_bounds(self._relation)}
         traced = (bounds.get(repr((one.d1, one.d2)), one) for one in self._by_traces())
         source = chain(traced, bounds.values(), source)
-        for one in islice(self._contenders(source), WIDTH):
-            is_late = limit is not None and self._budget.elapsed() > _GATHERING * SHARE * limit
+        for one in islice(self._contenders(source), MAX_FIRST_PAIRS):
+            is_late = (
+                limit is not None
+                and self._budget.elapsed() > _PROPOSING_SHARE * SEARCH_SHARE * limit
+            )
             is_full = len(contenders) >= places and one.proposal.origin == "random"
             if contenders and (is_late or is_full):
                 break
@@ -149,7 +152,7 @@ class Gathering:
             return []
         outside = [one for one in catalogue(self._relation) if not one.inside]
         chosen: list[Proposal] = []
-        for kind, most in _BEYOND.items():
+        for kind, most in _PAIRS_OUTSIDE.items():
             alike = [one for one in outside if kind_outside(one, self._relation.space) == kind]
             chosen += _by_turns(alike)[:most]
         return list(self._contenders(chosen))
@@ -159,7 +162,7 @@ class Gathering:
         the mechanism differ, one on each input, with the same noise. Yield nothing if the mechanism
         cannot be run in this way."""
         spec, settings = self._spec, self._settings
-        scores = min(_SCORES, self._budget.draws // _DRAWS_OF_A_SCORE)
+        scores = min(_MAX_TRACED, self._budget.draws // _DRAWS_PER_TRACE)
         # Mechanisms that take query answers are not traced. They mostly compare numbers with noise,
         # and runs with the same noise overrate the leak of a comparison. No trace is needed: the
         # known patterns of answers leak as much as any other pair.
@@ -174,7 +177,7 @@ class Gathering:
             inside_only=not settings.outside,
             seconds=math.inf
             if spec.sampling.time is None
-            else _TRACING * SHARE * spec.sampling.time,
+            else _TRACING_SHARE * SEARCH_SHARE * spec.sampling.time,
         )
 
     def like(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
@@ -184,7 +187,7 @@ class Gathering:
         ranked: tried pairs, best first.
         turn: index of the round of variations, from 0.
         """
-        centres = [one.proposal for one in ranked[:_CENTRES]]
+        centres = [one.proposal for one in ranked[:_VARIED_PAIRS]]
         values = {
             repr(value): value
             for one in ranked
@@ -193,10 +196,10 @@ class Gathering:
         }
         if not values:
             return []
-        rng = np.random.default_rng([self._spec.sampling.seed, SEARCHING, turn])
-        source = around(centres, list(values.values())[:_VALUES], self._relation, rng)
-        wanted = islice((one for one in source if one.inside), _GUIDED_PROPOSALS)
-        return list(islice(self._contenders(wanted), _GUIDED_WIDTH))
+        rng = np.random.default_rng([self._spec.sampling.seed, BATCH_STREAM, turn])
+        source = around(centres, list(values.values())[:_MAX_INSERTED], self._relation, rng)
+        wanted = islice((one for one in source if one.inside), _MAX_MADE)
+        return list(islice(self._contenders(wanted), _MAX_TRIED))
 
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
@@ -216,10 +219,10 @@ class Gathering:
         if not (raising and quiet):
             return []
         by_size = sorted((max(one.d1, one.d2, key=_size) for one in raising), key=_size)
-        few = [*by_size[:1], *by_size[::-1][:_RAISING]]
-        others = [one.d1 for one in quiet[:_RAISING]]
+        few = [*by_size[:1], *by_size[::-1][:_BISECTED_INPUTS]]
+        others = [one.d1 for one in quiet[:_BISECTED_INPUTS]]
         source = where_exceptions_begin(few, others, self._relation, raises)
-        return list(islice(self._contenders(source), _RAISING_PAIRS))
+        return list(islice(self._contenders(source), _BISECTED_PAIRS))
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
         """Yield a `Contender` (a pair to try) for each proposed pair that was not proposed
@@ -228,7 +231,7 @@ class Gathering:
         for proposal in self._possible(source):
             d1, d2 = self._inputs.of(proposal.d1), self._inputs.of(proposal.d2)
             fruitless += 1
-            if fruitless > (_PATIENCE if self._proposed else _AT_FIRST):
+            if fruitless > (_MAX_REPEATS if self._proposed else _MAX_UNUSABLE):
                 return
             if d1 is None or d2 is None or d1 is d2:
                 continue
@@ -288,15 +291,17 @@ def by_traces(
             return -math.inf
 
     with suppress(Ended):
-        for one in islice(catalogue(relation, inside_only=inside_only), int(_CATALOGUE * scores)):
+        for one in islice(
+            catalogue(relation, inside_only=inside_only), int(_CATALOGUE_SHARE * scores)
+        ):
             scored.append((height(one.d1, one.d2), one))
             pool.add(one)
     scored.sort(key=lambda pair: -pair[0])
     ranked = [one for high, one in scored if high > 0]
-    inside = [one for one in ranked if one.inside][:_INSIDE]
+    inside = [one for one in ranked if one.inside][:_TRACED_INSIDE]
     for start in inside[:1]:
         yield from _climbed(start, relation, height, pool)
-    outside = [one for one in ranked if not one.inside][:_OUTSIDE]
+    outside = [one for one in ranked if not one.inside][:_TRACED_OUTSIDE]
     yield from (replace(one, origin="trace") for one in (*inside, *outside))
 
 
@@ -320,6 +325,6 @@ def _climbed(start: Proposal, relation: Relation, height: Score, pool: Pool) -> 
 
     with suppress(Ended):
         climbed(Pair(start.d1, start.d2), pool, scored)
-    if len(best) > 1 and best[-1][0] >= _MUCH * best[0][0]:
+    if len(best) > 1 and best[-1][0] >= _MIN_GAIN * best[0][0]:
         pair = best[-1][1]
         yield Proposal(pair.d1, pair.d2, "climbed to by traces", "trace", True)

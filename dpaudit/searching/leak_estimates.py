@@ -23,20 +23,28 @@ from dpaudit.errors import MechanismError
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.rule_tables import predicted_growth
 from dpaudit.searching.settings import SearchSettings
-from dpaudit.searching.trials import BARELY, FEWEST, Budget, Contender, Drawing, Inputs, paired
+from dpaudit.searching.trials import (
+    MIN_DRAWS,
+    MIN_FIRST_DRAWS,
+    Budget,
+    Contender,
+    Drawing,
+    Inputs,
+    paired,
+)
 
 Notify = Callable[[Progress], None]
 
 # If the mechanism raises an exception in a batch of draws, the draws are made one by one. Then each
 # input gets at most this number of draws, since single calls are slow.
-MOST_ALONE = 2_000
+MAX_ONE_BY_ONE = 2_000
 # A leak counts as clear if its evidence (a log-likelihood ratio, in nats) exceeds log(1/α) by this
 # number, where α is the false-alarm probability. The best of many pairs and scores rarely exceeds
 # it by chance.
-_LUCK = 10.0
+_EVIDENCE_MARGIN = 10.0
 # Pairs of vectors of query answers are compared by a predicted lower bound on ε: the expected bound
 # minus this number of standard errors.
-_ERRORS = 2.5
+_STANDARD_ERRORS = 2.5
 # Scorers that are fast on outputs with many columns. Only these are used in the first round of
 # trials, after which most pairs are dropped.
 _QUICK: tuple[Scorer, ...] = (one_dimensional, single_columns, mean_differences, atoms)
@@ -92,8 +100,8 @@ class Judge:
         The evidence is the log-likelihood of the draws minus the largest log-likelihood that the
         claim allows, in nats. The estimate is the lower bound on ε that an audit is predicted to
         certify: the expected bound minus a safety margin. For pairs of vectors of query answers,
-        the hope is such a bound with a smaller margin, 2.5 standard errors (`_ERRORS`); for other
-        pairs, it equals the estimate.
+        the hope is such a bound with a smaller margin, 2.5 standard errors (`_STANDARD_ERRORS`);
+        for other pairs, it equals the estimate.
         """
         candidates = [one for scorer in scorers for one in scorer(selection)]
         evidence = max(
@@ -110,12 +118,16 @@ class Judge:
         error = 0.0
         if estimate > 0:
             table = candidates[estimates.index(estimate)].table
-            lowered = objective.predicted_bounds(table, _ERRORS)
+            lowered = objective.predicted_bounds(table, _STANDARD_ERRORS)
             rule = np.unravel_index(np.argmax(lowered), lowered.shape)
-            error = float(objective.predicted_bounds(table, 0.0)[rule] - lowered[rule]) / _ERRORS
+            error = (
+                float(objective.predicted_bounds(table, 0.0)[rule] - lowered[rule])
+                / _STANDARD_ERRORS
+            )
         if self._is_of_answers:
             bounds = (
-                float(np.max(objective.predicted_bounds(one.table, _ERRORS))) for one in candidates
+                float(np.max(objective.predicted_bounds(one.table, _STANDARD_ERRORS)))
+                for one in candidates
             )
             hope = max(bounds, default=0.0)
         return max(0.0, evidence), estimate, hope, error
@@ -144,7 +156,7 @@ class Confirming:
         self.drawing, self.inputs, self.budget = drawing, inputs, budget
         self._spec, self._notify = spec, notify
         self.pairs: set[tuple[int, int]] = set()
-        self.enough = math.log(1 / spec.alpha) + _LUCK
+        self.enough = math.log(1 / spec.alpha) + _EVIDENCE_MARGIN
         self.is_found = False
         self._usual_types = _types_in(settings.space.usual())
         self._refused: dict[tuple[int, int], str] = {}
@@ -174,7 +186,7 @@ class Confirming:
                 # made one by one, so that an exception is only one of the outcomes.
                 alone = self.inputs.alone
                 one = replace(one, d1=alone(one.d1), d2=alone(one.d2))
-                return self.tried(one, min(draws, MOST_ALONE), number)
+                return self.tried(one, min(draws, MAX_ONE_BY_ONE), number)
             self._refused[one.key] = str(error)
             return replace(one, evidence=-1.0)
         if tried.d1.only_raises and tried.d2.only_raises:
@@ -208,7 +220,7 @@ class Confirming:
         one = self.inputs.of(dataset)
         for given in filter(None, (one, one and self.inputs.alone(one))):
             try:
-                self.drawing.fill(given, BARELY)
+                self.drawing.fill(given, MIN_DRAWS)
             except MechanismError:
                 if self.drawing.has_alone:
                     continue
@@ -261,10 +273,11 @@ class Confirming:
     def needed(self, one: Contender) -> int:
         """Return the number of new draws of each input that a check of a leak needs. With this
         number, the expected evidence is twice the evidence that counts as clear. The number is at
-        least `FEWEST`, but at most the number of draws of each input that the pair has had."""
+        least `MIN_FIRST_DRAWS`, but at most half of the draws of each input that the pair has had.
+        """
         half = one.draws // 2
         needed = math.ceil(half * min(1.0, 2 * self.enough / max(one.evidence, 1e-9)))
-        return min(half, max(FEWEST, needed))
+        return min(half, max(MIN_FIRST_DRAWS, needed))
 
     def _report(self, one: Contender) -> None:
         if self._notify is None:

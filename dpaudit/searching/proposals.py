@@ -28,21 +28,21 @@ KINDS: tuple[Outside, ...] = get_args(Outside)
 # Largest number of proposed pairs at edges (values at which bugs are likely, such as NaN). Without
 # a limit, there would be many more: each edge is added to several datasets, and each addition gives
 # a pair.
-MOST_EDGES = 300
-# Of the `MOST_EDGES` (300) pairs at edges, at most this number lie inside the space (the set of
+MAX_EDGES = 300
+# Of the `MAX_EDGES` (300) pairs at edges, at most this number lie inside the space (the set of
 # possible inputs); the other 100 are for pairs outside the space. If there are fewer than 100 pairs
 # outside it, more pairs inside it take their place.
-_MOST_INSIDE = 200
+_MAX_EDGES_INSIDE = 200
 # A random pair consists of a random dataset and a changed copy of it. The change is drawn from at
 # most this number of possible changes.
-_CHANGES = 200
+_MAX_CHANGES = 200
 # Largest number of changes of a dataset that are tried to make a random pair, a dataset and a
 # changed copy that is its neighbour. The first change is chosen at random from a list; if it gives
 # no neighbour, the next changes in the list are tried.
-_TRIES = 20
+_MAX_TRIES = 20
 # No more random pairs are drawn after this number of draws in a row without a new pair: the space
 # (the set of possible inputs) then counts as exhausted.
-_VAIN = 500
+_MAX_VAIN_DRAWS = 500
 _NONE = object()
 
 
@@ -206,8 +206,8 @@ def _chosen(edges: list[Proposal]) -> list[Proposal]:
     edges = sorted(edges, key=lambda one: (not one.inside, _size(one.d1) + _size(one.d2)))
     inside = [one for one in edges if one.inside]
     outside = edges[len(inside) :]
-    kept = inside[: max(_MOST_INSIDE, MOST_EDGES - len(outside))]
-    return [*kept, *outside[: MOST_EDGES - len(kept)]]
+    kept = inside[: max(_MAX_EDGES_INSIDE, MAX_EDGES - len(outside))]
+    return [*kept, *outside[: MAX_EDGES - len(kept)]]
 
 
 def _size(dataset: Any) -> int:
@@ -226,7 +226,7 @@ def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
             known.add(key)
             vain = 0
             yield pair
-        if vain >= _VAIN:
+        if vain >= _MAX_VAIN_DRAWS:
             return
 
 
@@ -244,9 +244,9 @@ def pair_strategy(relation: Relation) -> Any:
         if users is not None:
             d1 = allowed(d1, users)
         by = Ingredients([draw(records) for _ in range(2)], (draw(parts), draw(parts)))
-        others = list(islice(relation.changes(d1, by), _CHANGES))
+        others = list(islice(relation.changes(d1, by), _MAX_CHANGES))
         start = draw(st.integers(0, max(0, len(others) - 1)))
-        turned = islice([*others[start:], *others[:start]], _TRIES)
+        turned = islice([*others[start:], *others[:start]], _MAX_TRIES)
         d2 = next((other for other in turned if relation.holds(d1, other)), _NONE)
         if d2 is _NONE:
             return None

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from dpaudit.searching.leak_estimates import MOST_ALONE, Confirming
-from dpaudit.searching.trials import BARELY, FEWEST, MOST, Contender
+from dpaudit.searching.leak_estimates import MAX_ONE_BY_ONE, Confirming
+from dpaudit.searching.trials import MAX_FIRST_DRAWS, MIN_DRAWS, MIN_FIRST_DRAWS, Contender
 
 # One in this number of pairs stays after a round of trials; the others are dropped.
-KEPT = 8
+KEPT_ONE_IN = 8
 # Factor by which the number of draws of a pair grows from one round of trials to the next.
 GROWTH = 4
 # Number of pairs that are compared at the end. Each round of this comparison keeps the better half,
@@ -25,23 +25,23 @@ GROWTH = 4
 FINALISTS = 8
 # The final comparison of the best pairs ends when the search has spent this share of its draws. The
 # remaining draws are for making the winner simpler.
-_LAST = 0.95
+_FINAL_SHARE = 0.95
 # Largest number of draws of each input in the comparison of the best pairs (`FINALISTS`), with
 # which the search ends.
-_MOST_LAST = 64_000
+_MAX_FINAL_DRAWS = 64_000
 # Of this number of best pairs, the simplest is put first if its bound is almost as large as the
-# best bound (`_ABOUT_AS_MUCH`).
-_LAST_TWO = 2
+# best bound (`_NEARLY_EQUAL_SHARE`).
+_COMPARED_BEST = 2
 # A bound counts as almost as large as the best bound if it is at least this fraction of the best
 # bound.
-_ABOUT_AS_MUCH = 0.95
+_NEARLY_EQUAL_SHARE = 0.95
 # Names of methods that propose pairs (`Proposal.origin`). If the budget is too small for all pairs,
 # the pairs of these methods are tried first.
-_FIRST = ("bound", "trace", "extreme", "pattern")
+_TRIED_FIRST = ("bound", "trace", "extreme", "pattern")
 # The final comparison of datasets may make additional draws, so that it has at least this share of
 # the search's draws. A search spends most of its draws on first estimates of many pairs. Those are
 # too rough to find the pairs whose ε is slightly above the claimed ε.
-_LEAST_COMPARED = 0.15
+_MIN_FINAL_SHARE = 0.15
 
 
 class Ranking:
@@ -68,20 +68,20 @@ class Ranking:
         if not contenders:
             return []
         self._confirming.is_found = False
-        ordered = sorted(contenders, key=lambda one: one.proposal.origin not in _FIRST)
+        ordered = sorted(contenders, key=lambda one: one.proposal.origin not in _TRIED_FIRST)
         chosen = ordered[: self._budget.places(share)]
         each = self._budget.draws_for(share) / len(chosen)
         return halved(
             chosen,
             self._confirming.tried,
-            draws=int(min(max(each, BARELY), MOST)),
+            draws=int(min(max(each, MIN_DRAWS), MAX_FIRST_DRAWS)),
             enough=self._confirming.enough,
             is_over=self._confirming.is_over,
             of_answers=self._is_of_answers,
             # `with_patterns` keeps all patterns of query answers for the second round, in addition
-            # to the best pairs. These pairs cost draws, so the budget must allow more than `FEWEST`
-            # draws of each input for each pair.
-            with_patterns=self._is_of_answers and each > FEWEST,
+            # to the best pairs. These pairs cost draws, so the budget must allow more than
+            # `MIN_FIRST_DRAWS` draws of each input for each pair.
+            with_patterns=self._is_of_answers and each > MIN_FIRST_DRAWS,
             until=until,
         )
 
@@ -104,12 +104,12 @@ class Ranking:
             the draws that are left of 95 % of them. A negative share reserves draws for other
             pairs.
         """
-        left = (_LAST + beyond) * self._budget.draws - self._drawing.draws
+        left = (_FINAL_SHARE + beyond) * self._budget.draws - self._drawing.draws
         if self._is_of_answers:
             standing, out = ranked[:FINALISTS], ranked[FINALISTS:]
         else:
             if not self._confirming.is_clear(ranked[0]):
-                left = max(left, _LEAST_COMPARED * self._budget.draws)
+                left = max(left, _MIN_FINAL_SHARE * self._budget.draws)
             before = self._drawing.draws
             standing, out = self._with_equal_draws(ranked, left)
             left -= self._drawing.draws - before
@@ -121,10 +121,10 @@ class Ranking:
         for left_rounds in range(rounds, 0, -1):
             had = min(one.draws // 2 for one in standing)
             additional = int(left / left_rounds / (2 * len(standing)))
-            size = min(had + additional, _MOST_LAST)
+            size = min(had + additional, _MAX_FINAL_DRAWS)
             if any(one.d1.is_alone for one in standing):
-                size = min(size, MOST_ALONE)
-            if additional < FEWEST or size <= had:
+                size = min(size, MAX_ONE_BY_ONE)
+            if additional < MIN_FIRST_DRAWS or size <= had:
                 break
             before = self._drawing.draws
             for place, one in enumerate(standing):
@@ -149,7 +149,7 @@ class Ranking:
         """
         size = max(one.draws for one in ranked) // 2
         if any(one.d1.is_alone for one in ranked):
-            size = min(size, MOST_ALONE)
+            size = min(size, MAX_ONE_BY_ONE)
         waiting = self._finally(ranked)
         waiting.sort(key=lambda one: (one.proposal.origin != "bound", one.draws < 2 * size))
         end, standing, out = self._drawing.draws + left, list[Contender](), list[Contender]()
@@ -192,8 +192,8 @@ class Ranking:
             and one.draws >= best.draws
             and one.hope >= best.hope - best.error
         ]
-        second = [one for one in others if one in ranked[1:_LAST_TWO]]
-        near = [best, *(one for one in second if one.hope >= _ABOUT_AS_MUCH * best.hope)]
+        second = [one for one in others if one in ranked[1:_COMPARED_BEST]]
+        near = [best, *(one for one in second if one.hope >= _NEARLY_EQUAL_SHARE * best.hope)]
         patterns = [one for one in near if one.proposal.origin == "pattern"]
         first = next(iter([*at_bounds, *patterns]), min(near, key=lambda one: one.order))
         return [first, *(one for one in ranked if one is not first)]
@@ -266,9 +266,9 @@ def _chosen(
     evidence than a frequent event that leaks little. Patterns are few, and known to leak: all of
     them stay after the first round, then the better half, and so on.
     """
-    places = math.ceil(len(ranked) / KEPT)
+    places = math.ceil(len(ranked) / KEPT_ONE_IN)
     best, rest = split(ranked, places, by_hope=of_answers)
-    if not (of_answers and with_patterns and len(ranked) > KEPT):
+    if not (of_answers and with_patterns and len(ranked) > KEPT_ONE_IN):
         return best, rest
     patterns = [one for one in _by_hope(ranked) if one.proposal.origin == "pattern"]
     if number:
@@ -312,4 +312,4 @@ def rounds_for(contenders: int) -> int:
     >>> rounds_for(1), rounds_for(2), rounds_for(8), rounds_for(400)
     (1, 2, 2, 4)
     """
-    return 1 if contenders <= 1 else 1 + rounds_for(math.ceil(contenders / KEPT))
+    return 1 if contenders <= 1 else 1 + rounds_for(math.ceil(contenders / KEPT_ONE_IN))

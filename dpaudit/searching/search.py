@@ -28,11 +28,11 @@ from dpaudit.searching.ranking import FINALISTS, Ranking, tried_most
 from dpaudit.searching.settings import SearchSettings, check_where, invalid
 from dpaudit.searching.spaces import parse_space
 from dpaudit.searching.trials import (
-    COMPARING,
-    GUIDED,
-    NOTED,
-    PROPOSED,
-    SHARE,
+    COMPARING_SHARE,
+    GUIDED_SHARE,
+    NOTED_SHARE,
+    PROPOSED_SHARE,
+    SEARCH_SHARE,
     Budget,
     Contender,
     Drawing,
@@ -42,16 +42,16 @@ from dpaudit.searching.trials import (
 from dpaudit.wording import counted
 
 # If pairs outside the space (the set of possible inputs) are tried, too, the pairs inside get this
-# share of the draws for proposed pairs (`PROPOSED`), and the pairs outside get the rest.
-_INSIDE = 2 / 3
+# share of the draws for proposed pairs (`PROPOSED_SHARE`), and the pairs outside get the rest.
+_INSIDE_SHARE = 2 / 3
 # Number of rounds in which variations of the best pairs are made and tried.
-_TURNS = 2
+_VARIATION_ROUNDS = 2
 # Smallest size of a first round of trials (`Budget.draws_for`) that is divided among the kinds of
 # values outside the space (the set of possible inputs), such as NaN. With fewer draws, no pair of
 # some kind would leak clearly.
-_FEWEST_DIVIDED = 300
+_MIN_DIVIDED = 300
 # Largest value of the option `keep`, the number of pairs that the audit certifies.
-_MOST_KEPT = 100
+_MAX_KEEP = 100
 
 
 def neighbour_search(
@@ -85,8 +85,8 @@ def neighbour_search(
         )
     check_where(inside, outside)
     is_whole = isinstance(keep, Integral) and not isinstance(keep, bool)
-    if not (is_whole and 1 <= keep <= _MOST_KEPT):
-        raise invalid("keep", keep, f"a number of pairs, from 1 to {_MOST_KEPT}")
+    if not (is_whole and 1 <= keep <= _MAX_KEEP):
+        raise invalid("keep", keep, f"a number of pairs, from 1 to {_MAX_KEEP}")
     search = NeighbourSearch(
         parse_space(space, base), adjacency, form, inside, outside, int(keep), elsewhere
     )
@@ -116,8 +116,10 @@ class NeighbourSearch(SearchSettings):
         pairs = tuple(self.pair(d1, d2) for d1, d2 in searched.found)
         left: dict[str, Any]
         if spec.sampling.time is None:
-            in_addition = COMPARING if self.relation.is_of_answers else 0.0
-            spent = min(searched.draws, int((1 + in_addition) * SHARE * spec.sampling.samples))
+            in_addition = COMPARING_SHARE if self.relation.is_of_answers else 0.0
+            spent = min(
+                searched.draws, int((1 + in_addition) * SEARCH_SHARE * spec.sampling.samples)
+            )
             # The draws left are divided among the pairs. If one pair was made by simplifying
             # another pair, it gets no share, since it leaks in the same way.
             several = len(pairs) - searched.shrunk
@@ -155,13 +157,13 @@ class _Search:
             self._budget.plan_by_clock(lambda draws: confirming.tried(contenders[0], draws, 0))
         inside = [one for one in contenders if one.proposal.inside]
         outside = [one for one in contenders if not one.proposal.inside]
-        share = PROPOSED * (_INSIDE if inside and outside else 1.0)
+        share = PROPOSED_SHARE * (_INSIDE_SHARE if inside and outside else 1.0)
         noted = self._gathering.beyond()
         # Pairs inside and outside the space (the set of possible inputs) are ranked separately.
         # Otherwise, a leak outside the space could hide a leak inside.
-        best = self._best(inside, share, PROPOSED - share + (NOTED if noted else 0.0))
+        best = self._best(inside, share, PROPOSED_SHARE - share + (NOTED_SHARE if noted else 0.0))
         is_enough = bool(best) and confirming.is_sure(best[0])
-        beyond = [] if is_enough else self._by_kind(outside, PROPOSED * (1 - _INSIDE))
+        beyond = [] if is_enough else self._by_kind(outside, PROPOSED_SHARE * (1 - _INSIDE_SHARE))
         if len(confirming.refusals) == len(confirming.pairs):
             pairs = counted(len(confirming.pairs), "pair")
             raise MechanismError(
@@ -171,7 +173,7 @@ class _Search:
                 *(Name("params"), ", ", Name("as"), ")"),
                 code="always-raises",
             )
-        aside = [] if is_enough else self._by_kind(noted, NOTED)
+        aside = [] if is_enough else self._by_kind(noted, NOTED_SHARE)
         return final_pairs(confirming, best, beyond, aside, self._gathering.note)
 
     def _by_kind(self, outside: list[Contender], share: float) -> list[list[Contender]]:
@@ -182,7 +184,7 @@ class _Search:
         share: share of the search's draws that the trials may take. Numbers beyond a bound get half
         of it, since their leaks are mostly smaller.
         """
-        if self._budget.draws_for(share) < _FEWEST_DIVIDED:
+        if self._budget.draws_for(share) < _MIN_DIVIDED:
             return [self._ranking.halved(outside, share)]
         kinds: dict[Outside, list[Contender]] = {}
         for one in outside:
@@ -214,16 +216,16 @@ class _Search:
         best = self._with_raising(best)
         if not best or (not is_wanted and confirming.is_sure(best[0])):
             return best
-        for turn in range(_TURNS):
+        for turn in range(_VARIATION_ROUNDS):
             like = self._gathering.like(best, turn)
-            best = ranking.among(best, ranking.halved(like, GUIDED / _TURNS))
+            best = ranking.among(best, ranking.halved(like, GUIDED_SHARE / _VARIATION_ROUNDS))
         is_clear = confirming.is_sure(best[0])
         if is_wanted:
             best = tried_most(best)
         if not is_clear:
             best = ranking.compared(best, -reserved)
         if is_clear or (is_wanted and confirming.is_sure(best[0])):
-            best = ranking.compared(best, COMPARING if is_wanted else 0.0)
+            best = ranking.compared(best, COMPARING_SHARE if is_wanted else 0.0)
         return best
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
@@ -235,4 +237,8 @@ class _Search:
         if self._spec.sampling.on_error == "fail" or self._confirming.is_over():
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)
-        return self._ranking.among(best, self._ranking.halved(raising, GUIDED)) if raising else best
+        return (
+            self._ranking.among(best, self._ranking.halved(raising, GUIDED_SHARE))
+            if raising
+            else best
+        )

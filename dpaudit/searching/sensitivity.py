@@ -59,17 +59,17 @@ SECONDS = 60.0
 # fraction refutes it.
 _ROUNDING = 1e-9
 # Largest number of pairs that hill climbing compares, in all climbs together.
-_CLIMBS = 6_000
+_MAX_CLIMBED = 6_000
 # Number of pairs from which hill climbing starts.
-_STARTS = 4
+_CLIMBING_STARTS = 4
 # Number of random pairs that Hypothesis draws.
-_RANDOM = 400
+_RANDOM_PAIRS = 400
 # Largest number of pairs that are tried in order to make a pair simpler.
-_SHRINKS = 1_000
+_MAX_SHRINKING_TRIES = 1_000
 # Shrinking gives two pairs: the simplest pair above the claim, and a pair with the largest
 # distance. The second one is reported if its text is at most this many times as long as the text of
 # the first one.
-_LONGER = 1.5
+_MAX_TEXT_RATIO = 1.5
 _OVER = "the time was over before the search was; more time goes further"
 # How the answers of the function on two neighbouring inputs may differ, in the order in which a
 # report lists these kinds. "distance": in their numbers. "infinite": in their shapes, or by NaN or
@@ -439,8 +439,8 @@ class _Search:
 
         pool: known records and values, from which changes are made.
         """
-        for _, start in sorted(self._starts, key=lambda one: -one[0])[:_STARTS]:
-            climb = Limit(trials=_CLIMBS // _STARTS)
+        for _, start in sorted(self._starts, key=lambda one: -one[0])[:_CLIMBING_STARTS]:
+            climb = Limit(trials=_MAX_CLIMBED // _CLIMBING_STARTS)
 
             def score(pair: Pair, climb: Limit = climb) -> float:
                 if not self._relation.holds_inside(*pair):
@@ -463,7 +463,7 @@ class _Search:
             return distance if math.isfinite(distance) else 0.0
 
         strategy = partial(pair_strategy, self._relation)
-        note = look_at_random(strategy, look, self._exceeds, seed=seed, examples=_RANDOM)
+        note = look_at_random(strategy, look, self._exceeds, seed=seed, examples=_RANDOM_PAIRS)
         self.notes += [note] if note else []
 
     def _exceeds(self, distance: float) -> bool:
@@ -539,7 +539,7 @@ class _Search:
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):
             far = self._shrunk(pair, kind, lambda other: other >= distance * (1 - _ROUNDING))
-            is_short = len(key(far)) <= _LONGER * len(key(small))
+            is_short = len(key(far)) <= _MAX_TEXT_RATIO * len(key(small))
             small = far if is_short and _records(far) <= _records(small) else small
         return self._witness(small)
 
@@ -553,7 +553,7 @@ class _Search:
                 return False
             return of_kind == kind and is_far(distance)
 
-        return Pair(*shrunk(*pair, self._relation, violates, most_tries=_SHRINKS))
+        return Pair(*shrunk(*pair, self._relation, violates, most_tries=_MAX_SHRINKING_TRIES))
 
     def largest(self) -> Witness | None:
         """Return a simplified pair with the largest finite distance, inside the space (the set of

@@ -16,7 +16,7 @@ from dpaudit.wording import shortened, shown
 
 # Largest length, in characters, of the text of an input in the label of a pair of inputs, such as
 # `d1 = [0], d2 = [1]`. A longer text is cut.
-_LONGEST = 300
+_MAX_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class SearchSettings:
 
     def pair(self, d1: Any, d2: Any) -> NeighbouringPair:
         """Return the pair to audit that consists of two inputs in plain Python."""
-        label = f"d1 = {shortened(repr(d1), _LONGEST)}, d2 = {shortened(repr(d2), _LONGEST)}"
+        first, second = (shortened(repr(one), _MAX_CHARACTERS) for one in (d1, d2))
+        label = f"d1 = {first}, d2 = {second}"
         return NeighbouringPair(self.formed(d1), self.formed(d2), self.adjacency, label)
 
     def formed(self, dataset: Any) -> Any:

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from dpaudit.searching.space import Space
 
 # Largest number of calls of `violates` in `shrunk`, if the caller gives no number.
-MOST_TRIES = 2_000
+MAX_TRIES = 2_000
 # If the lists d1 and d2 have at most this number of records in common, they are short enough to
 # read. If they have more, `_fewer_at_an_end` tries lists in which all records are equal.
-_READABLE = 2
+_READABLE_RECORDS = 2
 # A pair of lists becomes simpler if records that both lists share are left out. If the lists share
 # at most this number of records, every combination of two shared records is tried. If they share
 # more, only blocks of successive records are tried, since there are too many combinations.
-_FEW = 12
+_MAX_COMBINED = 12
 
 _Step = Callable[[Pair, "Space"], Iterator[Pair]]
 
@@ -47,7 +47,7 @@ def shrunk(
     relation: Relation,
     violates: Callable[[Any, Any], bool],
     *,
-    most_tries: int = MOST_TRIES,
+    most_tries: int = MAX_TRIES,
     keeps_size: bool = False,
 ) -> tuple[Any, Any]:
     """Make a pair as small as possible while `violates` holds for it, and return it. The records
@@ -129,7 +129,7 @@ def _fewer_common(now: Pair, _: Space) -> Iterator[Pair]:
     for size in reversed(sizes):
         for begin in range(0, len(common), size):
             yield _without_common(now, common[begin : begin + size])
-    if len(common) <= _FEW:
+    if len(common) <= _MAX_COMBINED:
         for some in combinations(common, 2):
             yield _without_common(now, some)
 
@@ -163,10 +163,10 @@ def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
     A sum of records at a bound exceeds a limit with fewer records than other sums.
     """
     common = matched(*now)
-    if not isinstance(now.d1, list) or len(common) <= _READABLE:
+    if not isinstance(now.d1, list) or len(common) <= _READABLE_RECORDS:
         return
     ends = [edge.value for edge in space.of_record().edges() if edge.inside]
-    for many in range(_READABLE):
+    for many in range(_READABLE_RECORDS):
         kept = _without_common(now, common[many:])
         for end in ends:
             yield Pair([end] * len(kept.d1), [end] * len(kept.d2))

@@ -12,7 +12,7 @@ from dpaudit.targets.construction import is_made
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
 # A list of equal values with more elements than this is written as `[value] * length`.
-_MANY = 6
+_MAX_WRITTEN_OUT = 6
 
 
 def as_python(value: Any) -> str:
@@ -34,7 +34,11 @@ def as_python(value: Any) -> str:
         # A long list of equal scalars is written as `[value] * length`. A list of equal rows is
         # written in full: `[row] * 3` would contain the same row object three times, and a function
         # that changes one row would change all of them.
-        if len(value) > _MANY and len(set(map(repr, value))) == 1 and _is_scalar(value[0]):
+        if (
+            len(value) > _MAX_WRITTEN_OUT
+            and len(set(map(repr, value))) == 1
+            and _is_scalar(value[0])
+        ):
             return f"[{as_python(value[0])}] * {len(value)}"
         return f"[{', '.join(map(as_python, value))}]"
     if isinstance(value, tuple):

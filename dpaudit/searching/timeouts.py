@@ -12,7 +12,7 @@ from dpaudit.errors import DatasetError, DpauditError
 
 # Time limit of a call of a user's code, in seconds; a longer call counts as failed. For a call that
 # reports its progress, the time starts again at each progress.
-SECONDS = 10.0
+CALL_SECONDS = 10.0
 
 
 class Ended(Exception):
@@ -67,7 +67,7 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
     before, done = -1, progress or (lambda: 0)
     while thread.is_alive() and done() > before:
         before = done()
-        thread.join(SECONDS)
+        thread.join(CALL_SECONDS)
     if raised:
         error = raised[0]
         if isinstance(error, DpauditError):
@@ -77,7 +77,7 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
         ) from error
     if not values:
         raise DatasetError(
-            f"{words} did not end in {SECONDS:g} s; let it give smaller inputs",
+            f"{words} did not end in {CALL_SECONDS:g} s; let it give smaller inputs",
             code="generator-failed",
         )
     return values[0]

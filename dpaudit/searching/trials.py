@@ -31,45 +31,45 @@ from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
 # Each stage of an audit derives its random streams from a number of its own. The search uses this
-# number for draws that it makes in batches, and `ALONE` for draws one by one.
-SEARCHING = 100
-# The search derives its random streams from two numbers: `SEARCHING` for draws that it makes in
+# number for draws that it makes in batches, and `SINGLE_STREAM` for draws one by one.
+BATCH_STREAM = 100
+# The search derives its random streams from two numbers: `BATCH_STREAM` for draws that it makes in
 # batches, and this number for draws that it makes by one call each.
-ALONE = 101
+SINGLE_STREAM = 101
 
 # Share of an audit's draws, or of its time, that the search for pairs may take.
-SHARE = 1 / 4
+SEARCH_SHARE = 1 / 4
 # Share of the search's draws for trials of proposed pairs: pairs that traces suggest, pairs of the
-# catalogue, and random pairs. Variations of the best of these pairs get the share `GUIDED`.
-PROPOSED = 0.6
+# catalogue, and random pairs. Variations of the best of these pairs get the share `GUIDED_SHARE`.
+PROPOSED_SHARE = 0.6
 # Share of the search's draws for variations of the best pairs. The draws that are left after all
 # trials make a leaking pair simpler.
-GUIDED = 0.15
+GUIDED_SHARE = 0.15
 # Share of the search's draws for pairs outside the space (the set of possible inputs). The search
 # tries some of these pairs unless an option includes or excludes all of them. They are not
 # certified; the report only mentions a clear leak, for which few draws are enough.
-NOTED = 0.1
+NOTED_SHARE = 0.1
 # If inputs are vectors of query answers and the best pairs leak clearly, the search may make
 # additional draws to compare these pairs: this share of its planned draws. The audit then certifies
 # with fewer draws, which lowers its bound less than the choice of a worse pair would.
-COMPARING = 0.6
+COMPARING_SHARE = 0.6
 # Largest number of pairs in a first round of trials.
-WIDTH = 400
+MAX_FIRST_PAIRS = 400
 # Smallest number of draws of each input in a first round of trials. If the search has few draws,
-# `BARELY` is the smallest number instead.
-FEWEST = 50
+# `MIN_DRAWS` is the smallest number instead.
+MIN_FIRST_DRAWS = 50
 # Largest number of draws of each input in a first round of trials.
-MOST = 1_000
-# If the search has too few draws to try this number of pairs with `FEWEST` (50) draws of each
-# input, it makes fewer draws of each input, but tries up to this number of pairs.
+MAX_FIRST_DRAWS = 1_000
+# If the search has too few draws to try this number of pairs with `MIN_FIRST_DRAWS` (50) draws of
+# each input, it makes fewer draws of each input, but tries up to this number of pairs.
 _FEW_PAIRS = 24
 # Even if the search has few draws, each input of a trial gets at least this number of draws.
-BARELY = 10
+MIN_DRAWS = 10
 # Average number of different inputs per pair. It is below 2, since many pairs share an input and
 # its draws.
-_INPUTS = 1.3
+_INPUTS_PER_PAIR = 1.3
 # To measure the mechanism's speed, the first trial makes this number of draws of each input.
-_FEWEST_TIMED = 2
+_TIMED_DRAWS = 2
 # Types of exceptions that Python code raises for a value of the wrong type.
 _OF_TYPES = frozenset({"TypeError", "AttributeError"})
 
@@ -79,9 +79,9 @@ class Budget:
     computes this number from the speed of the mechanism."""
 
     def __init__(self, spec: AuditSpec) -> None:
-        self._limit, self._seconds = Limit(), SHARE * (spec.sampling.time or 0.0)
+        self._limit, self._seconds = Limit(), SEARCH_SHARE * (spec.sampling.time or 0.0)
         self._began = Limit()
-        self.draws = max(2 * FEWEST, int(SHARE * spec.sampling.samples))
+        self.draws = max(2 * MIN_FIRST_DRAWS, int(SEARCH_SHARE * spec.sampling.samples))
         self._is_planned = spec.sampling.time is None
 
     def elapsed(self) -> float:
@@ -90,17 +90,17 @@ class Budget:
 
     def places(self, share: float) -> int:
         """Return the number of pairs that can be tried. In an audit with a time limit, this is
-        `WIDTH` (400) until `plan_by_clock` has measured the mechanism's speed.
+        `MAX_FIRST_PAIRS` (400) until `plan_by_clock` has measured the mechanism's speed.
 
         share: share of the search's draws that the trials of these pairs may take.
         """
         if not self._is_planned:
-            return WIDTH
+            return MAX_FIRST_PAIRS
         budget = self.draws_for(share)
-        # Each input of a pair gets `FEWEST` draws. If the budget allows fewer than `_FEW_PAIRS`
-        # pairs in this way, up to `_FEW_PAIRS` pairs are tried with fewer draws, at least `BARELY`;
-        # then only large leaks show.
-        return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / BARELY)), 1)
+        # Each input of a pair gets `MIN_FIRST_DRAWS` draws. If the budget allows fewer than
+        # `_FEW_PAIRS` pairs in this way, up to `_FEW_PAIRS` pairs are tried with fewer draws, at
+        # least `MIN_DRAWS`; then only large leaks show.
+        return max(int(budget / MIN_FIRST_DRAWS), min(_FEW_PAIRS, int(budget / MIN_DRAWS)), 1)
 
     def draws_for(self, share: float) -> float:
         """Return the size of the first round of trials: the number of its pairs times the number of
@@ -108,10 +108,10 @@ class Budget:
         search's draws.
 
         The first round makes half of these draws, since each later round costs half as much as the
-        round before it. Pairs share inputs: each further pair adds 1.3 (`_INPUTS`) inputs on
-        average, so the first round makes 1.3 times its size in draws.
+        round before it. Pairs share inputs: each further pair adds 1.3 (`_INPUTS_PER_PAIR`) inputs
+        on average, so the first round makes 1.3 times its size in draws.
         """
-        return share * self.draws / (2 * _INPUTS)
+        return share * self.draws / (2 * _INPUTS_PER_PAIR)
 
     def plan_by_clock(self, tried: Callable[[int], object]) -> None:
         """Measure the time of a few draws, and set the number of draws that the time limit allows.
@@ -120,13 +120,13 @@ class Budget:
         call may be slow, since it may import modules.
         """
         taken, size = 0.0, 0
-        for draws in (_FEWEST_TIMED, 2 * _FEWEST_TIMED, FEWEST):
+        for draws in (_TIMED_DRAWS, 2 * _TIMED_DRAWS, MIN_FIRST_DRAWS):
             if taken * draws > self._seconds * max(size, 1) / 10:
                 break
             began, size = time.monotonic(), draws
             tried(draws)
             taken = max(time.monotonic() - began, 1e-6)
-        self.draws = max(2 * BARELY, int(2 * size * self._seconds / taken))
+        self.draws = max(2 * MIN_DRAWS, int(2 * size * self._seconds / taken))
         self._is_planned = True
         # Start the time limit only now, after the first calls of the mechanism. They may import
         # modules, which would take most of the time of a short search.
@@ -334,7 +334,7 @@ class Drawing:
         missing = draws - one.draws
         if missing <= 0:
             return
-        key = (0, ALONE if one.is_alone else SEARCHING, one.number, len(one.parts))
+        key = (0, SINGLE_STREAM if one.is_alone else BATCH_STREAM, one.number, len(one.parts))
         streams = chunk_streams(self._seed, key, self._carried)
         mechanism = self._alone if one.is_alone and self._alone is not None else self._mechanism
         # The mechanism may change the input that it gets, and later draws need it unchanged. So it

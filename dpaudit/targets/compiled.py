@@ -19,10 +19,10 @@ COMPILERS = frozenset({"jax", "jaxlib", "flax", "tensorflow"})
 # Number of levels of objects that are searched for the use of a library of `COMPILERS`. The first
 # level is the mechanism. Each further level holds the attributes, closure variables and global
 # variables that the objects of the level before refer to.
-_DEPTH = 3
+_MAX_DEPTH = 3
 # Largest number of objects, reached from the mechanism, that are searched for the use of a library
 # of `COMPILERS`.
-_LIMIT = 2_000
+_MAX_OBJECTS = 2_000
 
 
 def is_compiled_by_size(mechanism: Any) -> bool:
@@ -34,10 +34,10 @@ def is_compiled_by_size(mechanism: Any) -> bool:
     mechanism's object.
     """
     level, seen = [mechanism], set[int]()
-    for _ in range(_DEPTH):
+    for _ in range(_MAX_DEPTH):
         following: list[Any] = []
         for value in level:
-            if id(value) in seen or len(seen) > _LIMIT:
+            if id(value) in seen or len(seen) > _MAX_OBJECTS:
                 continue
             seen.add(id(value))
             if _is_of_compiler(value):
@@ -74,7 +74,7 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, partial):
         yield from (value.func, *value.args, *value.keywords.values())
     elif not isinstance(value, type | ModuleType):
-        yield from (vars(type(value)).get("__call__"), *islice(_data(value), _LIMIT))
+        yield from (vars(type(value)).get("__call__"), *islice(_data(value), _MAX_OBJECTS))
 
 
 def _contents(cell: Any) -> tuple[Any, ...]:

@@ -373,7 +373,7 @@ def test_a_file_of_results_is_called_one(dpaudit: Any, traced: Path) -> None:
 def test_a_silent_program_is_waited_for_once_and_not_for_long(
     dpaudit: Any, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.adapters.command._GREETING", 0.5)
+    monkeypatch.setattr("dpaudit.adapters.command._GREETING_SECONDS", 0.5)
     (traced / "silent.sh").write_text("#!/bin/sh\necho >> starts\nexec sleep 50\n")
     (traced / "silent.sh").chmod(0o755)
     (traced / "a.yaml").write_text(

@@ -55,7 +55,7 @@ ASKED = (*SPACE, "--adjacency", "add-remove", "--claimed", "1")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "f.py").write_text(FUNCTIONS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 20)
+    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM_PAIRS", 20)
     return tmp_path
 
 

@@ -249,7 +249,7 @@ PATIENT = """
 from dpaudit.cli.main import main
 from dpaudit.sampling.executors import new_processes
 
-new_processes.SECONDS = new_processes.PATIENCE = 900.0
+new_processes.DRAWING_SECONDS = new_processes.WAITING_SECONDS = 900.0
 main()
 """
 

@@ -242,8 +242,8 @@ def test_where_no_other_process_draws_it_is_said(
 ) -> None:  # fmt: skip
     """What new processes lack is no fault of the mechanism, but its state is a reason for doubt."""
     monkeypatch.setenv("FIRST", str(os.getpid()))
-    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.SECONDS", 1.0)
-    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.PATIENCE", patience)
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.DRAWING_SECONDS", 1.0)
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.WAITING_SECONDS", patience)
     result = in_a_file(tmp_path, name)
     assert result.verdict is Verdict.VIOLATION
     (certificate,) = result.certificates

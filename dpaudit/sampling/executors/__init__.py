@@ -61,20 +61,21 @@ WORKER = "dpaudit-worker"
 _DASK_ADDRESS = "dask://host:8786"
 # Workers are started only if this process alone would need at least this many more seconds to draw,
 # since a worker takes about 1 s to start.
-WORTHWHILE = 5.0
+WORTHWHILE_SECONDS = 5.0
 # Libraries whose import takes seconds, but draws no random number and starts no thread. If this
 # process uses one of them, one new interpreter imports it and makes all forks that repeat the draws
 # of a refutation (`NewProcesses`), so that it is imported only once. If these processes need
 # different hash seeds, several new interpreters import it instead: a fork keeps its hash seed.
-LARGE = ("torch", "opacus")
+LARGE_LIBRARIES = ("torch", "opacus")
 # No worker is started in this number of seconds after the first draw, since an audit may find a
 # violation in this time.
-_FIRST = 1.0
-# _FIRST_LARGE: if this process uses torch or Opacus (`LARGE`), workers start only after drawing has
-#     taken this many seconds of processor time: a worker takes about as long to import them.
-# _SHARE: a mechanism that waits uses little processor time. So this share of the wall time of
-#     drawing replaces the processor time if the share is larger.
-_FIRST_LARGE, _SHARE = 10.0, 0.2
+_FIRST_SECONDS = 1.0
+# _FIRST_SECONDS_LARGE: if this process uses torch or Opacus (`LARGE_LIBRARIES`), workers start only
+#     after drawing has taken this many seconds of processor time: a worker takes about as long to
+#     import them.
+# _MIN_WALL_SHARE: a mechanism that waits uses little processor time. So this share of the wall time
+#     of drawing replaces the processor time if the share is larger.
+_FIRST_SECONDS_LARGE, _MIN_WALL_SHARE = 10.0, 0.2
 # If JAX or a similar library compiles the mechanism again for each number of draws, a call for
 # fewer draws than this takes about as long as a call for this number. So chunks that are smaller do
 # not show the number of draws per second.
@@ -82,16 +83,16 @@ _COMPILED_DRAWS = 1_024
 # Number of chunks of a compiled mechanism that must be timed before workers are started. Chunks
 # during which the mechanism was compiled are not counted.
 _COMPILED_CHUNKS = 4
-# Test draws, which each worker has to repeat before workers join: largest number (`_SHOWN`), and
-# longest time that they may take in this process, in seconds (`_SHOWING`). If the largest number
-# would take longer, fewer draws are made, but at least 4.
-_SHOWN, _SHOWING = 64, 0.25
+# Test draws, which each worker has to repeat before workers join: largest number (`_TEST_DRAWS`),
+# and longest time that they may take in this process, in seconds (`_TEST_SECONDS`). If the largest
+# number would take longer, fewer draws are made, but at least 4.
+_TEST_DRAWS, _TEST_SECONDS = 64, 0.25
 # Key of the chunk (request for draws) of test draws, which each worker has to repeat before workers
 # join. No chunk of an audit has this key, so test draws use no random numbers of the audit.
-_KEY = (0, 99, 0)
+_TEST_KEY = (0, 99, 0)
 # If calls change variables of the mechanism, no worker processes are started. A note names at most
 # this number of these variables.
-_NAMED = 3
+_MAX_NAMED = 3
 
 
 class Drawer(Protocol):
@@ -375,23 +376,27 @@ class InProcess(WorkerPool):
         starting workers. For a compiled mechanism the number is larger, since each worker has to
         compile it, too; the number is infinite until enough draws were timed."""
         if not self._compiled():
-            return WORTHWHILE
-        return max(WORTHWHILE, 2 * self._drew) if self._chunks >= _COMPILED_CHUNKS else math.inf
+            return WORTHWHILE_SECONDS
+        return (
+            max(WORTHWHILE_SECONDS, 2 * self._drew)
+            if self._chunks >= _COMPILED_CHUNKS
+            else math.inf
+        )
 
     def _look(self, *, now: bool = False) -> None:
         """Start worker processes if that will save time. If they were started before, and all are
         ready, let them make all further draws in place of this process.
 
-        now: whether to start workers even if drawing has not yet taken the usual time, `_FIRST` or
-            `_FIRST_LARGE` seconds.
+        now: whether to start workers even if drawing has not yet taken the usual time,
+            `_FIRST_SECONDS` or `_FIRST_SECONDS_LARGE` seconds.
         """
         left = self._setup.left
         if not self._may_join or left is None:
             return
-        if any(name in sys.modules for name in LARGE):
-            is_time = max(self._busy, _SHARE * self._drew) >= _FIRST_LARGE
+        if any(name in sys.modules for name in LARGE_LIBRARIES):
+            is_time = max(self._busy, _MIN_WALL_SHARE * self._drew) >= _FIRST_SECONDS_LARGE
         else:
-            is_time = time.perf_counter() - self._since >= _FIRST
+            is_time = time.perf_counter() - self._since >= _FIRST_SECONDS
         try:
             if self._joining is not None:
                 self._joining.look()
@@ -465,7 +470,7 @@ class JoiningWorkers:
             raise _CannotJoinError("there is no memory for another process as large as this one")
         if _is_in_no_file():
             raise _CannotJoinError("the program that runs is in no file")
-        few = ToLearn(_KEY, min(_SHOWN, max(4, int(rate * _SHOWING))))
+        few = ToLearn(_TEST_KEY, min(_TEST_DRAWS, max(4, int(rate * _TEST_SECONDS))))
         try:
             self.pool = self._started(setup, few)
         except UsageError as error:
@@ -516,7 +521,7 @@ class JoiningWorkers:
         with Written() as twice:
             again = _keys(self._sampler.draw(few))
         if names := changed(before, kept_state(*parts)):
-            listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+            listed = ", ".join(names[:_MAX_NAMED]) + (", …" if len(names) > _MAX_NAMED else "")
             why = f"the mechanism keeps state between calls, which changed {listed}"
             raise _CannotJoinError(why)
         if files := sorted(once.files & twice.files):

@@ -27,7 +27,7 @@ import numpy as np
 
 from dpaudit.errors import UsageError
 from dpaudit.sampling.chunks import Chunk, Counted
-from dpaudit.sampling.executors import LARGE, in_a_line
+from dpaudit.sampling.executors import LARGE_LIBRARIES, in_a_line
 
 if TYPE_CHECKING:  # most audits start no process, and these imports take some 30 ms
     from concurrent.futures import Future
@@ -40,27 +40,28 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 # draws once and then reuses; 0: no draws are repeated. With 8 processes, such noise is missed with
 # probability 0.1 %; with two processes, with 11 % (simulated, docs/method.md §11).
 PROCESSES = 8
-# Least number of new processes that draw at the same time. An audit waits up to `PATIENCE` seconds
-# for their draws. The number is above 1: in 28 % of audits, the draws of a single new process would
-# not show noise that a process draws once and then reuses.
-_FEWEST = 2
-# SECONDS: time limit for all new processes of a refutation together.
-# PATIENCE: longest wait until `_FEWEST` processes have drawn, since an import may be slow.
-# IMPORTING: longest wait for the import of large libraries by one interpreter for all its forks,
-#     which does not count towards the other two limits. The import takes 8 s of processor time for
-#     torch and Opacus, and longer on a busy machine. Interpreters with hash seeds of their own
-#     import large libraries within the other two limits.
-SECONDS, PATIENCE, IMPORTING = 5.0, 60.0, 300.0
+# Least number of new processes that draw at the same time. An audit waits up to `WAITING_SECONDS`
+# seconds for their draws. The number is above 1: in 28 % of audits, the draws of a single new
+# process would not show noise that a process draws once and then reuses.
+_MIN_PROCESSES = 2
+# DRAWING_SECONDS: time limit for all new processes of a refutation together.
+# WAITING_SECONDS: longest wait until `_MIN_PROCESSES` processes have drawn, since an import may be
+#     slow.
+# IMPORTING_SECONDS: longest wait for the import of large libraries by one interpreter for all its
+#     forks, which does not count towards the other two limits. The import takes 8 s of processor
+#     time for torch and Opacus, and longer on a busy machine. Interpreters with hash seeds of their
+#     own import large libraries within the other two limits.
+DRAWING_SECONDS, WAITING_SECONDS, IMPORTING_SECONDS = 5.0, 60.0, 300.0
 # The new processes take turns on the cores, two or more at a time, and each may take long to start,
 # on a busy machine or with a slow import. So if the first process has drawn after t seconds, the
-# time limit for all processes is at least this number times t (but at most `PATIENCE`).
-OF_FIRST = 4.0
+# time limit for all processes is at least this number times t (but at most `WAITING_SECONDS`).
+TIMES_OF_FIRST = 4.0
 # Seconds between two checks for results, while new processes draw.
-_LOOK = 0.1
+_LOOK_SECONDS = 0.1
 # The clock of new process number k runs k times this number of seconds ahead. This is neither a
 # whole number of minutes nor of seconds, so noise that is seeded by the time differs between
 # processes, even if the time is rounded.
-_AHEAD = 7 * 3600 + 13 * 60 + 17.371
+_CLOCK_SHIFT = 7 * 3600 + 13 * 60 + 17.371
 # Whether new processes may be forks. On systems other than Linux, libraries that NumPy uses may
 # fail after a fork.
 _MAY_FORK = sys.platform == "linux"
@@ -115,18 +116,19 @@ class NewProcesses:
     ) -> Answers:
         """Return the counts of each chunk, each drawn in a new process of its own.
 
-        Chunks are left out when time runs out: after `SECONDS`, or `OF_FIRST` times the time until
-        the first process has drawn, if that is longer; after `PATIENCE` in any case.
+        Chunks are left out when time runs out: after `DRAWING_SECONDS`, or `TIMES_OF_FIRST` times
+        the time until the first process has drawn, if that is longer; after `WAITING_SECONDS` in
+        any case.
 
         recipe: makes the sampler in the new processes.
         own_hashes: give every interpreter a different hash seed, if PYTHONHASHSEED is a number.
-        look: called without arguments about every `_LOOK` seconds; may raise to stop drawing.
+        look: called without arguments every 0.1 seconds or so; may raise to stop drawing.
         """
         from concurrent.futures import FIRST_COMPLETED, wait
 
         from dpaudit.processes.cores import cores, room_for
 
-        workers = min(len(chunks), max(_FEWEST, min(cores(), room_for(len(chunks)))))
+        workers = min(len(chunks), max(_MIN_PROCESSES, min(cores(), room_for(len(chunks)))))
         is_own = own_hashes and has_fixed_hashes()
         large = _large_modules() if _MAY_FORK else []
         if large and not is_own:
@@ -140,10 +142,10 @@ class NewProcesses:
         drawn: dict[int, Counted] = {}
         if large and not is_own:
             self._import(recipe, large, look)
-        begun, slowest, limit = time.monotonic(), 0.0, SECONDS
+        begun, slowest, limit = time.monotonic(), 0.0, DRAWING_SECONDS
         try:
             while (elapsed := time.monotonic() - begun) < limit or (
-                len(drawn) < _FEWEST and running and elapsed < PATIENCE
+                len(drawn) < _MIN_PROCESSES and running and elapsed < WAITING_SECONDS
             ):
                 idle = set(range(workers)) - {worker for worker, _, _ in running.values()}
                 for worker in idle if elapsed + slowest <= limit else ():
@@ -154,14 +156,14 @@ class NewProcesses:
                         running[future] = worker, place, key
                 if not running:
                     break
-                for future in wait(running, _LOOK, FIRST_COMPLETED).done:
+                for future in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
                     _, place, _ = running.pop(future)
                     done = _done(future)
                     (drawn[place],) = done.drawn
                     slowest = max(slowest, done.seconds)
                     if len(drawn) == 1:
                         first = time.monotonic() - begun
-                        limit = min(max(SECONDS, OF_FIRST * first), max(SECONDS, PATIENCE))
+                        limit = max(DRAWING_SECONDS, min(TIMES_OF_FIRST * first, WAITING_SECONDS))
                 look()
         except _CannotDrawError as error:
             return Answers([], str(error), failed=True)
@@ -177,18 +179,18 @@ class NewProcesses:
             self._pools.popitem()[1].close(in_order=False)
 
     def _import(self, recipe: Recipe, large: Sequence[str], look: Callable[[], None]) -> None:
-        """Wait until the first new interpreter has imported large libraries, at most `IMPORTING`
-        seconds. If the interpreter ends during this time, the next request for draws starts another
-        interpreter.
+        """Wait until the first new interpreter has imported large libraries, at most
+        `IMPORTING_SECONDS` seconds. If the interpreter ends during this time, the next request for
+        draws starts another interpreter.
 
         recipe, look: as in `draw`.
         """
         from concurrent.futures import wait
 
-        end = time.monotonic() + IMPORTING
+        end = time.monotonic() + IMPORTING_SECONDS
         with suppress(OSError):
             future = self._pool(recipe, (False, 0)).call(_imported, (*self._preload, *large))
-            while not wait([future], _LOOK).done and time.monotonic() < end:
+            while not wait([future], _LOOK_SECONDS).done and time.monotonic() < end:
                 look()
 
     def _sent(
@@ -244,7 +246,7 @@ def _large_modules() -> list[str]:
     be many: the first step of a training imports about 190 modules of torch. If forks had to import
     them, each would take 1 s longer.
     """
-    return [name for name in list(sys.modules) if name.partition(".")[0] in LARGE]
+    return [name for name in list(sys.modules) if name.partition(".")[0] in LARGE_LIBRARIES]
 
 
 @contextmanager
@@ -283,7 +285,7 @@ def _draw_here(given: bytes, place: int) -> Done:
     from dpaudit.processes.other_clock import SHIFT, shift_as_asked
     from dpaudit.sampling.executors.pools import Done, draw
 
-    os.environ[SHIFT] = str((place + 1) * _AHEAD)
+    os.environ[SHIFT] = str((place + 1) * _CLOCK_SHIFT)
     shift_as_asked()
     begun = time.perf_counter()
     try:
@@ -398,7 +400,7 @@ def late(drawn: int) -> str:
     """
     if drawn:
         return "the others had not drawn in time, on a busy machine or after a slow import"
-    return f"none had drawn within {PATIENCE:g} s"
+    return f"none had drawn within {WAITING_SECONDS:g} s"
 
 
 _ENDED = "a new process ended before it had drawn"

@@ -40,12 +40,12 @@ from dpaudit.wording import install_command
 
 # Number of bundles (lists of chunks) that each worker has at a time. It draws one bundle while the
 # other waits, so that it need not wait for the next one.
-_AHEAD = 2
+_BUNDLES_PER_WORKER = 2
 # Least number of seconds of drawing that a bundle (list of chunks) should take, so that sending it
 # is cheap in comparison.
-# _BUNDLE: for processes, where sending a bundle takes about 1 ms.
-# _BUNDLE_FOR_DASK: for Dask, which spends about 10 ms of CPU time on a task.
-_BUNDLE, _BUNDLE_FOR_DASK = 0.1, 0.5
+# _BUNDLE_SECONDS: for processes, where sending a bundle takes about 1 ms.
+# _BUNDLE_SECONDS_DASK: for Dask, which spends about 10 ms of CPU time on a task.
+_BUNDLE_SECONDS, _BUNDLE_SECONDS_DASK = 0.1, 0.5
 # Seconds that the auditing process may need to handle the result of one bundle (list of chunks). It
 # handles one result at a time. So while n bundles are being drawn, a new bundle is made so large
 # that drawing it takes at least n times this number of seconds.
@@ -53,7 +53,7 @@ _SECONDS_PER_CHUNK = 0.003
 # Largest number of chunks (requests for draws) in a bundle, which one worker draws as one task.
 _MAX_CHUNKS = 256
 # Largest number of audits whose samplers a worker keeps: several programs may use a worker in turn.
-_KEPT = 4
+_MAX_SAMPLERS = 4
 # Random name of this process. Neither the name nor the process id is enough to identify a process:
 # processes on two machines may have the same id, and a fork has the name of its parent. So both are
 # compared.
@@ -182,7 +182,7 @@ def _sampler(recipe: Recipe) -> Sampler:
             )
         _samplers[recipe.run] = pickle.loads(recipe.made)()
     _samplers.move_to_end(recipe.run)
-    while len(_samplers) > _KEPT:
+    while len(_samplers) > _MAX_SAMPLERS:
         _samplers.popitem(last=False)[1].close()
     return _samplers[recipe.run]
 
@@ -199,14 +199,14 @@ class OrderedPool(WorkerPool):
     """
 
     # Least number of seconds of drawing that a bundle (list of chunks) should take.
-    bundle_seconds = _BUNDLE
+    bundle_seconds = _BUNDLE_SECONDS
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def ahead(self) -> int:
         """Return the number of bundles (lists of chunks) to send before their results come back."""
-        return _AHEAD * self.workers
+        return _BUNDLES_PER_WORKER * self.workers
 
     @abstractmethod
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]: ...
@@ -339,7 +339,7 @@ class _DaskPool(ExecutorPool):
     cancelled.
     """
 
-    bundle_seconds = _BUNDLE_FOR_DASK
+    bundle_seconds = _BUNDLE_SECONDS_DASK
     lost = "the connection to the Dask scheduler is lost ({}); start it again"
 
     def __init__(self, client: Any, recipe: Recipe) -> None:

@@ -33,7 +33,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from dpaudit.errors import MechanismError
-from dpaudit.processes.child import GLANCE, ending
+from dpaudit.processes.child import LOOK_SECONDS, ending
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import WORKER
 from dpaudit.sampling.executors.pools import Done, OrderedPool, Recipe, draw
@@ -44,9 +44,9 @@ from dpaudit.watching import Watch
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Largest number of processes that replace a killed process during one task. Each task has a count
 # of its own.
-_REPLACED = 3
+_MAX_REPLACED = 3
 # Seconds that workers have to end by themselves after the last task, before they are killed.
-_GRACE = 2.0
+_GRACE_SECONDS = 2.0
 # Signals that a terminal or a scheduler sends to a whole group of processes. Only the auditing
 # process should react to them, by ending its workers. So workers block these signals while they
 # start: a worker that ended by a signal would look as if the mechanism had crashed it.
@@ -105,7 +105,7 @@ class ProcessPool(OrderedPool):
         workers: int,
         first: Sequence[Chunk[Any]] = (),
         starting: Callable[[], AbstractContextManager[None]] = nullcontext,
-        replaced: int = _REPLACED,
+        replaced: int = _MAX_REPLACED,
     ) -> None:
         """Make the pool without processes. Each of the first `workers` tasks starts a process.
 
@@ -173,13 +173,13 @@ class ProcessPool(OrderedPool):
     def close(self, *, in_order: bool) -> None:
         """End the processes.
 
-        in_order: give processes `_GRACE` seconds to end by themselves. Otherwise kill them
+        in_order: give processes `_GRACE_SECONDS` seconds to end by themselves. Otherwise kill them
             immediately, since a draw may never end.
         """
         for worker in self._workers:
             worker.is_wanted = False
             self._plan.tasks.put(None)
-        deadline = time.monotonic() + (_GRACE if in_order else 0.0)
+        deadline = time.monotonic() + (_GRACE_SECONDS if in_order else 0.0)
         for worker in self._workers:
             worker.join(max(0.0, deadline - time.monotonic()))
         _kill(self._workers)
@@ -196,7 +196,7 @@ def _kill(workers: Sequence[_Worker]) -> None:
     for worker in workers:
         worker.is_wanted = False
         worker.kill()
-        worker.join(_GRACE)
+        worker.join(_GRACE_SECONDS)
 
 
 class _Worker(threading.Thread):
@@ -270,16 +270,16 @@ class _Worker(threading.Thread):
         """Return the exit code of the process if a signal from outside, such as the kill of a
         process that uses too much memory, has ended it. Raise MechanismError if it ended otherwise.
 
-        The process has closed its connection, and gets `_GRACE` seconds to end. If it does not, it
-        is killed, and MechanismError is raised.
+        The process has closed its connection, and gets `_GRACE_SECONDS` seconds to end. If it does
+        not, it is killed, and MechanismError is raised.
         """
-        self._process.join(_GRACE)
+        self._process.join(_GRACE_SECONDS)
         has_ended = not self._process.is_alive()
         self.kill()
         self._process.join()
         self._connection.close()
         if not has_ended:
-            raise _died(f"it closed its connection, and had not ended {_GRACE:g} s later")
+            raise _died(f"it closed its connection, and had not ended {_GRACE_SECONDS:g} s later")
         code = self._process.exitcode or 0
         if -code not in _FROM_OUTSIDE:
             raise _died(ending(code))
@@ -414,7 +414,7 @@ def _send(there: Connection, data: bytes, is_alive: Callable[[], bool] | None = 
     for part in (_LENGTH.pack(len(data)), data):
         left = memoryview(part)
         while left:
-            if ready.poll(GLANCE * 1_000):
+            if ready.poll(LOOK_SECONDS * 1_000):
                 left = left[os.write(there.fileno(), left[:_WRITTEN]) :]
             elif is_alive is not None and not is_alive():
                 raise EOFError
@@ -434,7 +434,7 @@ def _receive(there: Connection, is_alive: Callable[[], bool] | None = None) -> b
 def _read(there: Connection, length: int, is_alive: Callable[[], bool] | None) -> bytes:
     data = bytearray()
     while len(data) < length:
-        if is_alive is None or connection.wait([there], GLANCE):
+        if is_alive is None or connection.wait([there], LOOK_SECONDS):
             piece = os.read(there.fileno(), min(_READ, length - len(data)))
             if not piece:
                 raise EOFError

@@ -18,23 +18,23 @@ from dpaudit.searching.relations.relation import (
 )
 from dpaudit.searching.relations.steps import stepped
 from dpaudit.searching.space import Edge, Space
-from dpaudit.searching.spaces.datasets import FEW, Lists
+from dpaudit.searching.spaces.datasets import USUAL_RECORDS, Lists
 from dpaudit.searching.spaces.own import Own
 from dpaudit.searching.timeouts import within
 
 # Largest number of records in a dataset that follows a pattern, such as `one above, the rest
 # below`.
-_PATTERN = 5
+_MAX_PATTERN_RECORDS = 5
 # If a space (a set of possible inputs) allows at most this number of lengths, all lengths are
 # tried.
-_LENGTHS = 12
+_MAX_LENGTHS = 12
 # If each dataset is a single value: largest number of pairs (d1, d2) that are proposed with an edge
 # in both places. An edge is a value at which bugs are likely, such as a bound.
-_EXCHANGES = 100
+_MAX_EDGE_PAIRS = 100
 # If a user's own function decides which datasets are neighbours, any two may be. So this number of
 # datasets at which bugs are likely, such as the empty list, are also tried as neighbours of every
 # dataset.
-_OWN_EDGES = 40
+_MAX_OWN_EDGES = 40
 _NO_LIST = "it is no list of records; state replace, or write list of …"
 _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
 
@@ -90,7 +90,7 @@ class AddRemove(Relation):
             full = [record] * space.most
             yield full[1:], full, f"the most {words} records"
         lengths = range(space.least, space.most)
-        for size in lengths if len(lengths) <= _LENGTHS else ():
+        for size in lengths if len(lengths) <= _MAX_LENGTHS else ():
             longer = [usual] * (size + 1)
             yield longer[1:], longer, f"{size} equal records, then one more"
 
@@ -98,7 +98,7 @@ class AddRemove(Relation):
         space = self.inner
         if isinstance(space, Lists):
             low, high = space.item.extremes()
-            size = min(max(_PATTERN - 1, space.least), space.most - 1)
+            size = min(max(_MAX_PATTERN_RECORDS - 1, space.least), space.most - 1)
             for rest, records in _rests(space, size):
                 for name, record in (("above", high), ("below", low)):
                     yield records, [*records, record], f"one {name}, the rest {rest}"
@@ -126,20 +126,32 @@ def _shapes(space: Lists) -> Pairs:
     """Yield (d1, d2, description) for pairs of neighbours in which the dataset has an unusual
     length, an unusual order, or duplicate records."""
     item = space.item
-    usual, few = item.usual(), item.spread(FEW)
+    usual, few = item.usual(), item.spread(USUAL_RECORDS)
     (low, high), other = item.extremes(), item.spread(2)[-1]
     yield [], [usual], "empty, then one record"
     yield [usual], [usual, other], "a single record, then two"
-    yield [usual] * FEW, [usual] * (FEW + 1), "all records are equal, and one more like them"
+    yield (
+        [usual] * USUAL_RECORDS,
+        [usual] * (USUAL_RECORDS + 1),
+        "all records are equal, and one more like them",
+    )
     yield few[:2], [*few[:2], few[0]], "a duplicate comes"
     yield few[:2], few, "an even number of records, then an odd one"
     yield few, [*few, usual], "an odd number of records, then an even one"
     yield few, [*few[::-1], usual], "the order of the records is reversed, and one comes"
-    yield [low] * FEW, [*([low] * FEW), high], "all at the lower bound, and one at the upper"
-    yield [high] * FEW, [*([high] * FEW), low], "all at the upper bound, and one at the lower"
+    yield (
+        [low] * USUAL_RECORDS,
+        [*([low] * USUAL_RECORDS), high],
+        "all at the lower bound, and one at the upper",
+    )
+    yield (
+        [high] * USUAL_RECORDS,
+        [*([high] * USUAL_RECORDS), low],
+        "all at the upper bound, and one at the lower",
+    )
     yield from _last_of_a_group(item, usual)
     yield from _constant_or_missing(item, usual)
-    if space.most > FEW + 1:
+    if space.most > USUAL_RECORDS + 1:
         most = item.spread(space.most)
         yield most[:-1], most, "one less than the most records, then the most"
 
@@ -157,7 +169,7 @@ def _last_of_a_group(item: Space, usual: Any) -> Pairs:
             one, other = space.extremes()
             groups.append((f" ({column})", ({**usual, column: one}, {**usual, column: other})))
     for name, (one, other) in groups:
-        for rest in (1, FEW):
+        for rest in (1, USUAL_RECORDS):
             yield [*([one] * rest), other], [one] * rest, f"the last record of a group leaves{name}"
 
 
@@ -270,7 +282,7 @@ class Replace(Relation):
         if not isinstance(space, Lists):
             return
         low, high = space.item.extremes()
-        size = min(max(_PATTERN, space.least), space.most)
+        size = min(max(_MAX_PATTERN_RECORDS, space.least), space.most)
         for rest, records in _rests(space, size):
             for name, record in (("above", high), ("below", low)):
                 yield records, [*records[:-1], record], f"one {name}, the rest {rest}"
@@ -319,7 +331,7 @@ def _with_a_record_replaced(dataset: Any, by: Ingredients) -> Iterator[Any]:
 
 def _shapes_replaced(space: Lists) -> Pairs:
     item = space.item
-    size = min(max(FEW, space.least), space.most)
+    size = min(max(USUAL_RECORDS, space.least), space.most)
     usual, few, (low, high) = item.usual(), item.spread(size), item.extremes()
     same = [usual] * (size - 1)
     yield [low], [high], "a single record, from the lower bound to the upper"
@@ -352,7 +364,7 @@ def _exchanged(space: Space) -> Pairs:
     for edge in edges:
         yield usual, edge.value, f"a usual value, then {edge.words}"
     inside = [edge for edge in edges if edge.inside]
-    for one, other in islice(permutations(inside, 2), _EXCHANGES):
+    for one, other in islice(permutations(inside, 2), _MAX_EDGE_PAIRS):
         yield one.value, other.value, f"{one.words}, then {other.words}"
     for edge in edges:
         yield low, edge.value, f"the lowest value, then {edge.words}"
@@ -376,7 +388,7 @@ class Imported(Relation):
         yield from _with_or_without_a_record(self, dataset, by)
         yield from _with_a_record_replaced(dataset, by)
         yield from stepped(dataset, self.space, self.adjacency, by.steps)
-        yield from islice((edge.value for edge in self.space.edges()), _OWN_EDGES)
+        yield from islice((edge.value for edge in self.space.edges()), _MAX_OWN_EDGES)
 
     def pairs_at_edges(self) -> Pairs:
         inner = self.inner

@@ -18,7 +18,7 @@ from dpaudit.errors import DatasetError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.neighbouring import holds
 from dpaudit.searching.space import Edge, Space, distinct, identity
-from dpaudit.searching.spaces.datasets import FEW, Lists
+from dpaudit.searching.spaces.datasets import USUAL_RECORDS, Lists
 from dpaudit.searching.spaces.own import Own
 
 # Type of iterators of (d1, d2, description). The two inputs need not be neighbours: the caller
@@ -26,24 +26,24 @@ from dpaudit.searching.spaces.own import Own
 Pairs = Iterator[tuple[Any, Any, str]]
 
 # If a user's code generates the inputs, pairs are made from this number of generated inputs.
-_GENERATED = 8
+_MAX_GENERATED = 8
 # If a user's code generates the inputs, each of them is paired with at most this number of its
 # neighbours.
-_CHANGES_OF_EACH = 30
+_MAX_NEIGHBOURS = 30
 # If a user's code generates the inputs: largest number of records that are taken from these inputs
 # to make neighbours. Each is added to an input, or put in place of one of its records.
-_INGREDIENTS = 20
+_MAX_INGREDIENTS = 20
 # If a user's code generates the inputs: largest number of pairs (d1, d2) of two generated inputs.
 # Two inputs give two pairs, since either can be d1.
-_PERMUTATIONS = 100
+_MAX_PAIRS_OF_GENERATED = 100
 # If datasets are lists, `Relation.lattice` chooses this number of records and returns all subsets
 # of them: at most 2³ = 8 small datasets, which are all compared with each other.
-_CORNERS = 3
+_LATTICE_RECORDS = 3
 # `Relation.lattice` returns a few datasets that are all compared with each other. Two uses:
 # 1. If datasets are single values: largest number of edges (values at which bugs are likely), in
 #    addition to a usual value and the two extremes.
 # 2. If a user's code generates the inputs: number of generated inputs that `lattice` uses.
-_VALUES = 4
+_LATTICE_VALUES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Relation(ABC):
         """Yield (d1, d2, description) for pairs in which one input or both contain an edge (a value
         at which bugs are likely, such as NaN)."""
         if isinstance(self.inner, Own):
-            yield from self._generated_pairs(self.inner.spread(_GENERATED))
+            yield from self._generated_pairs(self.inner.spread(_MAX_GENERATED))
         else:
             yield from self.pairs_at_edges()
 
@@ -182,16 +182,16 @@ class Relation(ABC):
         of them are neighbours, so that the draws for one dataset serve several pairs."""
         inner = self.inner
         if isinstance(inner, Own):
-            given = inner.spread(_VALUES)
-            lists = [one for one in given if isinstance(one, list) and len(one) >= _CORNERS]
-            return _subsets(lists[0][:_CORNERS]) if lists else list(distinct(given))
+            given = inner.spread(_LATTICE_VALUES)
+            lists = [one for one in given if isinstance(one, list) and len(one) >= _LATTICE_RECORDS]
+            return _subsets(lists[0][:_LATTICE_RECORDS]) if lists else list(distinct(given))
         if not isinstance(inner, Lists):
-            values = [edge.value for edge in inner.edges() if edge.inside][:_VALUES]
+            values = [edge.value for edge in inner.edges() if edge.inside][:_LATTICE_VALUES]
             return list(distinct([inner.usual(), *inner.extremes(), *values]))
         low, high = inner.item.extremes()
-        few = [inner.item.usual(), low, high, *inner.item.spread(_CORNERS)]
+        few = [inner.item.usual(), low, high, *inner.item.spread(_LATTICE_RECORDS)]
         records = list(distinct(few))
-        corners = self.corners([records[i % len(records)] for i in range(_CORNERS)])
+        corners = self.corners([records[i % len(records)] for i in range(_LATTICE_RECORDS)])
         if inner.is_vector:
             equal, size = [[one] * inner.most for one in corners], inner.most - 1
             return equal + [[*([corners[0]] * size), one] for one in corners[1:]]
@@ -225,11 +225,11 @@ class Relation(ABC):
         else:
             records = [edge.value for edge in self.space.of_record().edges()]
         scalars = [one for one in given if not isinstance(one, list)]
-        by = Ingredients([*records, *scalars][:_INGREDIENTS])
+        by = Ingredients([*records, *scalars][:_MAX_INGREDIENTS])
         for dataset in given:
-            for other in islice(self.changed(dataset, by), _CHANGES_OF_EACH):
+            for other in islice(self.changed(dataset, by), _MAX_NEIGHBOURS):
                 yield dataset, other, "a neighbour of a generated input"
-        for d1, d2 in islice(permutations(given, 2), _PERMUTATIONS):
+        for d1, d2 in islice(permutations(given, 2), _MAX_PAIRS_OF_GENERATED):
             yield d1, d2, "two inputs of the space"
 
 
@@ -260,10 +260,10 @@ def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
     known = [
         (smallest, []),
         ("one usual record", [item.usual()]),
-        ("a few usual records", item.spread(FEW)),
-        ("records at the lower bound", [low] * FEW),
-        ("records at the upper bound", [high] * FEW),
-        ("an even number of records", item.spread(FEW + 1)),
+        ("a few usual records", item.spread(USUAL_RECORDS)),
+        ("records at the lower bound", [low] * USUAL_RECORDS),
+        ("records at the upper bound", [high] * USUAL_RECORDS),
+        ("an even number of records", item.spread(USUAL_RECORDS + 1)),
     ]
     sized = ((words, _sized(records, space, room)) for words, records in known)
     fitting = [(words, one) for words, one in sized if one is not None and (one or empty)]

@@ -23,21 +23,21 @@ from dpaudit.searching.spaces.own import Own
 
 # Usual length of the vectors that `pattern_pairs` makes, each pair by one of eight patterns. In the
 # pattern `one above`, for example, one entry of d2 is larger than in d1.
-_ENTRIES = 5
+_PATTERN_ENTRIES = 5
 # The sum of an entry and a step is rounded to 12 significant digits (0.30000000000000004 becomes
 # 0.3) if this changes the sum by at most this fraction of the step.
-_ROUNDING = 1e-12
+_ROUNDING_SHARE = 1e-12
 # In a vector with at most this number of entries, each entry is also moved alone. In a longer
 # vector, only the first, the middle and the last entry are moved alone.
-_PLACES = 50
+_MAX_MOVED_ALONE = 50
 # Number of neighbours that are tried for a vector inside the space (the set of possible inputs).
-_MANY = 10
+_NEIGHBOURS_INSIDE = 10
 # Number of neighbours that are tried for a vector outside the space (the set of possible inputs). A
-# vector inside gets 10 (`_MANY`).
-_FEW_OUTSIDE = 4
+# vector inside gets 10 (`_NEIGHBOURS_INSIDE`).
+_NEIGHBOURS_OUTSIDE = 4
 # Some vectors are made as the corners of a cube: this number of entries (or all, if there are
 # fewer) have one of two values each, and the other entries are fixed.
-_CORNERS = 3
+_CUBE_ENTRIES = 3
 
 
 class Steps(Relation):
@@ -63,7 +63,7 @@ class Steps(Relation):
         """Yield (d1, d2, description) for pairs of vectors, or of numbers, in which entries differ
         by as much as the relation allows."""
         for words, base in self._bases():
-            most = _MANY if self.space.contains(base) else _FEW_OUTSIDE
+            most = _NEIGHBOURS_INSIDE if self.space.contains(base) else _NEIGHBOURS_OUTSIDE
             start = "one step from" if len(entries(base)) < 2 else "steps from"
             for other in islice(self.changed(base, Ingredients([])), most):
                 yield base, other, f"{start} {words}"
@@ -91,7 +91,7 @@ class Steps(Relation):
         space = self.inner
         if not isinstance(space, Lists) or isinstance(space.item.present(), Lists):
             return
-        size = min(max(_ENTRIES, space.least), space.most)
+        size = min(max(_PATTERN_ENTRIES, space.least), space.most)
         if not size or not space.is_numeric():
             return
         low, high = map(float, space.item.extremes())
@@ -134,7 +134,7 @@ class Steps(Relation):
         start = space.spread(1)[0] if isinstance(space, Lists) else space.usual()
         low = _lowest(space, start)
         size = len(entries(low))
-        for corner in product((0.0, self.adjacency.distance), repeat=min(size, _CORNERS)):
+        for corner in product((0.0, self.adjacency.distance), repeat=min(size, _CUBE_ENTRIES)):
             yield moved(low, [*corner, *([0.0] * (size - len(corner)))])
 
 
@@ -201,7 +201,7 @@ def stepped(
     """
     values = entries(dataset)
     size = len(values)
-    places = range(size) if size <= _PLACES else (0, size // 2, size - 1)
+    places = range(size) if size <= _MAX_MOVED_ALONE else (0, size // 2, size - 1)
     shares = {"l1": size, "l2": math.sqrt(size)}
     each = adjacency.distance / shares.get(adjacency.kind, 1) if size else 0.0
     for part in steps:
@@ -248,4 +248,4 @@ def _moved(dataset: Any, steps: Iterator[float]) -> Any:
     # Round 0.30000000000000004 to 0.3, for example, unless that changes the step by more than the
     # fraction 1e-12.
     short = float(f"{total:.12g}")
-    return short if abs(short - total) <= abs(step) * _ROUNDING else total
+    return short if abs(short - total) <= abs(step) * _ROUNDING_SHARE else total

@@ -10,15 +10,15 @@ from dpaudit.inputs.adjacency import Adjacency, Users
 from dpaudit.searching.relations.records import no_room
 from dpaudit.searching.relations.relation import Ingredients, Pairs, Relation
 from dpaudit.searching.space import Space, distinct, identity
-from dpaudit.searching.spaces.datasets import FEW, Lists
+from dpaudit.searching.spaces.datasets import USUAL_RECORDS, Lists
 from dpaudit.wording import did_you_mean
 
 # A user with records in many groups, such as cities, gets this number of groups if the relation
 # sets no limit.
-_MANY_GROUPS = 30
+_USUAL_GROUPS = 30
 # Some proposed pairs add a user with many records: as many as the relation allows a user in one
 # group or, if the relation sets no limit, this number.
-_MANY = 10
+_USUAL_RECORDS = 10
 
 
 class OneUser(Relation):
@@ -78,10 +78,10 @@ class OneUser(Relation):
         if not rows:
             return
         first = rows[0]
-        for number in dict.fromkeys((2, users.per_group or _MANY)):
+        for number in dict.fromkeys((2, users.per_group or _USUAL_RECORDS)):
             yield [dict(first) for _ in range(number)]
         for column, space in self._group_columns():
-            groups = list(distinct(space.spread(users.groups or _MANY_GROUPS)))
+            groups = list(distinct(space.spread(users.groups or _USUAL_GROUPS)))
             for number in dict.fromkeys((2, len(groups))):
                 yield [{**first, column: group} for group in groups[:number]]
             twice = groups if users.groups else groups[:2]
@@ -105,7 +105,7 @@ class OneUser(Relation):
 
     def _some_users(self) -> list[Any]:
         users: list[Any] = []
-        while len(users) < 1 + FEW:
+        while len(users) < 1 + USUAL_RECORDS:
             users.append(self._new_user(users))
         return users
 
@@ -118,7 +118,7 @@ class OneUser(Relation):
         for column, groups in self._group_columns():
             yield from _in_groups(usual, of_others[0], column, groups)
         edges = list(item.edges())
-        few = [edge.value for edge in edges if edge.inside][:FEW] or [item.usual()]
+        few = [edge.value for edge in edges if edge.inside][:USUAL_RECORDS] or [item.usual()]
         for words, base in (
             ("no other user", []),
             ("another user", of_others[:1]),
@@ -130,7 +130,7 @@ class OneUser(Relation):
             for rows in self._contributions(user, few):
                 if len(rows) > 1:
                     yield base, base + rows, f"a user with {len(rows)} records, next to {words}"
-        many = [dict(usual) for _ in range(users.per_group or _MANY)]
+        many = [dict(usual) for _ in range(users.per_group or _USUAL_RECORDS)]
         yield [], many, "empty, then a user with many records"
         yield of_others[:1], [*of_others[:1], *many], "a user with many records, and one with one"
 

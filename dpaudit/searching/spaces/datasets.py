@@ -23,17 +23,17 @@ from dpaudit.searching.spaces.numbers import Numbers
 
 # Largest number of records in a list, if its description, such as `list of number`, states no
 # number.
-MOST = 30
+DEFAULT_MAX_RECORDS = 30
 # Largest number of records that a user may allow: datasets that leak most are small, and each
 # proposed dataset is kept in memory.
-LONGEST = 1000
+MAX_RECORDS = 1000
 # If all lists of a space (a set of possible values) are longer than this, Hypothesis draws this
 # number of records, and the list repeats them. Hypothesis gives up on inputs that take too many
 # random choices.
-_DRAWN = 50
+_MAX_DRAWN_RECORDS = 50
 # Number of records of a usual dataset (one at which bugs are unlikely), if the space (the set of
 # possible values) allows this number.
-FEW = 3
+USUAL_RECORDS = 3
 # For at most this number of edges (values at which bugs are likely, such as NaN), a list is tried
 # in which every record is this edge, such as `[nan, nan]`.
 _EDGES_OF_ITEMS = 12
@@ -211,13 +211,13 @@ class Lists(Space):
 
     item: Space
     least: int = 0
-    most: int = MOST
+    most: int = DEFAULT_MAX_RECORDS
 
     def __post_init__(self) -> None:
         longest = max(self.least, self.most)
-        if longest > LONGEST:
+        if longest > MAX_RECORDS:
             raise DatasetError(
-                f"lists of {longest} records are too long to search; write at most {LONGEST}",
+                f"lists of {longest} records are too long to search; write at most {MAX_RECORDS}",
                 code="space-invalid",
             )
         if self.least > self.most:
@@ -248,7 +248,7 @@ class Lists(Space):
         """Read the description of a list of records with columns, such as `table {age: integer in
         [0, 120]}`, after the word `table` has been read. Return the space (the set of possible
         values)."""
-        sizes = _sizes(line) if line.skip("of") else (0, MOST)
+        sizes = _sizes(line) if line.skip("of") else (0, DEFAULT_MAX_RECORDS)
         return cls(Records.read(line), *sizes)
 
     @property
@@ -258,7 +258,11 @@ class Lists(Space):
         return self.least == self.most
 
     def words(self) -> str:
-        sizes = "" if (self.least, self.most) == (0, MOST) else f"{self.least} to {self.most} "
+        sizes = (
+            ""
+            if (self.least, self.most) == (0, DEFAULT_MAX_RECORDS)
+            else f"{self.least} to {self.most} "
+        )
         if isinstance(self.item, Records):
             return f"table {'of ' if sizes else ''}{sizes}{self.item.columns_in_words()}"
         if self.is_vector:
@@ -282,7 +286,7 @@ class Lists(Space):
         return [self.item.simplest] * self.least
 
     def usual(self) -> list[Any]:
-        return self.item.spread(min(max(FEW, self.least), self.most))
+        return self.item.spread(min(max(USUAL_RECORDS, self.least), self.most))
 
     def spread(self, number: int) -> list[Any]:
         size = len(self.usual())
@@ -332,9 +336,9 @@ class Lists(Space):
 
     def strategy(self) -> Any:
         st, item = strategies(), self.item.strategy()
-        if self.least <= _DRAWN:
+        if self.least <= _MAX_DRAWN_RECORDS:
             return st.lists(item, min_size=self.least, max_size=self.most)
-        records = st.lists(item, min_size=_DRAWN, max_size=_DRAWN)
+        records = st.lists(item, min_size=_MAX_DRAWN_RECORDS, max_size=_MAX_DRAWN_RECORDS)
         return records.map(lambda some: list(islice(cycle(some), self.least)))
 
 
@@ -343,7 +347,7 @@ def _sizes(line: Line) -> tuple[int, int]:
     records); (0, 30) if the line has no number there."""
     least = line.size()
     if least is None:
-        return 0, MOST
+        return 0, DEFAULT_MAX_RECORDS
     if not line.skip("to"):
         return least, least
     most = line.size()

@@ -18,7 +18,7 @@ _CONSTANTS = {
     **dict.fromkeys(("null", "Null", "NULL", "~", "none", "None"), None),
 }
 # Length of a text, in characters, at which bugs are likely since it is unusually long.
-_LONG = 1000
+_LONG_TEXT = 1000
 # Random names of users are the numbers from 1 to this number.
 _USERS = 5
 
@@ -172,7 +172,7 @@ class Texts(Space):
             ("\n", "the end of a line"),
             ("\x00", "the character 0"),
             ("'\",;", "quotes and separators"),
-            ("a" * _LONG, "a long text"),
+            ("a" * _LONG_TEXT, "a long text"),
             (None, "missing"),
         )
 

@@ -16,16 +16,16 @@ from dpaudit.searching.space import Line, NotUnderstood, Space, distinct, strate
 from dpaudit.wording import shortened
 
 _SUBNORMAL = 5e-324
-_LARGEST = sys.float_info.max
+_MAX_FLOAT = sys.float_info.max
 _HUGE = 1e18
 # An input at which bugs are likely: from this number on, neighbouring floats differ by at least 2,
 # so that adding 1 may change nothing.
-_EXACT = 2**53
+_FIRST_GAP = 2**53
 # Significant digits to which random numbers are rounded, so that they are easy to read.
 _DIGITS = 3
 # A random number becomes 0 if its absolute value is below a limit. The limit is this number times
 # the distance between the bounds, or this number itself if the bounds are more than 1 apart.
-_TINY = 1e-6
+_ZERO_SHARE = 1e-6
 # A set of integers counts as small, so that all its values are listed, if it has at most this
 # number of values.
 _FEW_VALUES = 30
@@ -199,8 +199,8 @@ class Numbers(_Bounded):
             yield high + width, "above the upper bound"
             yield high + 1000 * width, "far above the upper bound"
         yield from ((math.nan, "NaN"), (math.inf, "inf"), (-math.inf, "-inf"), (None, "missing"))
-        yield from ((float(_EXACT), "2^53"), (_HUGE, "huge"), (-_HUGE, "huge and negative"))
-        yield from ((_LARGEST, "the largest float"), (-_LARGEST, "the smallest float"))
+        yield from ((float(_FIRST_GAP), "2^53"), (_HUGE, "huge"), (-_HUGE, "huge and negative"))
+        yield from ((_MAX_FLOAT, "the largest float"), (-_MAX_FLOAT, "the smallest float"))
 
     def simpler(self, value: Any) -> Iterator[Any]:
         known = [self.simplest, self.low, self.high]
@@ -221,7 +221,7 @@ class Numbers(_Bounded):
         if not math.isfinite(value):
             return value
         width = min(self.high - self.low, 1.0)
-        short = float(f"{value:.{_DIGITS}g}") if abs(value) >= _TINY * width else 0.0
+        short = float(f"{value:.{_DIGITS}g}") if abs(value) >= _ZERO_SHARE * width else 0.0
         return short if self.contains(short) and math.isfinite(short) else value
 
 
@@ -268,7 +268,11 @@ class Integers(_Bounded):
             yield high + 1, "above the upper bound"
             yield high + 1000 * width, "far above the upper bound"
         yield None, "missing"
-        yield from ((_EXACT + 1, "2^53 + 1"), (10**18, "huge"), (-(10**18), "huge and negative"))
+        yield from (
+            (_FIRST_GAP + 1, "2^53 + 1"),
+            (10**18, "huge"),
+            (-(10**18), "huge and negative"),
+        )
         yield from ((2**63 - 1, "the largest of 64 bits"), (-(2**63), "the smallest of 64 bits"))
         yield 2**64, "beyond 64 bits"
 

@@ -36,7 +36,7 @@ def test_mechanisms_of_data_frames_are_audited(
 ) -> None:
     # A refutation is compared with draws of two new processes; each imports pandas.
     monkeypatch.setattr("dpaudit.sampling.executors.new_processes.PROCESSES", 2)
-    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.SECONDS", 60.0)
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.DRAWING_SECONDS", 60.0)
     settings = {
         "mechanism": "framed.py:noisy_mean",
         "as": "pandas",

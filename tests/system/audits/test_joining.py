@@ -55,7 +55,7 @@ from dpaudit.processes import cores
 from dpaudit.sampling import executors
 import dpaudit
 
-executors.WORTHWHILE = executors._FIRST = 0.0
+executors.WORTHWHILE_SECONDS = executors._FIRST_SECONDS = 0.0
 cores.cores = lambda: 2
 look = executors.JoiningWorkers.look
 executors.JoiningWorkers.look = lambda others: (others.pool.settle(15.0), look(others))
@@ -105,8 +105,8 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are worth while for any number of draws."""
-    monkeypatch.setattr(executors, "WORTHWHILE", 0.0)
-    monkeypatch.setattr(executors, "_FIRST", 0.0)
+    monkeypatch.setattr(executors, "WORTHWHILE_SECONDS", 0.0)
+    monkeypatch.setattr(executors, "_FIRST_SECONDS", 0.0)
 
 
 def join_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,7 +317,7 @@ def test_an_error_in_the_comparison_draws_ends_no_audit(monkeypatch: pytest.Monk
     learn = Sampler.learn
 
     def fails(sampler: Sampler, chunk: Any) -> Any:
-        if chunk.key == executors._KEY:
+        if chunk.key == executors._TEST_KEY:
             raise MechanismError("a rare failure")
         return learn(sampler, chunk)
 
@@ -520,7 +520,7 @@ def test_workers_that_import_a_large_library_start_later(
 
     clock = SimpleNamespace(perf_counter=lambda: now, process_time=lambda: share * now)
     monkeypatch.setattr(executors, "time", clock)
-    monkeypatch.setattr(executors, "LARGE", (large,))
+    monkeypatch.setattr(executors, "LARGE_LIBRARIES", (large,))
     monkeypatch.setattr(executors, "JoiningWorkers", starting)
     sampler: Any = SimpleNamespace(mechanism=SimpleNamespace(), draw=draw)
     pool = InProcess(Setup(sampler, lambda: sampler, left=lambda rate: 60.0))

@@ -29,7 +29,7 @@ from dpaudit.searching.leak_estimates import Judge
 from dpaudit.searching.proposals import random_pairs
 from dpaudit.searching.relations import Relation
 from dpaudit.searching.search import neighbour_search
-from dpaudit.searching.trials import ALONE, SEARCHING, Contender, Input, Inputs
+from dpaudit.searching.trials import BATCH_STREAM, SINGLE_STREAM, Contender, Input, Inputs
 from dpaudit.targets.target import CallableTarget
 from mechanisms.neighbours.planted import PLANTED
 from tests.raising import code, refusal
@@ -407,7 +407,7 @@ def test_no_stream_of_the_search_is_one_of_the_audit() -> None:
         for name, value in vars(pair_audit).items()
         if name.isupper() and isinstance(value, int)
     ]
-    assert not {SEARCHING, ALONE} & set(stages)
+    assert not {BATCH_STREAM, SINGLE_STREAM} & set(stages)
 
 
 def test_draws_of_the_search_are_not_in_the_certificates(monkeypatch: pytest.MonkeyPatch) -> None:

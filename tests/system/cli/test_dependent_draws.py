@@ -139,7 +139,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     own["undated"] = f"{own['dated']}, post_process: '{module}:undated'"
     now = time.time()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpaudit.sampling.executors.new_processes.SECONDS", 60.0)
+        patch.setattr("dpaudit.sampling.executors.new_processes.DRAWING_SECONDS", 60.0)
         # An audit that goes on over the end of a second would end in another check of dependence.
         patch.setattr(time, "time", lambda: now)
         patch.setenv("FIRST", str(os.getpid()))
@@ -249,9 +249,9 @@ def test_a_slow_import_leaves_time_for_two_processes(
     """Where not even two can draw, that is a warning, too."""
     with module.open("a") as file:
         file.write(f"\nif {SHIFT!r} in os.environ:\n    time.sleep(3)\n")
-    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.SECONDS", 1.0)
-    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.OF_FIRST", 1.0)
-    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.PATIENCE", patience)
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.DRAWING_SECONDS", 1.0)
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.TIMES_OF_FIRST", 1.0)
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.WAITING_SECONDS", patience)
     monkeypatch.setattr("dpaudit.processes.cores.cores", lambda: 2)
     result = run(dpaudit, module, "leaks", "--json", tmp_path / "r.json")
     assert result.exit_code == 1

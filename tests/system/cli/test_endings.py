@@ -258,7 +258,7 @@ def test_threads_that_end_by_themselves_may(folder: Path) -> None:
     assert (folder / "written").read_text() == "!"
 
 
-SOON = "from dpaudit import watching; watching.PATIENCE = 0.1; watching.LOOK = 0.05"
+SOON = "from dpaudit import watching; watching.WARNING_SECONDS = 0.1; watching.LOOK_SECONDS = 0.05"
 
 
 def test_an_import_that_lasts_is_said_once(folder: Path) -> None:

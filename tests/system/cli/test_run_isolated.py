@@ -79,7 +79,7 @@ def test_data_frames_come_back_from_another_process(dpaudit: Invoke, tmp_path: P
 def test_what_cannot_be_done_is_refused_before_the_audit(
     dpaudit: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.adapters.command._GREETING", 0.3)
+    monkeypatch.setattr("dpaudit.adapters.command._GREETING_SECONDS", 0.3)
     requests: dict[tuple[str, ...], str] = {
         ("--command", "cat"): "first line",
         ("m:f", "--command", "cat"): "excludes TARGET",

@@ -202,8 +202,8 @@ def test_memory_beyond_the_limit_ends_the_program(program: Write) -> None:
 
 
 def test_a_crash_in_every_draw_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert child.HOPELESS == 50
-    monkeypatch.setattr(child, "HOPELESS", 10)
+    assert child.MAX_ENDED == 50
+    monkeypatch.setattr(child, "MAX_ENDED", 10)
     body = f"echo '{HELLO}'; read -r line; kill -ABRT $$"  # starts faster than Python
     with (
         running(CommandTarget(words=("sh", "-c", body))) as mechanism,
@@ -227,7 +227,7 @@ def test_a_crash_in_every_draw_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
 def test_invalid_answers_are_errors(
     body: str, named: str, program: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "_GRACE", 0.1)  # some write until they are killed
+    monkeypatch.setattr(child, "_GRACE_SECONDS", 0.1)  # some write until they are killed
     with running(program(body)) as mechanism, pytest.raises(MechanismError, match=named) as error:
         mechanism.sample(0, 300, rng())
     assert error.value.code == "program-misbehaved"
@@ -297,9 +297,9 @@ def test_parts_of_a_composition(program: Write, compiled: str) -> None:
 def test_a_program_without_a_first_line_may_buffer_its_output(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert command._GREETING == 10
+    assert command._GREETING_SECONDS == 10
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    monkeypatch.setattr(command, "_GREETING", 0.5)
+    monkeypatch.setattr(command, "_GREETING_SECONDS", 0.5)
     code = f"import sys; print({HELLO!r}); sys.stdin.read()"
     with pytest.raises(TargetError, match=r"awk.*python -u"):
         load_mechanism(CommandTarget(words=(sys.executable, "-c", code)))

@@ -328,10 +328,10 @@ def test_a_worker_keeps_the_samplers_of_the_last_audits(recipe: Recipe) -> None:
     first = pools._samplers[recipe.run]
     pools.draw(recipe, chunks()[:1])
     assert pools._samplers[recipe.run] is first
-    for _ in range(pools._KEPT):
+    for _ in range(pools._MAX_SAMPLERS):
         pools.draw(Recipe.of(maker(batch)), chunks()[:1])
     assert recipe.run not in pools._samplers
-    assert len(pools._samplers) == pools._KEPT
+    assert len(pools._samplers) == pools._MAX_SAMPLERS
     for run in list(pools._samplers):
         pools.forget(run)
     assert not pools._samplers
@@ -405,7 +405,7 @@ def test_a_process_that_is_killed_while_it_is_sent_a_task_is_replaced(recipe: Re
 def test_a_process_that_closes_its_connection_is_not_replaced(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_GRACE", 0.2)
+    monkeypatch.setattr(processes, "_GRACE_SECONDS", 0.2)
     with opened(recipe) as pool, pytest.raises(MechanismError) as error:
         pool.call(closes_its_connection).result(60)
     assert error.value.code == "worker-died"
@@ -485,7 +485,7 @@ def test_only_the_main_thread_starts_interpreters(
         return starting(*args, **more)
 
     monkeypatch.setattr(new_processes, "_starting", recording)
-    monkeypatch.setattr(new_processes, "SECONDS", 60.0)
+    monkeypatch.setattr(new_processes, "DRAWING_SECONDS", 60.0)
     with closing(NewProcesses()) as others:
         for _ in range(2):
             answers = others.draw(recipe, measured(2))
@@ -513,9 +513,9 @@ def test_one_interpreter_imports_large_libraries_for_all_its_forks(
 ) -> None:
     from curses import ascii as of_package
 
-    monkeypatch.setattr(new_processes, "LARGE", ("curses", "not_imported_here"))
+    monkeypatch.setattr(new_processes, "LARGE_LIBRARIES", ("curses", "not_imported_here"))
     monkeypatch.setitem(sys.modules, "curses.in_no_file", sys)
-    monkeypatch.setattr(new_processes, "SECONDS", 60.0)
+    monkeypatch.setattr(new_processes, "DRAWING_SECONDS", 60.0)
     send, imported = NewProcesses._sent, list[Any]()
 
     def sent(others: NewProcesses, *given: Any) -> Any:
@@ -546,7 +546,7 @@ def test_interpreters_with_own_hash_seeds_have_four_times_the_time_of_the_first_
 
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     monkeypatch.setattr("dpaudit.processes.cores.cores", lambda: 2)
-    monkeypatch.setattr(new_processes, "LARGE", ("curses",))
+    monkeypatch.setattr(new_processes, "LARGE_LIBRARIES", ("curses",))
     monkeypatch.setitem(sys.modules, "curses.in_no_file", sys)
     monkeypatch.setattr(new_processes, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(NewProcesses, "_sent", sent)

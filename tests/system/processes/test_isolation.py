@@ -145,7 +145,7 @@ def test_an_exception_is_an_outcome(how: str, kind: str) -> None:
 
 
 def test_a_crash_in_every_draw_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.processes.child.HOPELESS", 5)
+    monkeypatch.setattr("dpaudit.processes.child.MAX_ENDED", 5)
     with (
         isolated("always", params={"how": "abort"}) as mechanism,
         pytest.raises(MechanismError, match=r" 5 times .* a crash "),
@@ -154,7 +154,7 @@ def test_a_crash_in_every_draw_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_equal_crashes_on_all_inputs_end_the_audit_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 2)  # each takes a process
+    monkeypatch.setattr("dpaudit.processes.child._MAX_FAILED_DRAWS", 2)  # each takes a process
     with (
         isolated("complaining") as mechanism,
         pytest.raises(MechanismError, match=r" 4 draws of both .* no license\)"),
@@ -165,7 +165,7 @@ def test_equal_crashes_on_all_inputs_end_the_audit_early(monkeypatch: pytest.Mon
 def test_equal_slow_ends_are_reported_and_end_the_audit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dpaudit.processes.child.PATIENCE", 0.3)
+    monkeypatch.setattr("dpaudit.processes.child.WARNING_SECONDS", 0.3)
     with (
         isolated("always", params={"how": "hang"}, limits=Limits(timeout=0.1)) as mechanism,
         pytest.raises(
@@ -181,7 +181,7 @@ def test_equal_slow_ends_are_reported_and_end_the_audit(
 def test_slow_ends_on_one_input_do_not_end_the_audit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dpaudit.processes.child.PATIENCE", 0.3)
+    monkeypatch.setattr("dpaudit.processes.child.WARNING_SECONDS", 0.3)
     hangs = {"how": "hang"}
     with isolated("always", params=hangs, limits=Limits(timeout=0.1)) as mechanism:
         assert kinds(mechanism.sample(0, 5, rng())) == {"timeout": 5}
@@ -195,7 +195,9 @@ def test_slow_ends_on_one_input_do_not_end_the_audit(
 def test_crashes_that_differ_do_not_end_the_audit(
     attribute: str, inputs: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 2)  # fewer than of an input here
+    monkeypatch.setattr(
+        "dpaudit.processes.child._MAX_FAILED_DRAWS", 2
+    )  # fewer than of an input here
     with isolated(attribute, params={"log": str(tmp_path / "log")}) as mechanism:
         drawn = mechanism.sample_each(inputs, rng())
     crashes = inputs.count(1) if attribute == "complaining_of_1" else len(inputs)

@@ -52,8 +52,8 @@ class Heard(logging.Handler):
 
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heard]:
-    monkeypatch.setattr(watching, "PATIENCE", 0.3)
-    monkeypatch.setattr(watching, "LOOK", 0.02)
+    monkeypatch.setattr(watching, "WARNING_SECONDS", 0.3)
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.02)
     handler = Heard()
     logging.getLogger("dpaudit").addHandler(handler)
     yield handler
@@ -63,7 +63,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heard]:
 def loaded(target: Any) -> Mechanism:
     """Return a mechanism, whose process may start slowly on a busy machine, without a warning."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(watching, "PATIENCE", 60.0)
+        patched.setattr(watching, "WARNING_SECONDS", 60.0)
         return load_mechanism(target)
 
 
@@ -336,7 +336,7 @@ def test_reading_that_lasts(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_outputs_of_few_runs_that_come(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "PATIENCE", 0.3)
+    monkeypatch.setattr(watching, "WARNING_SECONDS", 0.3)
     target = CallableTarget(function=lambda x: time.sleep(0.01))
     mechanism = load_mechanism(RepeatedTarget(target=target, times=2))
     mechanism.sample_each([1] * 50, rng())

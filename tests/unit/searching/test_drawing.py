@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.searching.drawing import ROUND, drawn
+from dpaudit.searching.drawing import INPUTS_PER_RUN, drawn
 from dpaudit.searching.spaces import parse_space
 
 
 def some(seed: int = 0) -> list[object]:
     space = parse_space("list of number in [0, 1000]")
-    return list(islice(drawn(space.strategy(), seed, "space"), 2 * ROUND))
+    return list(islice(drawn(space.strategy(), seed, "space"), 2 * INPUTS_PER_RUN))
 
 
 def test_values_do_not_depend_on_the_modules_that_are_loaded(

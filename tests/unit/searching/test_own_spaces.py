@@ -89,7 +89,7 @@ def file(tmp_path: Path) -> str:
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hypothesis takes a millisecond for each draw; several short rounds are still drawn."""
-    monkeypatch.setattr(drawing, "ROUND", 20)
+    monkeypatch.setattr(drawing, "INPUTS_PER_RUN", 20)
 
 
 def _some(space: str, adjacency: str, number: int = 60) -> list[Proposal]:
@@ -133,7 +133,7 @@ def test_a_generator_that_fails_is_named_with_its_seed(
     file: str, name: str, code: str, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The others end, and get minutes for it on a busy machine.
-    monkeypatch.setattr(timeouts, "SECONDS", 0.3 if "0.3 s" in named else 300.0)
+    monkeypatch.setattr(timeouts, "CALL_SECONDS", 0.3 if "0.3 s" in named else 300.0)
     error = refusal(_some, f"{file}:{name}", "replace", 1)
     assert error.code == code
     assert re.search(named, str(error))
@@ -158,7 +158,7 @@ def test_relations_that_are_none_are_refused(
     file: str, name: str, code: str, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "none_related":  # random pairs are drawn in vain until there are too many
-        monkeypatch.setattr("dpaudit.searching.proposals._VAIN", 50)
+        monkeypatch.setattr("dpaudit.searching.proposals._MAX_VAIN_DRAWS", 50)
     error = refusal(_some, "list of 0 to 2 boolean", f"{file}:{name}")
     assert error.code == code
     assert re.search(named, str(error))

@@ -19,7 +19,7 @@ from dpaudit.searching import drawing
 from dpaudit.searching import proposals as proposals_module
 from dpaudit.searching import space as space_module
 from dpaudit.searching.proposals import (
-    MOST_EDGES,
+    MAX_EDGES,
     Proposal,
     at_bounds,
     catalogue,
@@ -81,8 +81,8 @@ class Drawn:
 
 
 def _be_short(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(drawing, "ROUND", ROUND)
-    patch.setattr(proposals_module, "_VAIN", VAIN)
+    patch.setattr(drawing, "INPUTS_PER_RUN", ROUND)
+    patch.setattr(proposals_module, "_MAX_VAIN_DRAWS", VAIN)
 
 
 # Drawn for several tests at once, since Hypothesis takes its time; and one stream right after the
@@ -190,7 +190,7 @@ def test_proposals_come_once_and_again_for_the_seed(drawn: Drawn) -> None:
     order = ["edge", "extreme", "pattern", "lattice", "random"]
     places = [order.index(one.origin) for one in found]
     assert places == sorted(places)
-    assert Counter(one.origin for one in found)["edge"] <= MOST_EDGES
+    assert Counter(one.origin for one in found)["edge"] <= MAX_EDGES
 
 
 def test_inputs_outside_can_be_left_out(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +323,7 @@ def test_a_wide_table_takes_all_columns() -> None:
     columns = ", ".join(f"c{i}: number in [0, 1]" for i in range(40))
     found = list(catalogue(related(f"table {{{columns}}}", "add-remove")))
     edges = [one for one in found if one.origin == "edge"]
-    assert len(edges) == MOST_EDGES
+    assert len(edges) == MAX_EDGES
     changed = {name for one in edges for name, value in _added(one).items() if value != 0.5}
     assert len(changed) == 40
     assert any(not one.inside for one in edges)

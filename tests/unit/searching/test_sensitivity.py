@@ -48,11 +48,11 @@ def first(result: SensitivityResult) -> Any:
 
 @pytest.fixture(autouse=True)
 def few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 10)
-    monkeypatch.setattr("dpaudit.searching.drawing.ROUND", 10)
-    monkeypatch.setattr("dpaudit.searching.sensitivity._CLIMBS", 600)
-    monkeypatch.setattr("dpaudit.searching.climbing._MOST_SIZE", 20)
-    monkeypatch.setattr("dpaudit.searching.climbing._NEIGHBOURS", 4)
+    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM_PAIRS", 10)
+    monkeypatch.setattr("dpaudit.searching.drawing.INPUTS_PER_RUN", 10)
+    monkeypatch.setattr("dpaudit.searching.sensitivity._MAX_CLIMBED", 600)
+    monkeypatch.setattr("dpaudit.searching.climbing._MAX_LENGTH", 20)
+    monkeypatch.setattr("dpaudit.searching.climbing._MAX_NEIGHBOURS", 4)
 
 
 # One of each kind of function, relation and norm; benchmarks/sensitivity.py has them all.
@@ -388,9 +388,9 @@ def test_random_pairs_find_what_no_edge_and_no_climb_shows(
         return 9.0 if len(rows) == 4 and rows[0] > rows[1] > rows[2] else 0.0
 
     space = "list of 4 to 6 integer in [0, 1000]"
-    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 1)
+    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM_PAIRS", 1)
     assert not inside(needle, space=space).exceeded
-    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 400)
+    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM_PAIRS", 400)
     result = inside(needle, space=space)
     assert result.exceeded
     assert max(map(len, (first(result).d1, first(result).d2))) == 5

@@ -69,7 +69,7 @@ def test_containment(line: str, inside: list[Any], outside: list[Any]) -> None:
 def test_simplest_usual_and_drawn_values_lie_inside(
     line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drawing, "ROUND", 8)
+    monkeypatch.setattr(drawing, "INPUTS_PER_RUN", 8)
     space = parse_space(line)
     given = drawn(space.strategy(), 1, line)
     for value in (
