@@ -54,7 +54,7 @@ class _Default(int):
 
 
 # Largest value of the argument `noises` of `trace`, the number of noise sequences to try.
-_MOST_NOISES = 1_000
+_MAX_NOISES = 1_000
 _DEFAULT_SAMPLES = _Default(DEFAULTS["samples"])
 
 
@@ -373,8 +373,8 @@ def trace(
     if claim is not None:
         verify(claim=claim)
     verify(params=params, **more)
-    if not isinstance(noises, Integral) or not 1 <= noises <= _MOST_NOISES:
-        raise refused("noises", noises, f"must be a whole number from 1 to {_MOST_NOISES:,}")
+    if not isinstance(noises, Integral) or not 1 <= noises <= _MAX_NOISES:
+        raise refused("noises", noises, f"must be a whole number from 1 to {_MAX_NOISES:,}")
     if isinstance(follow, str) or isinstance(primitives, str):
         raise UsageError("follow and primitives must be lists", code="option-invalid")
     options: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}

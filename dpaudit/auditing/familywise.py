@@ -15,7 +15,7 @@ import numpy as np
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import (
-    LARGEST_FAMILY,
+    MAX_FAMILY,
     AuditResult,
     Failed,
     Family,
@@ -37,8 +37,8 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     """
     drawn = [spec for spec in specs if not spec.statistics.exact]
     confidences = sorted({spec.statistics.confidence for spec in drawn})
-    if len(drawn) > LARGEST_FAMILY:
-        why = f" is for at most {LARGEST_FAMILY:,} audits, here are {len(drawn):,}"
+    if len(drawn) > MAX_FAMILY:
+        why = f" is for at most {MAX_FAMILY:,} audits, here are {len(drawn):,}"
         raise UsageError(Name("familywise"), why, "; use several files", code="option-invalid")
     if len(confidences) > 1:
         listed = " and ".join(map(str, confidences[:2]))

@@ -56,7 +56,7 @@ CONFIRMATION_SHARE = 0.05
 EARLY_BETTING_SHARE = 0.9
 
 # Larger logs of wealth are reported as this number, since exp(710) overflows a float.
-_LARGEST_LOG = 700.0
+_MAX_LOG = 700.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
         "draws": sum(block.draws for block in evidence.blocks),
         "alpha": evidence.alpha,
         "alpha_betting": evidence.betting_share * evidence.alpha,
-        "wealth": math.exp(min(log_betting, _LARGEST_LOG)),
+        "wealth": math.exp(min(log_betting, _MAX_LOG)),
         "epsilon_betting": epsilon_betting,
         "epsilon_lower": max(
             epsilon_betting if point == evidence.point else 0.0,
@@ -329,7 +329,7 @@ def _divergence_test(evidence: Evidence, witness: Witness, allowed: float) -> Di
 def _divergence_bets(evidence: Evidence, bets: tuple[DivergenceBet, ...]) -> DivergenceBets:
     alpha = evidence.betting_share * evidence.alpha
     log_mixed = mixed_log_wealth(bets, evidence.limits)
-    return DivergenceBets(alpha, math.exp(min(log_mixed, _LARGEST_LOG)), bets)
+    return DivergenceBets(alpha, math.exp(min(log_mixed, _MAX_LOG)), bets)
 
 
 def mixed_log_wealth(bets: Sequence[DivergenceBet], limits: Mapping[float, float]) -> float:

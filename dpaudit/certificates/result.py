@@ -79,7 +79,7 @@ class Grouped:
 # Largest number of audits in a family (audits that share one error probability). Holm's procedure
 # needs memory for each audit; this limit protects against a damaged file of results that states a
 # huge number.
-LARGEST_FAMILY = 100_000
+MAX_FAMILY = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Family:
     level: float
 
     def __post_init__(self) -> None:
-        is_whole = 1 <= self.size <= LARGEST_FAMILY
+        is_whole = 1 <= self.size <= MAX_FAMILY
         if not (is_whole and 0 < self.confidence < 1 and 0 < self.level < 1):
             raise ValueError(f"{self} is no family of audits")
 

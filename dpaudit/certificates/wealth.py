@@ -23,7 +23,7 @@ from dpaudit.stats.binomial import FloatArray
 # Number of values of ε for which one pass over the draws computes the wealth, when a lower bound
 # above the claimed ε is searched for. Usually one pass suffices, since the lower bound is rarely
 # far above the claimed ε.
-_TOGETHER = 12
+_VALUES_PER_PASS = 12
 
 
 class Wealth:
@@ -38,13 +38,14 @@ class Wealth:
         Error probability of betting, in (0, 1).
     after : int, optional
         Index in `bound_grid` of a value above the claimed ε. The grid then consists of 12 values
-        (`_TOGETHER`) from this index on. They serve to find a lower bound above the claimed ε.
+        (`_VALUES_PER_PASS`) from this index on. They serve to find a lower bound above the claimed
+        ε.
     """
 
     def __init__(self, point: ProfilePoint, alpha: float, *, after: int | None = None) -> None:
         self._every = bound_grid(point.epsilon)
         self._claim = int(np.searchsorted(self._every, point.epsilon))
-        part = slice(self._claim + 1) if after is None else slice(after, after + _TOGETHER)
+        part = slice(self._claim + 1) if after is None else slice(after, after + _VALUES_PER_PASS)
         self._grid = self._every[part]
         self._point, self._delta, self._alpha = point, point.delta, alpha
         self._gains: FloatArray = np.zeros((len(self._grid), 1))

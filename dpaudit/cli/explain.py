@@ -25,7 +25,7 @@ _ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
 _EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 _STEPS = 200
 # Smallest δ shown in a figure of δ(ε), whose vertical axis is logarithmic.
-_SMALLEST = 1e-12
+_MIN_DELTA = 1e-12
 
 Command = Callable[..., Any]
 
@@ -224,7 +224,7 @@ def _profile_picture(claims: Sequence[PrivacyClaim], kind: str) -> bytes:
     lines = []
     for claim in claims:
         # Points with δ = 0 have no place on the logarithmic axis.
-        kept = [one for one in epsilons if claim.profile(one) > _SMALLEST]
+        kept = [one for one in epsilons if claim.profile(one) > _MIN_DELTA]
         lines.append(Line(kept, [claim.profile(one) for one in kept], claim.describe()))
     return drawn(lines, kind, "Privacy profiles", "ε", "δ(ε), at most", log_y=True)
 

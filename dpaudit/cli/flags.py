@@ -40,9 +40,9 @@ Command = Callable[..., Any]
 
 _DIGITS = 100
 # Largest number of characters of an input that a message shows as an example.
-_LONGEST_EXAMPLE = 60
+_MAX_EXAMPLE = 60
 # Largest number of characters of a list of choices in the first column of the help.
-_LONGEST_CHOICE = 60
+_MAX_CHOICE = 60
 _CLOSING = {"[": "]", "{": "}"}
 # Key in the `meta` dict of click's context. Its value is the list of warnings about flags that may
 # have been misread.
@@ -242,7 +242,7 @@ def _flag_of(one: Option, other_help: str | None, **more: Any) -> Callable[[Comm
     extra = dict(_READERS.get(one.kind, {}))
     if one.kind.choices:
         extra["type"] = Choice(one.kind.choices)
-        if len("|".join(one.kind.choices)) > _LONGEST_CHOICE:
+        if len("|".join(one.kind.choices)) > _MAX_CHOICE:
             extra["metavar"] = "NAME"
     elif one.metavar or one.kind.metavar:
         extra["metavar"] = one.metavar or one.kind.metavar
@@ -341,7 +341,7 @@ def _neighbour_text(dataset: Any, adjacency: Any) -> str:
 
     neighbour = _neighbour(dataset, same_size=adjacency == "replace")
     text = in_yaml(neighbour)  # compared as text, since .nan is not equal to itself
-    is_example = text != in_yaml(dataset) and len(shlex.quote(text)) <= _LONGEST_EXAMPLE
+    is_example = text != in_yaml(dataset) and len(shlex.quote(text)) <= _MAX_EXAMPLE
     return shlex.quote(text) if is_example else ""
 
 

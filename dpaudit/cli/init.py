@@ -70,16 +70,16 @@ _MORE = (
     *("group", "definition"),
 )
 # Possible numbers of draws of the first audit. The file gets the largest number whose draws take at
-# most `_SECONDS` (10 s), or the smallest number if even its draws take longer.
+# most `_MAX_SECONDS` (10 s), or the smallest number if even its draws take longer.
 _BUDGETS = (100_000, 10_000, 1_000)
 # Longest time that the draws of the first audit may take, in seconds.
-_SECONDS = 10.0
+_MAX_SECONDS = 10.0
 # Number of draws of each input in the first round of measuring the speed.
-_TRIALS = 3
-# Largest number of rounds of measuring the speed. After a round of less than `_SHORT` seconds, the
-# next one has ten times as many draws: a call of a mechanism that draws in batches may take as long
-# for 3 draws as for 300.
-_ROUNDS, _SHORT = 3, 0.1
+_FIRST_DRAWS = 3
+# Largest number of rounds of measuring the speed. After a round of less than `_SHORT_SECONDS`
+# seconds, the next one has ten times as many draws: a call of a mechanism that draws in batches may
+# take as long for 3 draws as for 300.
+_MAX_ROUNDS, _SHORT_SECONDS = 3, 0.1
 
 
 @click.command(
@@ -440,24 +440,24 @@ def _takes(mechanism: Any, inputs: Guess) -> bool:
 
 def _samples(mechanism: Any, inputs: Mapping[str, Any]) -> int:
     """Return the number of draws for the first audit: the largest of `_BUDGETS` that takes at most
-    10 seconds (`_SECONDS`). A few draws are timed to find the speed."""
+    10 seconds (`_MAX_SECONDS`). A few draws are timed to find the speed."""
     if mechanism is None:
         return _BUDGETS[0]
     form = inputs.get("as")
     with suppress(DpauditError):
         pair = [load_dataset(inputs[key], form=form) for key in ("d1", "d2")]
         taken: list[float] = []
-        draws, each = _TRIALS, math.inf
+        draws, each = _FIRST_DRAWS, math.inf
         # The fastest round counts: the first round may include imports, and other programs may slow
         # down any round.
-        while len(taken) < _ROUNDS and sum(taken) < _SECONDS:
+        while len(taken) < _MAX_ROUNDS and sum(taken) < _MAX_SECONDS:
             began = time.perf_counter()
             for one in pair:
                 mechanism.sample(one, draws, _rng())
             taken.append(time.perf_counter() - began)
             each = min(each, taken[-1] / (draws * len(pair)))
-            draws *= 10 if taken[-1] < _SHORT else 1
-        return next((one for one in _BUDGETS if one * each <= _SECONDS), _BUDGETS[-1])
+            draws *= 10 if taken[-1] < _SHORT_SECONDS else 1
+        return next((one for one in _BUDGETS if one * each <= _MAX_SECONDS), _BUDGETS[-1])
     return _BUDGETS[0]
 
 

@@ -454,7 +454,7 @@ _NAME = "dpaudit"
 # a wrong package.
 UNKNOWN = f"{_NAME} @ {FILL_IN}"
 # Time limit of one git command, in seconds.
-_PATIENCE = 10
+_GIT_SECONDS = 10
 # Matches ssh's short form of a URL, such as `git@github.com:owner/name`. Groups: host and path.
 _SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(.+)")
 
@@ -530,7 +530,7 @@ def _git(folder: Path, *words: str) -> str:
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(  # noqa: S603  # words of this module alone, and no shell
             ["git", "-C", str(folder), *words],  # noqa: S607  # the one on PATH
-            capture_output=True, text=True, timeout=_PATIENCE, check=True, env=environment,
+            capture_output=True, text=True, timeout=_GIT_SECONDS, check=True, env=environment,
         )  # fmt: skip
         return done.stdout.strip()
     return ""

@@ -110,9 +110,9 @@ def _plain(character: str) -> str:
 
 
 # Largest number of different lines of a mechanism's output that are shown.
-_SHOWN = 20
+_MAX_LINES = 20
 # Largest length of a shown line, in bytes.
-_WIDTH = 500
+_MAX_LINE_BYTES = 500
 
 
 class Chatter:
@@ -128,7 +128,7 @@ class Chatter:
         """Take the next piece of the mechanism's output. Return the lines that end in this piece.
         Lines that occurred before are left out, and lines after the first 20 different ones."""
         *lines, begun = (self._begun + data).split(b"\n")
-        self._begun = begun[: _WIDTH + 1]
+        self._begun = begun[: _MAX_LINE_BYTES + 1]
         return b"".join(filter(None, map(self._counted, lines)))
 
     def summary(self) -> bytes:
@@ -149,12 +149,12 @@ class Chatter:
 
     def _counted(self, line: bytes) -> bytes:
         """Count a line of output. Return the line with a line break, to be shown, if it did not
-        occur before and fewer than `_SHOWN` lines have been shown; else return b""."""
+        occur before and fewer than `_MAX_LINES` lines have been shown; else return b""."""
         line = inert(line.decode(errors="surrogateescape")).encode(errors="surrogateescape")
-        line = line if len(line) <= _WIDTH else line[:_WIDTH] + "…".encode()
+        line = line if len(line) <= _MAX_LINE_BYTES else line[:_MAX_LINE_BYTES] + "…".encode()
         if line in self._counts:
             self._counts[line] += 1
-        elif len(self._counts) < _SHOWN:
+        elif len(self._counts) < _MAX_LINES:
             self._counts[line] = 1
             return line + b"\n"
         else:

@@ -33,7 +33,7 @@ _COMPLETE = "dpaudit.complete_help"
 # line of 80 columns.
 _LINE = 52
 # A command with at most this number of options lists all of them in its short help.
-_FEW = 8
+_MAX_LISTED = 8
 # Options that say where results go, how they are shown, or which audits run. They do not change an
 # audit, so a command line that repeats it omits them.
 _NOT_REPEATED = tuple(one.name for one in owned("run"))
@@ -159,7 +159,7 @@ class AuditCommand(click.Command):
         }
         if not ctx.meta.get(_COMPLETE):
             sections = {USUAL: sections[USUAL]}
-        if len(self.params) <= _FEW:
+        if len(self.params) <= _MAX_LISTED:
             sections = {"Options": options}
         for title, some in sections.items():
             records = [record for one in some if (record := one.get_help_record(ctx))]

@@ -71,7 +71,7 @@ _FLAGS = tuple(
 )
 # Largest allowed value of --excess (leak divided by claimed ε). A few draws show any larger leak,
 # so no plan is needed.
-_MOST = 100
+_MAX_EXCESS = 100
 # Probabilities of rarer events. For each one below the probability of the trial's event, the plan
 # shows how many draws an event of this probability needs.
 _RARER = (0.5, 0.1, 0.01, 0.001)
@@ -79,15 +79,15 @@ _RARER = (0.5, 0.1, 0.01, 0.001)
 # leak of the given size. A message suggests the first value that an audit can catch.
 _LARGER = (1.5, 2, 3, 5, 10)
 # Largest number of draws of --trial, about an hour for a fast mechanism.
-_LARGEST_TRIAL = 10**10
+_MAX_TRIAL = 10**10
 # Number of calls of the mechanism in the shortest trial: its draws, and the calls made before them
 # to examine the mechanism.
 _CALLS = MIN_SAMPLES + FIRST_CALLS + PROBE_CALLS
 # Seconds of drawing, for each pair, in which the speed is measured.
-_TIMED = 1.0
+_TIMING_SECONDS = 1.0
 # Draws per second. If the last trial was slower than this, no further draws are made to measure the
 # speed, and the speed of the trial is used.
-_SLOW = 1_000
+_SLOW_RATE = 1_000
 # Note if time was short. Only then does the plan depend on the speed of the machine.
 _CUT = (
     f"note: {TRIALS_SECONDS:.0f} s were too short for all trials, so another run with this seed "
@@ -203,9 +203,9 @@ def _check_rare(spec: AuditSpec, rare: float) -> None:
 def _check(excess: float, rare: float | None, power: float, trial: int | None) -> None:
     if not 1 < excess < float("inf"):
         raise UsageError(f"--excess={excess:g} must be above 1, such as 1.1", code="option-invalid")
-    if excess > _MOST:
+    if excess > _MAX_EXCESS:
         raise UsageError(
-            f"--excess={excess:g} is too large; give at most {_MOST}, such as 1.1",
+            f"--excess={excess:g} is too large; give at most {_MAX_EXCESS}, such as 1.1",
             code="option-invalid",
         )
     if rare is not None and not 0 < rare < 1:
@@ -219,9 +219,9 @@ def _check(excess: float, rare: float | None, power: float, trial: int | None) -
         raise UsageError(
             f"--trial={trial} is too few; give at least {MIN_SAMPLES}", code="option-invalid"
         )
-    if trial is not None and trial > _LARGEST_TRIAL:
+    if trial is not None and trial > _MAX_TRIAL:
         raise UsageError(
-            f"--trial={trial:,} is too large; give at most {_LARGEST_TRIAL:,}",
+            f"--trial={trial:,} is too large; give at most {_MAX_TRIAL:,}",
             code="option-invalid",
         )
 
@@ -317,9 +317,9 @@ def _result(
 def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
     """Return the speed of the audit in one process, in draws per second, without the time before
     its first draw."""
-    if found.rate < _SLOW:  # if draws are slow, they took nearly all of the trial's time
+    if found.rate < _SLOW_RATE:  # if draws are slow, they took nearly all of the trial's time
         return found.rate
-    seconds = found.overhead + _TIMED * len(spec.pairs)
+    seconds = found.overhead + _TIMING_SECONDS * len(spec.pairs)
     timed = replace(spec, time=seconds, full=True, stop_early=None, workers=1, no_trace=True)
     stopwatch = _Stopwatch()
     title = f"{spec.name} (speed)"

@@ -26,7 +26,7 @@ STDOUT = "-"
 # Environment variable in which GitHub Actions names the file for the summary of a step.
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 # Largest size that GitHub allows for the summary of a step, in bytes.
-_LARGEST_SUMMARY = 2**20
+_MAX_SUMMARY_BYTES = 2**20
 
 
 class Destination(NamedTuple):
@@ -201,11 +201,11 @@ def show_and_save(
 
 def add_at_end(path: Path, text: str) -> None:
     """Append a text to the file at `path`. Do nothing if the file cannot be written or would reach
-    `_LARGEST_SUMMARY` bytes, the limit of GitHub Actions."""
+    `_MAX_SUMMARY_BYTES` bytes, the limit of GitHub Actions."""
     content = _bytes(text)
     with suppress(OSError):
         before = path.read_bytes() if path.exists() else b""
-        if len(before) + len(content) < _LARGEST_SUMMARY:
+        if len(before) + len(content) < _MAX_SUMMARY_BYTES:
             with path.open("ab") as file:
                 # The new content begins with a Markdown heading, which must be at the beginning of
                 # a line.

@@ -37,7 +37,7 @@ _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
 # Claim to use internally if the user gives none. The report then lists the privacy cost of each
 # line of the mechanism's code, and does not compare these costs with the claim.
 _ANY_CLAIM = {"epsilon": 1}
-_SECONDS, _GRACE = 60.0, 0.2
+_TRACE_SECONDS, _GRACE_SECONDS = 60.0, 0.2
 
 
 @click.command(
@@ -72,7 +72,7 @@ Example:
     help=f"Number of noise seeds to try. From 1 to 1000. Default: {SEEDS}.",
 )
 @some_flags(
-    time=f"Time limit, such as 30s or 5m. Default: {_SECONDS:g}s.",
+    time=f"Time limit, such as 30s or 5m. Default: {_TRACE_SECONDS:g}s.",
     json="Save the trace in this file. With '-', it goes to standard output, and the report to "
     "stderr.",
     quiet="Print only the findings.",
@@ -114,10 +114,10 @@ def trace(
     spec = build_spec({"mechanism": target, **settings})
     warn_of_inputs(spec.pairs, spec.group)
     end_with_parent()
-    seconds = parse_duration(time) if time is not None else _SECONDS
+    seconds = parse_duration(time) if time is not None else _TRACE_SECONDS
     # A traced run stops at the first noise that it draws after `seconds`. A run that draws no noise
-    # is interrupted `_GRACE` seconds later.
-    with heeded(), kept_from_leaving(), over_after(seconds + _GRACE, end_run):
+    # is interrupted `_GRACE_SECONDS` seconds later.
+    with heeded(), kept_from_leaving(), over_after(seconds + _GRACE_SECONDS, end_run):
         found = trace_pair(
             spec.target,
             spec.pairs[0].d1,

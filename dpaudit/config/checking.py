@@ -41,7 +41,7 @@ _INPUT = 0
 _TARGET = {one.name for one in owned("mechanism")} | {"compose"}
 # Largest number of attempts to build an audit. Each attempt corrects one key, and an audit has
 # fewer keys than this.
-_MOST = 60
+_MAX_ATTEMPTS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Mending:
         base: folder in which relative files are looked for.
         """
         self._fill_in()
-        for _ in range(_MOST):
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 self.spec = placed_spec(self.settings, base)
                 return

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 # Line numbers are recorded for the keys of a mapping whose own path, such as (audits, 0, pairs, 0),
 # has at most this number of steps. Messages about deeper keys name the line of a key around them.
-_DEPTH = 6
+_MAX_STEPS = 6
 # Keys whose value is a list. Line numbers are also recorded for the keys inside the entries of
 # these lists.
 _LISTS = (("audits",), ("pairs",), ("compose",))
@@ -233,7 +233,7 @@ def _read(path: pathlib.Path) -> str:
 
 
 def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
-    if node is None or len(path) > _DEPTH:
+    if node is None or len(path) > _MAX_STEPS:
         return
     if node.id == "mapping":
         for key, value in node.value:

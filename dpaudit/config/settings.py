@@ -22,12 +22,12 @@ from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.wording import did_you_mean, shortened
 
 # Largest number of combinations of values in a matrix. Each combination is an audit.
-_MOST = 5_000
+_MAX_COMBINATIONS = 5_000
 # Text that `dpaudit init` writes in place of a value that the user must fill in.
 FILL_IN = "FILL_IN"
 # Largest number of nested levels of settings that are searched for the text FILL_IN. Deeper levels
 # may belong to large datasets.
-_DEPTH = 4
+_MAX_DEPTH = 4
 # Keys of the lists that are searched for the text FILL_IN. Other lists are not searched, since they
 # may be large datasets.
 _LISTS = (("pairs",), ("init",), ("compose",))
@@ -234,13 +234,14 @@ def _check(matrix: Any, plain: Mapping[str, Any]) -> None:
             )
     lengths = [len(axis) for axis in matrix.values()]
     count = math.prod(lengths)
-    if count > _MOST:
+    if count > _MAX_COMBINATIONS:
         product = " × ".join(f"{length:,}" for length in lengths)
         how = f" ({product})" if len(lengths) > 1 else ""
         raise _invalid(
             ("matrix",),
             f"matrix: {count:,} combinations{how} are {count:,} audits, but a matrix may have at "
-            f"most {_MOST:,}; leave values out, or write several audits that vary fewer of them",
+            f"most {_MAX_COMBINATIONS:,}; leave values out, or write several audits that vary "
+            "fewer of them",
         )
 
 
@@ -286,11 +287,11 @@ def holes(value: Any, path: Path = ()) -> Iterator[Path]:
     if isinstance(value, str):
         if value == FILL_IN:
             yield path
-    elif len(path) < _DEPTH and isinstance(value, Mapping):
+    elif len(path) < _MAX_DEPTH and isinstance(value, Mapping):
         for key, part in value.items():
             if key == FILL_IN and path:
                 yield path
             yield from holes(part, (*path, key))
-    elif len(path) < _DEPTH and isinstance(value, list) and path[-1:] in _LISTS:
+    elif len(path) < _MAX_DEPTH and isinstance(value, list) and path[-1:] in _LISTS:
         for place, part in enumerate(value):
             yield from holes(part, (*path, place))

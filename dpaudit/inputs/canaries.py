@@ -25,7 +25,7 @@ from dpaudit.wording import shown
 
 SCORE, CANARY, RUN = "score", "canary", "run"
 # Largest number of canaries. All coins are kept in memory.
-_MOST = 10**8
+_MAX_CANARIES = 10**8
 # Number of the random stream for the coins that decide which canaries are included. A seed gives
 # several independent random streams.
 _COINS = 1
@@ -70,8 +70,8 @@ class Canaries:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not _is_whole(self.n) or not 1 <= self.n <= _MOST:
-            raise _refused("n", self.n, f"a whole number from 1 to {_MOST:,}")
+        if not _is_whole(self.n) or not 1 <= self.n <= _MAX_CANARIES:
+            raise _refused("n", self.n, f"a whole number from 1 to {_MAX_CANARIES:,}")
         if self.seed is None:
             object.__setattr__(self, "seed", secrets.randbits(63))
         elif not _is_whole(self.seed) or self.seed < 0:

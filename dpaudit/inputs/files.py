@@ -28,7 +28,7 @@ from dpaudit.wording import counted, did_you_mean, did_you_mean_file
 Reader = Callable[[Path], Any]
 CsvRows = list[list[str]]
 # Largest number of bytes that are read from a pipe, since a pipe may never end.
-MOST_PIPED = 1 << 28
+MAX_PIPED_BYTES = 1 << 28
 # Texts by which other programs mark missing values in CSV files.
 _MISSING = frozenset({"None", "NA", "N/A", "n/a", "<NA>", "null", "NULL", "NaT"})
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
@@ -84,15 +84,15 @@ def opened(file: Path) -> BinaryIO:
 def piped(stream: BinaryIO) -> bytes:
     """Read everything from a pipe and return it. Raises DatasetError if the pipe is empty or has
     more than 2²⁸ bytes."""
-    content = stream.read(MOST_PIPED + 1)
+    content = stream.read(MAX_PIPED_BYTES + 1)
     if not content:
         raise DatasetError(
             "this pipe is empty; name a file, or write to the pipe first", code="file-empty"
         )
-    if len(content) > MOST_PIPED:
+    if len(content) > MAX_PIPED_BYTES:
         raise DatasetError(
-            f"this pipe holds more than {MOST_PIPED:,} bytes; write them to a file, and name the "
-            "file",
+            f"this pipe holds more than {MAX_PIPED_BYTES:,} bytes; write them to a file, and name "
+            "the file",
             code="file-unreadable",
         )
     return content

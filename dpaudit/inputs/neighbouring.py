@@ -34,7 +34,7 @@ _IF_REPLACED = (
 _OTHER_ORDER = "d1 and d2 hold the same rows in another order"
 # Largest allowed excess of a computed distance, because of rounding errors, as a share of the
 # allowed distance.
-_ROUNDING = 1e-9
+_ROUNDING_SHARE = 1e-9
 
 Records = Sequence[Hashable]
 
@@ -277,7 +277,7 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
     with np.errstate(over="ignore"):  # an infinite distance exceeds every allowed distance
         distance = float(np.linalg.norm(differences, ord=order)) if differences.size else 0.0
     allowed = group * adjacency.distance
-    if distance > allowed * (1 + _ROUNDING):
+    if distance > allowed * (1 + _ROUNDING_SHARE):
         raise _no_neighbours(
             f"the {adjacency.kind} distance of d1 and d2 is {distance:g}; adjacency {words} allows "
             f"at most {allowed:g}{_in_group(group)}"

@@ -33,7 +33,7 @@ _RECORD = ("[]",)
 _KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("US", "text")}
 # Largest number of values of a dataset that is checked for mistakes. Larger datasets would take too
 # long.
-_MOST_VALUES = 100_000
+_MAX_VALUES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
     found: dict[tuple[Any, ...], set[str]] = {}
     stack: list[tuple[tuple[Any, ...], Any]] = [((), dataset)]
     seen = 0
-    while stack and seen < _MOST_VALUES:
+    while stack and seen < _MAX_VALUES:
         place, value = stack.pop()
         seen += 1
         if place and value is not None:
@@ -144,8 +144,8 @@ def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
         if isinstance(value, np.ndarray) and value.size and value.dtype.kind in _KINDS:
             found.setdefault((*place, *_RECORD), set()).add(_KINDS[value.dtype.kind])
         elif isinstance(value, np.ndarray) and value.dtype == object:
-            stack += [((*place, *_RECORD), part) for part in value.ravel()[:_MOST_VALUES]]
-        elif isinstance(value, list | tuple) and len(value) <= _MOST_VALUES:
+            stack += [((*place, *_RECORD), part) for part in value.ravel()[:_MAX_VALUES]]
+        elif isinstance(value, list | tuple) and len(value) <= _MAX_VALUES:
             stack += [((*place, *_RECORD), part) for part in value]
         elif isinstance(value, Mapping):
             stack += [((*place, key), part) for key, part in value.items()]
@@ -160,7 +160,7 @@ def _column_types(column: Any) -> set[str]:
     one missing cell may turn a column of integers into a column of floats."""
     cells, kind = column.dropna(), column.dtype.kind
     if kind == "O":
-        return set(map(_type_name, cells.head(_MOST_VALUES)))
+        return set(map(_type_name, cells.head(_MAX_VALUES)))
     return {_KINDS.get(kind, kind)} if len(cells) else set()
 
 
@@ -170,7 +170,7 @@ def _columns(dataset: Any) -> set[str]:
     frame = as_pandas(dataset)
     if frame is not None and frame.ndim == 2:
         return {name for name in frame.columns if isinstance(name, str)}
-    if not isinstance(dataset, list | tuple) or not 0 < len(dataset) <= _MOST_VALUES:
+    if not isinstance(dataset, list | tuple) or not 0 < len(dataset) <= _MAX_VALUES:
         return set()
     if not all(isinstance(row, Mapping) for row in dataset):
         return set()
@@ -224,5 +224,5 @@ def _has_records(dataset: Any) -> bool:
     """Return whether a dataset is a collection of records, and not too large to be checked. A
     mapping does not count as a collection, since it may be a single record."""
     if isinstance(dataset, np.ndarray) or as_pandas(dataset) is not None:
-        return bool(dataset.ndim > 0 and dataset.size <= _MOST_VALUES)
-    return (isinstance(dataset, list | tuple) or is_set(dataset)) and len(dataset) <= _MOST_VALUES
+        return bool(dataset.ndim > 0 and dataset.size <= _MAX_VALUES)
+    return (isinstance(dataset, list | tuple) or is_set(dataset)) and len(dataset) <= _MAX_VALUES

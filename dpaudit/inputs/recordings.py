@@ -28,7 +28,7 @@ _ARMS: Mapping[Any, bool] = {1: True, 2: False, "1": True, "2": False, "d1": Tru
 _IN, _OUT, _ABSTAINED = (1, "1", True), (0, -1, "0", "-1", False), (None, "")
 INCLUDED, GUESS = "included", "guess"
 # Length to which a value is shortened in a message, in characters.
-_SHOWN = 60
+_SHOWN_CHARACTERS = 60
 
 
 def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
@@ -129,9 +129,10 @@ def _header(cells: list[str]) -> list[str]:
             "numbers with a decimal point"
         )
     if names and all(isinstance(_cell(name), float) for name in names):
+        listed = shortened(",".join(names), _SHOWN_CHARACTERS)
         raise malformed(
-            f"the first line holds numbers ({shortened(','.join(names), _SHOWN)}), not the names "
-            "of the columns; add a first line with names"
+            f"the first line holds numbers ({listed}), not the names of the columns; add a first "
+            "line with names"
         )
     return files.header(names)
 
@@ -292,8 +293,8 @@ def _arm(file: Path, column: str, value: Any) -> bool:
     found = _ARMS.get(value) if isinstance(value, str | int | float) else None
     if found is None or isinstance(value, bool):
         raise _invalid(
-            f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; it must hold 1 for "
-            "outputs of d1 and 2 for outputs of d2"
+            f"{file}: the column {column!r} holds {shown(value, _SHOWN_CHARACTERS)}; it must hold "
+            "1 for outputs of d1 and 2 for outputs of d2"
         )
     return found
 
@@ -311,6 +312,6 @@ def in_or_out(file: Path, column: str, value: Any, row: int = 0) -> bool:
         empty = "; if 1 means in, write 0 for 2; if 2 means in, write 0 for 1 and 1 for 2"
     place = f" in row {row:,}" if row else ""
     raise _invalid(
-        f"{file}: the column {column!r} holds {shown(value, _SHOWN)}{place}; it must hold 1 (in) "
-        f"or 0 (out){empty}"
+        f"{file}: the column {column!r} holds {shown(value, _SHOWN_CHARACTERS)}{place}; it must "
+        f"hold 1 (in) or 0 (out){empty}"
     )

@@ -25,16 +25,16 @@ from dpaudit.wording import counted, on_one_line, shortened, shown
 _PLAIN = frozenset({int, str, bool, type(None)})
 # The difference of two datasets is described only if neither has more than this number of values,
 # to save time.
-_MOST_VALUES = 100_000
+_MAX_VALUES = 100_000
 # A message about two different records names at most this number of parts, such as columns.
-_PARTS = 2
+_MAX_NAMED = 2
 # A message that describes the difference of two datasets, such as `age is 36 in d1, 41 in d2`,
 # shows at most this number of characters of a value or a column name, and twice this number of
 # a whole record.
-_WIDTH = 20
+_SHOWN_CHARACTERS = 20
 # If two long values begin alike, a message shows them from this number of characters before their
 # first difference.
-_BEFORE = 5
+_CHARACTERS_BEFORE = 5
 _SIZED = (list, tuple, dict)
 
 
@@ -175,7 +175,7 @@ def _difference(d1: Any, d2: Any) -> str | None:
         return f"{counted(len(first), 'record')}; number {start + 1:,}{changed}"
     for has, name, lacks, only in ((d1, "d1", "d2", (1, 0)), (d2, "d2", "d1", (0, 1))):
         if apart == only:
-            record = shown(_plain(has[start]), 2 * _WIDTH)
+            record = shown(_plain(has[start]), 2 * _SHOWN_CHARACTERS)
             of = counted(len(has), "record")
             return f"{name} has {of}; {lacks} lacks number {start + 1:,}: {record}"
     return None
@@ -184,11 +184,11 @@ def _difference(d1: Any, d2: Any) -> str | None:
 def _is_list(dataset: Any) -> bool:
     """Return whether a dataset is a list or an array, and has at most 100,000 values."""
     if isinstance(dataset, np.ndarray):
-        return dataset.ndim > 0 and dataset.size <= _MOST_VALUES
-    if not isinstance(dataset, list | tuple) or len(dataset) > _MOST_VALUES:
+        return dataset.ndim > 0 and dataset.size <= _MAX_VALUES
+    if not isinstance(dataset, list | tuple) or len(dataset) > _MAX_VALUES:
         return False
-    return sum(len(one) if isinstance(one, _SIZED) else 1 for one in dataset) <= _MOST_VALUES and (
-        sum(one.size for one in dataset if isinstance(one, np.ndarray)) <= _MOST_VALUES
+    return sum(len(one) if isinstance(one, _SIZED) else 1 for one in dataset) <= _MAX_VALUES and (
+        sum(one.size for one in dataset if isinstance(one, np.ndarray)) <= _MAX_VALUES
     )
 
 
@@ -205,8 +205,8 @@ def _changed(one: Any, other: Any) -> str:
     parts = _parts(one, other)
     if not parts:
         return _is(one, other)
-    words = ", and ".join(f"{name}{_is(*both)}" for name, both in parts[:_PARTS])
-    more = f" ({len(parts) - _PARTS} more differ)" if len(parts) > _PARTS else ""
+    words = ", and ".join(f"{name}{_is(*both)}" for name, both in parts[:_MAX_NAMED])
+    more = f" ({len(parts) - _MAX_NAMED} more differ)" if len(parts) > _MAX_NAMED else ""
     return f": {words}{more}"
 
 
@@ -215,9 +215,9 @@ def _is(one: Any, other: Any) -> str:
     part around the first difference is shown."""
     texts = [on_one_line(repr(value)) for value in (one, other)]
     alike = _alike(*texts)
-    if alike >= _WIDTH - 1 and max(map(len, texts)) > _WIDTH:
-        texts = [f"…{text[alike - _BEFORE :]}" for text in texts]
-    first, second = (shortened(text, _WIDTH) for text in texts)
+    if alike >= _SHOWN_CHARACTERS - 1 and max(map(len, texts)) > _SHOWN_CHARACTERS:
+        texts = [f"…{text[alike - _CHARACTERS_BEFORE :]}" for text in texts]
+    first, second = (shortened(text, _SHOWN_CHARACTERS) for text in texts)
     return f" is {first} in d1, {second} in d2"
 
 
@@ -233,7 +233,12 @@ def _parts(one: Any, other: Any) -> list[tuple[str, tuple[Any, Any]]]:
         return []
     apart = [(key, pair) for key, pair in both if comparable(pair[0]) != comparable(pair[1])]
     return [
-        (shortened(key, _WIDTH) if isinstance(key, str) else shown(key, _WIDTH), pair)
+        (
+            shortened(key, _SHOWN_CHARACTERS)
+            if isinstance(key, str)
+            else shown(key, _SHOWN_CHARACTERS),
+            pair,
+        )
         for key, pair in apart
     ]
 

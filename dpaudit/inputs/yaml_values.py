@@ -19,15 +19,15 @@ _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 
 # Largest number of lists and mappings that may be nested. A document that is nested more deeply is
 # refused, since it could overflow the stack.
-DEEPEST = 200
+MAX_DEPTH = 200
 # Part of PyYAML's message, since version 6.0.4, about a text with more than 1,000 nested levels.
 _TOO_DEEP = "exceeded maximum nesting depth"
-_INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
+_INDENTED = re.compile(rf"^[ ?:-]{{{MAX_DEPTH // 2}}}", re.MULTILINE)
 
 # Largest number of values and characters by which a document may grow when its aliases are replaced
 # by the values that they refer to. Without a limit, a few lines with aliases could stand for
 # billions of values.
-_MOST_REPEATED = 10_000_000
+_MAX_REPEATED = 10_000_000
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -174,7 +174,7 @@ def _loading(text: str) -> Iterator[PlainLoader]:
 def _may_be_deep(text: str) -> bool:
     """Return whether a text may have too many nested levels, so that the levels must be counted.
     Counting takes time, and most texts have few brackets and little indentation."""
-    return text.count("[") + text.count("{") > DEEPEST or _INDENTED.search(text) is not None
+    return text.count("[") + text.count("{") > MAX_DEPTH or _INDENTED.search(text) is not None
 
 
 def _check_depth(text: str) -> None:
@@ -186,13 +186,13 @@ def _check_depth(text: str) -> None:
             event = loader.get_event()
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
+            if depth > MAX_DEPTH:
                 raise _too_deep(event.start_mark.line + 1)
 
 
 def _too_deep(line: int | None) -> YamlError:
     return YamlError(
-        f"nested more than {DEEPEST} deep; make it flatter", line, code="nested-too-deeply"
+        f"nested more than {MAX_DEPTH} deep; make it flatter", line, code="nested-too-deeply"
     )
 
 
@@ -279,10 +279,10 @@ def _check_repeated(nodes: list[Any], size: int) -> None:
     size: number of values and characters after the aliases are replaced.
     """
     repeated = size - sum(map(_own_size, nodes))
-    if repeated > _MOST_REPEATED:
+    if repeated > _MAX_REPEATED:
         raise _refused(
             f"aliases (*name) repeat {repeated:,} values and characters, at most "
-            f"{_MOST_REPEATED:,} are allowed; use a function that makes the dataset "
+            f"{_MAX_REPEATED:,} are allowed; use a function that makes the dataset "
             "(import:package.module:name)",
             line_of(nodes[0]),
         )

@@ -25,7 +25,7 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 # A result without a violation is blue: green would suggest that the mechanism is private.
 _COLOURS = {"blue": "#007ec6", "red": "#e05d44", "yellow": "#dfb317", "lightgrey": "#9f9f9f"}
 _HEIGHT, _PADDING, _CHARACTER = 20, 6, 6.6
-_LONGEST = 60
+_MAX_CHARACTERS = 60
 _SHOWN = "would have shown "
 
 Colour = Literal["blue", "red", "yellow", "lightgrey"]
@@ -146,7 +146,7 @@ def _is_powerless(result: AuditResult) -> bool:
 
 def _outcome(result: AuditResult) -> str:
     if result.verdict is Verdict.ERROR:
-        return f"ERROR, no verdict: {shortened(result.error or '', _LONGEST)}"
+        return f"ERROR, no verdict: {shortened(result.error or '', _MAX_CHARACTERS)}"
     how = f" at {decided_at(result)}" if result.ending.by_chance else ", exactly"
     if result.verdict is Verdict.VIOLATION:
         return f"refuted{how}, {bounds(result)[0].brief(result)}"
@@ -164,7 +164,7 @@ def _evidence(result: AuditResult) -> list[str]:
     """Return two texts. The first is the number of pairs of inputs. The second is the number of
     draws or guesses, and the seed."""
     pairs = [one.pair for one in result.by_pair]
-    parts = [shortened("; ".join(pairs), 2 * _LONGEST)] if pairs else []
+    parts = [shortened("; ".join(pairs), 2 * _MAX_CHARACTERS)] if pairs else []
     one = result.decisive
     if isinstance(one, OneRunCertificate):
         parts.append(f"{counted(one.guesses, 'guess')} about {one.canaries:,} canaries")

@@ -28,7 +28,7 @@ from dpaudit.reports.layout import BELOW, Item, paragraph, row, table
 from dpaudit.wording import counted
 
 # Largest number of types of exceptions that a report without -v shows.
-_MOST_EXCEPTIONS = 3
+_MAX_EXCEPTIONS = 3
 _OTHER_PAIR = (
     "These draws show no difference between d1 and d2. If another pair may leak, dpaudit search "
     "looks for it."
@@ -128,7 +128,7 @@ def _has_row_of_draws(certificate: Certificate, verbose: int) -> bool:
 def _exceptions(certificate: Certificate, verbose: int) -> list[Item]:
     """Return rows that count exceptions of the mechanism by type, the most frequent type first."""
     every = sorted(certificate.failures.items(), key=lambda one: -sum(one[1]))
-    most = len(every) if verbose else _MOST_EXCEPTIONS
+    most = len(every) if verbose else _MAX_EXCEPTIONS
     lines: list[Item] = []
     for kind, counts in every[:most]:
         lines += row("exceptions", f"{kind}: {_draws_of(counts)}")

@@ -23,7 +23,7 @@ from dpaudit.wording import counted, shortened
 
 AnyEvent = EventCount | ExactEvent
 
-LONGEST = 72
+MAX_EVENT_CHARACTERS = 72
 _SCORE = (", where the score is ", ", where the score ")
 # Matches the texts that separate the parts of an event's description. A description that is too
 # long is cut in front of one of these texts.
@@ -38,7 +38,7 @@ _DIGITS, _MANY = 6, 12
 
 _ATTACKS_SHOWN = 4
 # Two probabilities that are computed in different orders may differ by this rounding error.
-_NOISE = 1e-9
+_ROUNDING_ERROR = 1e-9
 # Matches the beginning of an event about the whole output, such as `output < 1`. A sentence uses
 # the plural, `outputs < 1`.
 _OF_OUTPUT = re.compile(r"output (?=[<>≤≥])")
@@ -227,7 +227,7 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
     if most >= 1:
         limit = f"min(1, {limit})"
     written = numbers.share(most, numbers.UP)
-    if ahead - most > _NOISE:  # enough digits to show the difference, as in the headline
+    if ahead - most > _ROUNDING_ERROR:  # enough digits to show the difference, as in the headline
         written, _ = numbers.shares_apart(most, ahead)
     if not factor and not plus:
         return Row(label, f"{letter}({name}) ≤ {written}")
@@ -346,7 +346,11 @@ def seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
     is above, as in the headline (first sentence) of the report."""
     ahead, behind = shares(event)
     most = _most(behind, point)
-    larger = numbers.shares_apart(most, ahead)[1] if ahead - most > _NOISE else numbers.share(ahead)
+    larger = (
+        numbers.shares_apart(most, ahead)[1]
+        if ahead - most > _ROUNDING_ERROR
+        else numbers.share(ahead)
+    )
     both = (larger, numbers.share(behind))
     d1, d2 = both if event.guess == "d1" else both[::-1]
     return d1 if event.draws_d1 else "", d2 if event.draws_d2 else ""
@@ -432,22 +436,22 @@ def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
 
 
 def brief(words: str) -> str:
-    """Return the description of an event in at most `LONGEST` characters, with thresholds rounded
-    to 6 digits."""
+    """Return the description of an event in at most `MAX_EVENT_CHARACTERS` characters, with
+    thresholds rounded to 6 digits."""
     line = _rounded(" ".join(words.split()))
     for old, new in zip(_SCORE, (", ", ", which "), strict=True):
         line = line.replace(old, new, 1)
-    if len(line) > LONGEST:
+    if len(line) > MAX_EVENT_CHARACTERS:
         line = _SEEN.sub("", line)
-    if len(line) <= LONGEST:
+    if len(line) <= MAX_EVENT_CHARACTERS:
         return line
     of_score = any(one in words for one in _SCORE)
     for found in reversed(list(_ENDS.finditer(line))):
         kept = line[: found.start()]
         shown = kept if of_score else f"{kept} and more" if _joins(line) else f"{kept} or others"
-        if len(shown) <= LONGEST and _is_whole(kept):
+        if len(shown) <= MAX_EVENT_CHARACTERS and _is_whole(kept):
             return shown
-    return shortened(line, LONGEST)
+    return shortened(line, MAX_EVENT_CHARACTERS)
 
 
 def _rounded(line: str) -> str:

@@ -19,7 +19,7 @@ from dpaudit.reports.places import attributes
 from dpaudit.reports.text import reason, stopped, unended
 from dpaudit.wording import counted, visible
 
-_MOST = 10
+_MAX_ANNOTATIONS = 10
 
 
 def entry(result: AuditResult) -> str | None:
@@ -45,9 +45,10 @@ def document(found: Sequence[str | None], planned: int, not_run: Sequence[str] =
     missing = unended(len(found), planned, not_run)
     if missing:
         lines.insert(0, command("error", missing, {"title": "dpaudit"}))
-    if len(lines) > _MOST:
-        more = f"{counted(len(lines) - _MOST + 1, 'audit')} more did not come out as expected"
-        lines = [*lines[: _MOST - 1], command("error", more, {"title": "dpaudit"})]
+    if len(lines) > _MAX_ANNOTATIONS:
+        count = len(lines) - _MAX_ANNOTATIONS + 1
+        more = f"{counted(count, 'audit')} more did not come out as expected"
+        lines = [*lines[: _MAX_ANNOTATIONS - 1], command("error", more, {"title": "dpaudit"})]
     if not_run:  # a warning: GitHub shows ten errors and ten warnings
         message = "\n".join([stopped(not_run), *not_run])
         lines.append(command("warning", message, {"title": "dpaudit"}))

@@ -66,10 +66,10 @@ VERSION = 8
 # Oldest version of the format that can be read.
 OLDEST = 5
 # First version of the format in which a certificate can have several rules.
-_PORTFOLIO = 6
+_VERSION_WITH_RULES = 6
 # First version of the format in which the digest of a file also covers the fields `version`,
 # `planned` and `not_run`, and in which the settings in an audit's field `request` contain its name.
-_COVERED = 7
+_VERSION_WITH_FULL_DIGEST = 7
 
 # Fields that every audit, and every certificate, of a file must have. A file without one of them is
 # refused: otherwise someone could remove the field to prevent its check.
@@ -317,9 +317,9 @@ def _audits(text: str) -> tuple[list[Any], Planned]:
     _check_whole(document, audits)
     for place, audit in enumerate(audits):
         _check_fields(version, audit, f"audits[{place}]")
-    if version < _COVERED:
+    if version < _VERSION_WITH_FULL_DIGEST:
         audits = [_with_named_request(audit) for audit in audits]
-    if version < _PORTFOLIO:
+    if version < _VERSION_WITH_RULES:
         audits = [_with_one_rule(audit, place) for place, audit in enumerate(audits)]
     if version < VERSION:
         audits = [{**one, "first_version": one.get("first_version") or version} for one in audits]
@@ -393,12 +393,12 @@ def _check_fields(version: int, audit: Any, path: str) -> None:
         own_path = f"{path}.certificates[{place}]"
         own = decode(dict, certificate, own_path)
         _check_present(own, own_path, _OF_CERTIFICATES)
-        if version >= _PORTFOLIO:
+        if version >= _VERSION_WITH_RULES:
             _check_present(own, own_path, ["others"])
         if own["schedule"] is None and own.get("recording") is None:
             raise DamagedRecord(f"{own_path}: the key 'schedule' must not be null for draws")
     request = fields.get("request")
-    if version >= _COVERED and request is not None:
+    if version >= _VERSION_WITH_FULL_DIGEST and request is not None:
         settings = decode(dict, request, f"{path}.request").get("settings")
         if "name" not in decode(dict, settings, f"{path}.request.settings"):
             raise DamagedRecord(f"{path}.request.settings: the key 'name' is missing")
@@ -420,7 +420,7 @@ def _digest(document: dict[str, Any], audits: Sequence[str]) -> str:
     audits: canonical JSON text of each audit.
     """
     text = f"[{','.join(audits)}]"
-    if document["version"] >= _COVERED:
+    if document["version"] >= _VERSION_WITH_FULL_DIGEST:
         covered = {key: document.get(key) for key in ("version", "planned", "not_run")}
         text = f'{{"audits":{text},{_canonical(covered)[1:]}'
     return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"

@@ -18,8 +18,8 @@ from dpaudit.reports.text import NOT_RUN, render, stopped, title, unended, warni
 from dpaudit.wording import on_one_line, shortened, visible
 
 # Largest size of the document. GitHub allows 1 MiB (1,048,576 bytes) for a summary.
-_MOST_BYTES = 900_000
-_LONGEST_NAME = 120
+_MAX_BYTES = 900_000
+_MAX_NAME = 120
 _HEAD = ("verdict", "audit", "claim", "shown", "may miss", "draws", "seed")
 # Matches characters that have a meaning in Markdown or HTML, and so need an escape.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
@@ -47,7 +47,7 @@ def entry(result: AuditResult) -> Part:
     shown = bounds(result)[0].brief(result) if result.decisive is not None else ""
     cells = (
         escaped(verdict) if is_met else f"**{escaped(verdict)}**",
-        escaped(shortened(result.name, _LONGEST_NAME)),
+        escaped(shortened(result.name, _MAX_NAME)),
         escaped(result.claim.describe()),
         escaped(unglued(shown)),
         escaped(may_miss(result)),
@@ -71,7 +71,7 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
     lines = [f"### dpaudit: {title([one.is_met for one in parts], planned, not_run)}", ""]
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
     lines += [escaped(stopped(not_run)), ""] if not_run else []
-    names = (escaped(shortened(name, _LONGEST_NAME)) for name in not_run)
+    names = (escaped(shortened(name, _MAX_NAME)) for name in not_run)
     left_out = [table_row([NOT_RUN, name, *[""] * (len(_HEAD) - 2)]) for name in names]
     ordered = [one.row for one in sorted(parts, key=lambda part: part.is_met)]
     rows = [*table_head(_HEAD), *_first([*ordered, *left_out])]
@@ -88,9 +88,9 @@ def escaped(text: str) -> str:
 
 def _first(rows: list[str]) -> list[str]:
     """Return the first rows of the table, up to half of the allowed size of the document
-    (`_MOST_BYTES`). If rows are left out, add a last row with their number."""
+    (`_MAX_BYTES`). If rows are left out, add a last row with their number."""
     found: list[str] = []
-    room = _MOST_BYTES // 2
+    room = _MAX_BYTES // 2
     for row in rows:
         room -= _size(row)
         if room < 0:
@@ -101,7 +101,7 @@ def _first(rows: list[str]) -> list[str]:
 
 
 def _within(parts: Sequence[Part], used: int) -> list[str]:
-    """Return the first reports, up to the allowed size of the document (`_MOST_BYTES`). If reports
+    """Return the first reports, up to the allowed size of the document (`_MAX_BYTES`). If reports
     are left out, add a last line with their number.
 
     used: size of the table that precedes the reports, in bytes.
@@ -110,7 +110,7 @@ def _within(parts: Sequence[Part], used: int) -> list[str]:
     reports = [one.report for one in sorted(parts, key=lambda part: part.is_met) if one.report]
     for report in reports:
         used += _size(report)
-        if used > _MOST_BYTES:
+        if used > _MAX_BYTES:
             return [*found, f"{len(reports) - len(found):,} more reports are left out here.\n"]
         found.append(report)
     return found

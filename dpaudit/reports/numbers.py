@@ -15,10 +15,10 @@ DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 # With 17 significant digits, any two different floats have different texts.
 _ALL_DIGITS = 17
 # Smaller numbers are written with an exponent; otherwise they would consist mostly of zeros.
-_SMALLEST_PLAIN = Decimal("0.0001")
+_MIN_PLAIN = Decimal("0.0001")
 # Larger numbers are written with an exponent; otherwise they would consist mostly of zeros.
-_LARGEST_PLAIN = Decimal(10**9)
-_SMALLEST_P = 1e-300
+_MAX_PLAIN = Decimal(10**9)
+_MIN_P = 1e-300
 # Keeps a number and its unit on one line. `unglued` replaces it by a plain space.
 GLUE = "\N{NO-BREAK SPACE}"
 
@@ -60,7 +60,7 @@ def apart(low: float, high: float, *, digits: int = 3, nearest: bool = False) ->
 
 def p_at_most(p: float) -> str:
     """Return a relation and a p-value, rounded up, such as `= 0.0043` or `< 1e-300`."""
-    return "< 1e-300" if p < _SMALLEST_P else f"= {_rounded(min(p, 1.0), 2, UP)}"
+    return "< 1e-300" if p < _MIN_P else f"= {_rounded(min(p, 1.0), 2, UP)}"
 
 
 def share(value: float, rounding: str = NEAREST) -> str:
@@ -186,7 +186,7 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
 
 
 def _written(number: Decimal) -> str:
-    if number != 0 and not _SMALLEST_PLAIN <= abs(number) < _LARGEST_PLAIN:
+    if number != 0 and not _MIN_PLAIN <= abs(number) < _MAX_PLAIN:
         mantissa, exponent = f"{number:e}".split("e")
         return f"{_stripped(Decimal(mantissa))}e{int(exponent):+03d}"
     return _stripped(number)

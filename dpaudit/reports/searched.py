@@ -21,7 +21,7 @@ from dpaudit.searching.snippets import as_given, columns_of, imports, in_form
 from dpaudit.wording import counted, shortened
 
 # Without -v, the report shows at most this number of tried pairs.
-_FEW = 3
+_SHOWN_PAIRS = 3
 # Number of columns of a row of a tried pair that the inputs do not take, without its marks: the
 # estimate and the words around the inputs.
 _AROUND = len("ε ≈ 0.123  d1 = , d2 = ")
@@ -56,7 +56,7 @@ def rows(result: AuditResult, verbose: int) -> list[Item]:
         lines += row("estimates", f"of the best pairs, not certified{near}:")
     most = max((one.draws for one in searched.leaders), default=0)
     leaders = [(one, _marks(one, most)) for one in searched.leaders]
-    shown = [_leader(one) for one, _ in leaders] if verbose else _distinct(leaders[:_FEW])
+    shown = [_leader(one) for one, _ in leaders] if verbose else _distinct(leaders[:_SHOWN_PAIRS])
     for (one, marks), words in zip(leaders, shown, strict=False):
         lines += row("", f"{_estimate(one)}  {words}{marks}")
     if searched.one_by_one:

@@ -20,7 +20,7 @@ from dpaudit.wording import counted, shortened, visible
 EXCEEDED, NOT_EXCEEDED = "EXCEEDED", "NOT EXCEEDED"
 # Largest number of characters of a value in the text. The JSON and the code to reproduce it have
 # the whole value.
-_LONGEST = 300
+_MAX_CHARACTERS = 300
 # Rounding error that a difference of outputs may have after a few operations, in units in the last
 # place.
 _ULPS = 64
@@ -104,10 +104,10 @@ def _body(result: SensitivityResult) -> Iterator[Item]:
 
 def _pair(result: SensitivityResult, one: Witness) -> Iterator[Item]:
     for name, value in (("d1", one.d1), ("d2", one.d2)):
-        yield Row(name, shortened(as_python(value), _LONGEST))
+        yield Row(name, shortened(as_python(value), _MAX_CHARACTERS))
     for name, output in (("f(d1)", one.outputs[0]), ("f(d2)", one.outputs[1])):
         text = output if isinstance(output, str) else as_python(output)
-        yield Row(name, shortened(text, _LONGEST))
+        yield Row(name, shortened(text, _MAX_CHARACTERS))
     yield Row("distance", _distance(result, one))
     if one.kind == "distance" and _is_rounding(one, result.claimed):
         yield Row(

@@ -175,7 +175,7 @@ _TIMED = (
 # Width of the column of verdicts, in characters.
 _VERDICT = max(len(one.value) for one in Verdict)
 # Largest width of the column of names, in characters.
-_LONGEST_NAME = 34
+_MAX_NAME = 34
 # Shown in place of a verdict for an audit that was not run.
 NOT_RUN = "not run"
 _SHARED = (
@@ -186,7 +186,7 @@ _SHARED = (
 
 def name_width(names: Iterable[str]) -> int:
     """Return the width of the column with the names of audits, in columns of a terminal."""
-    return min(_LONGEST_NAME, max((width_of(visible(one)) for one in names), default=0))
+    return min(_MAX_NAME, max((width_of(visible(one)) for one in names), default=0))
 
 
 def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) -> str:

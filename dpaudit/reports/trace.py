@@ -22,11 +22,11 @@ CAUSE, NO_CAUSE, NOT_UNDERSTOOD = "CAUSE FOUND", "NO CAUSE FOUND", "NOT UNDERSTO
 HEAD = ("line", "noise", "scale", "for d1", "for d2", "change", "pieces", "cost", "together")
 # Without -v, a report shows at most this number of lines that draw noise, and at most this number
 # of lines that the trace cannot analyse.
-_FEW = 5
-_LONGEST_CODE = 60
+_SHOWN_LINES = 5
+_MAX_CODE = 60
 # A finding names a line of code and, after "see also", related lines, such as the lines that call
 # it. Largest number of related lines.
-_MOST_OTHERS = 3
+_MAX_RELATED = 3
 _TAB = 4
 _MARGIN = "  "
 # Label of the row with the likely cause.
@@ -120,7 +120,7 @@ def briefly(result: AuditResult) -> str:
 def said(finding: Finding) -> str:
     """Return a finding as one sentence, with its line of code."""
     others = dict.fromkeys(str(one) for one in finding.others if str(one) != str(finding.line))
-    named = [in_a_line(one) for one in others][:_MOST_OTHERS]
+    named = [in_a_line(one) for one in others][:_MAX_RELATED]
     more = f" (see also {', '.join(named)})" if named else ""
     return f"{in_a_line(str(finding.line))}: {in_a_line(finding.words)}{more}"
 
@@ -223,7 +223,7 @@ def _table(trace: Trace, verbose: int) -> Iterator[Row]:
 
     verbose: 0 limits each kind to a few lines.
     """
-    most = None if verbose else _FEW
+    most = None if verbose else _SHOWN_LINES
     yield from _listed("noise", [_site(one) for one in trace.sites], most)
     if trace.sites and total_words(trace):
         yield Row("total", total_words(trace))
@@ -250,7 +250,7 @@ def _why(trace: Trace) -> str | None:
 
 
 def _site(one: Site) -> str:
-    parts = [f"{in_a_line(str(one.line))}: {shortened(one.line.code, _LONGEST_CODE)}"]
+    parts = [f"{in_a_line(str(one.line))}: {shortened(one.line.code, _MAX_CODE)}"]
     if one.entries > 1:
         parts.append(f"{one.entries:,} times")
     if one.scales is not None:

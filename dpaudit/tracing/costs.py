@@ -21,15 +21,15 @@ from dpaudit.claims.tradeoff import gaussian_delta
 
 # A cost that a formula gives exceeds a claim only if it is larger by more than this relative
 # difference. A smaller difference may be a rounding error.
-_ROUNDING = 1e-9
+_ROUNDING_SHARE = 1e-9
 # A cost that was measured on outputs (`Piece.cost`) is accurate to a few digits only. It exceeds a
 # claim only if it is larger by more than this relative difference.
-_BY_EFFECT = 1e-4
+_MEASURED_SHARE = 1e-4
 # Largest number of integers over which the privacy profile of a discrete distribution is summed.
-_GRID = 200_001
+_MAX_INTEGERS = 200_001
 # A continuous distribution whose privacy profile has no closed formula is divided into cells, over
 # which the profile is summed. Number of cells on either side of its center.
-_CELLS = 4_000
+_CELLS_PER_SIDE = 4_000
 # Distributions of noise that cost ε = shift / scale, the largest log-ratio of the densities. The
 # shift is the distance of the values on both inputs.
 _BY_SCALE = ("laplace", "discrete", "logistic")
@@ -40,9 +40,9 @@ _COMPARED = ("exponential", "geometric", "gumbel")
 # A privacy profile is summed up to this distance on either side of the center of a distribution, in
 # units of its scale. The probability further out is negligible for distributions with exponential
 # tails.
-_FAR = 60.0
+_MAX_SCALES = 60.0
 # The largest ε for which e^ε is a finite float.
-_LARGEST = 700.0
+_MAX_EPSILON = 700.0
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ class Piece:
         """Whether both scales are known and differ between d1 and d2."""
         one, other = self.scales
         both = math.isfinite(one) and math.isfinite(other)
-        return both and not math.isclose(one, other, rel_tol=_ROUNDING)
+        return both and not math.isclose(one, other, rel_tol=_ROUNDING_SHARE)
 
     @property
     def value(self) -> float | None:
@@ -116,7 +116,7 @@ class Piece:
             return None
         if self.unit == "μ":
             return gaussian_delta(value, epsilon) if value else 0.0
-        if value <= epsilon * (1 + _ROUNDING):
+        if value <= epsilon * (1 + _ROUNDING_SHARE):
             return 0.0
         if self.law in _COMPARED and not self.released:
             return None
@@ -201,7 +201,7 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
     for point in claim.points():
         # A cost that was measured on outputs (`piece.cost`) is accurate to a few digits only, so it
         # must exceed the claimed ε by a margin.
-        epsilon = point.epsilon * (1 + _BY_EFFECT) if piece.cost is not None else point.epsilon
+        epsilon = point.epsilon * (1 + _MEASURED_SHARE) if piece.cost is not None else point.epsilon
         delta = piece.delta(epsilon)
         if point.delta == 0 and piece.unit == "μ" and piece.value:
             return True  # normal noise satisfies no pure ε
@@ -209,7 +209,7 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
             return True
     for order, most in claim.divergences():
         found = piece.divergence(order)
-        if found is not None and found > most * (1 + _ROUNDING):
+        if found is not None and found > most * (1 + _ROUNDING_SHARE):
             return True
     return False
 
@@ -229,7 +229,7 @@ def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
     if pieces[0].unit == "μ":
         return exceeds(Piece("normal", (1.0, 1.0), value, released=True), claim)
     pure = [one for one in claim.points() if one.delta == 0]
-    rounding = _BY_EFFECT if any(one.cost is not None for one in pieces) else _ROUNDING
+    rounding = _MEASURED_SHARE if any(one.cost is not None for one in pieces) else _ROUNDING_SHARE
     return any(value > one.epsilon * (1 + rounding) for one in pure)
 
 
@@ -239,7 +239,7 @@ def discrete_delta(first: Floats, second: Floats, epsilon: float) -> float:
 
     first, second: The probabilities of the same outcomes on either input.
     """
-    times = math.exp(min(epsilon, _LARGEST))
+    times = math.exp(min(epsilon, _MAX_EPSILON))
     orders = (first, second), (second, first)
     return max(float(np.sum(np.maximum(0.0, one - times * other))) for one, other in orders)
 
@@ -271,13 +271,13 @@ def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float
     if min(scales) <= 0:
         return None if law in ("discrete", "geometric") else 1.0
     if law in ("discrete", "geometric"):
-        many = _FAR * max(scales) + shift + 1
-        if many > _GRID or not _is_whole(shift):
+        many = _MAX_SCALES * max(scales) + shift + 1
+        if many > _MAX_INTEGERS or not _is_whole(shift):
             return 1.0 if not _is_whole(shift) else None
         x = np.arange(-int(many), int(many) + 1, dtype=float)
         one, other = _masses(law, x, 0.0, scales[0]), _masses(law, x, round(shift), scales[1])
     elif law in _TAILS:
-        wide = np.linspace(0, _FAR, _CELLS)
+        wide = np.linspace(0, _MAX_SCALES, _CELLS_PER_SIDE)
         pairs = ((0.0, scales[0]), (shift, scales[1]))
         ends = [center + sign * each * wide for center, each in pairs for sign in (-1, 1)]
         edges = np.unique(np.concatenate([*ends, [-math.inf, math.inf]]))

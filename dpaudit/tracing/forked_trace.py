@@ -34,29 +34,30 @@ from dpaudit.targets.target import (
 
 # Time limit of the trace in seconds. It is short, since the user waits for the report of an audit
 # and did not ask for a trace.
-SECONDS = 2.0
+TRACE_SECONDS = 2.0
 # A mechanism is slow if a draw takes at least this time, in seconds. The trace of a slow mechanism
-# may take longer than `SECONDS`, since the user has waited long for its audit, too.
-_SLOW = 0.005
+# may take longer than `TRACE_SECONDS`, since the user has waited long for its audit, too.
+_SLOW_SECONDS = 0.005
 # Time limit of the trace of a slow mechanism: the time that this number of draws takes.
 _SLOW_DRAWS = 100
 # Largest time limit of the trace of a slow mechanism, in seconds.
-_MOST_SECONDS = 30.0
+_MAX_SECONDS = 30.0
 # Smallest time limit of a trace, in seconds, if JAX is loaded. JAX compiles each operation at its
-# first use, which may take longer than the usual limit, `SECONDS`.
+# first use, which may take longer than the usual limit, `TRACE_SECONDS`.
 _JAX_SECONDS = 10.0
 # Seconds that a forked copy may take to import the tracer. The time limit of the trace begins after
 # that.
-_LOADING = 30.0
+_LOADING_SECONDS = 30.0
 # Sent by the forked copy when it has imported the tracer.
 _READY = b"\0"
 # Approximate number of runs in a trace. If this number of runs would take longer than the time
 # limit, no trace is made.
-_RUNS = 20
+_EXPECTED_RUNS = 20
 # Number of bytes that are read from the pipe in one call.
-_PIECE = 1 << 16
+_READ_BYTES = 1 << 16
 # Results of `_received` in place of a trace: `_LATE` if the trace did not arrive before the
-# deadline, `_UNLOADED` if the forked copy did not import the tracer within `_LOADING` seconds.
+# deadline, `_UNLOADED` if the forked copy did not import the tracer within `_LOADING_SECONDS`
+# seconds.
 _LATE, _UNLOADED = object(), object()
 # Counts the forked copies of this process.
 _forks = count()
@@ -73,14 +74,14 @@ def trace_apart(
     pace: The approximate duration of one run of the mechanism, in seconds.
     """
     if isinstance(target, IsolatedTarget):  # its mechanism already runs in a process of its own
-        return _telling(_made(target, d1, d2, claim, SECONDS))
+        return _telling(_made(target, d1, d2, claim, TRACE_SECONDS))
     cannot = runs_in_another_process(target) or isinstance(target, ComposedTarget)
     if cannot or not hasattr(os, "fork"):
         return None
     is_of_jax = "jax" in sys.modules
-    allowed = min(_SLOW_DRAWS * pace, _MOST_SECONDS) if pace >= _SLOW else 0.0
-    seconds = max(SECONDS, _JAX_SECONDS * is_of_jax, allowed)
-    if pace * _RUNS > seconds:
+    allowed = min(_SLOW_DRAWS * pace, _MAX_SECONDS) if pace >= _SLOW_SECONDS else 0.0
+    seconds = max(TRACE_SECONDS, _JAX_SECONDS * is_of_jax, allowed)
+    if pace * _EXPECTED_RUNS > seconds:
         return _cut(target, d1, d2, claim, seconds)
     # A forked copy would wait forever for the threads of JAX, which a fork does not copy. So the
     # trace runs in this process.
@@ -94,7 +95,7 @@ def trace_apart(
     with warnings.catch_warnings():
         # Hide Python's warning that the fork of a process with threads may deadlock. A deadlocked
         # copy does no harm: it sends no trace, and is killed when the time to import the tracer
-        # (`_LOADING`) or the time limit of the trace is over.
+        # (`_LOADING_SECONDS`) or the time limit of the trace is over.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -103,7 +104,7 @@ def trace_apart(
     try:
         found = _received(reading, seconds)
         if found is _UNLOADED:
-            note = f"{CUT}: the tracer was not imported within {_LOADING:.0f} seconds"
+            note = f"{CUT}: the tracer was not imported within {_LOADING_SECONDS:.0f} seconds"
             return _empty(target.describe(), describe_pair(d1, d2), claim, note)
         return _cut(target, d1, d2, claim, seconds) if found is _LATE else _telling(found)
     finally:
@@ -167,7 +168,7 @@ def _trace_and_leave(
         gc.freeze()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         # ends this copy even if the parent process has died
-        signal.alarm(int(_LOADING + seconds) + 2)
+        signal.alarm(int(_LOADING_SECONDS + seconds) + 2)
         os.close(reading)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
@@ -189,7 +190,7 @@ def _received(reading: int, seconds: float) -> Any:
     reading: The file descriptor of the pipe.
     seconds: The time limit, after the copy has imported the tracer.
     """
-    if not select.select([reading], [], [], _LOADING)[0]:
+    if not select.select([reading], [], [], _LOADING_SECONDS)[0]:
         return _UNLOADED
     os.read(reading, len(_READY))
     pieces = []
@@ -197,7 +198,7 @@ def _received(reading: int, seconds: float) -> Any:
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([reading], [], [], left)[0]:
             return _LATE
-        piece = os.read(reading, _PIECE)
+        piece = os.read(reading, _READ_BYTES)
         if not piece:
             break
         pieces.append(piece)

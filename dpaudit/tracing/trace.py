@@ -62,9 +62,9 @@ _LAWS = (
     *("cauchy", "uniform"),
 )
 # An excerpt of code shows this number of lines before and after each marked line.
-_AROUND = 2
+_LINES_AROUND = 2
 # Largest number of lines of an excerpt.
-_MOST_LINES = 40
+_MAX_EXCERPT_LINES = 40
 
 
 @user_errstate()
@@ -302,8 +302,8 @@ def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
     """
     pieces: list[list[int]] = []
     for line in numbers:
-        start, end = max(1, line - _AROUND), min(last, line + _AROUND)
-        if pieces and start <= pieces[-1][1] + 1 and end - pieces[-1][0] < _MOST_LINES:
+        start, end = max(1, line - _LINES_AROUND), min(last, line + _LINES_AROUND)
+        if pieces and start <= pieces[-1][1] + 1 and end - pieces[-1][0] < _MAX_EXCERPT_LINES:
             pieces[-1][1] = end
         elif start <= end:
             pieces.append([start, end])
@@ -312,9 +312,9 @@ def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
 
 # Additional seconds in which another process may send the results, after the time limit of its
 # runs.
-_GRACE = 1.0
+_GRACE_SECONDS = 1.0
 # Additional seconds for the first run in another process, which may import modules.
-_IMPORTS = 20.0
+_IMPORT_SECONDS = 20.0
 
 
 def couple_elsewhere(
@@ -392,11 +392,11 @@ class _Tracer(Worker):
         seeds: The number of seeds of the noise.
         seconds: The time limit for all runs.
         """
-        first = seconds + _IMPORTS
-        reply, _ = self._runs("begin", first + _GRACE, seconds=first)
+        first = seconds + _IMPORT_SECONDS
+        reply, _ = self._runs("begin", first + _GRACE_SECONDS, seconds=first)
         if "over" in reply:
             return _nothing(reply["over"])
-        _, data = self._runs("couple", seconds + _GRACE, seeds=seeds, seconds=seconds)
+        _, data = self._runs("couple", seconds + _GRACE_SECONDS, seeds=seeds, seconds=seconds)
         try:
             return read(data)
         except ValueError as error:
@@ -426,10 +426,10 @@ def _nothing(over: str | None) -> Runs:
 
 # Largest score of one noise value, such as one Laplace draw. Infinite privacy costs are cut off at
 # this number, so that a pair of inputs with two infinite costs scores higher than a pair with one.
-_MOST = 1e6
+_MAX_SCORE = 1e6
 # Score of each kind of difference between two runs that no noise hides, such as an exception in
 # only one run. The score of a pair of inputs is a sum of such scores and of costs.
-_DIFFERENT = 100.0
+_DIFFERENCE_SCORE = 100.0
 
 
 class Scorer:
@@ -466,12 +466,12 @@ def score(comparison: Comparison) -> float:
         pieces = zip(one.pieces, one.shifts, *one.scales, one.released, strict=True)
         for piece, shift, first, second, released in pieces:
             value = Piece(one.law, (first, second), shift, released, one.cost).value
-            costs[piece] = max(costs.get(piece, 0.0), min(value or 0.0, _MOST))
+            costs[piece] = max(costs.get(piece, 0.0), min(value or 0.0, _MAX_SCORE))
     total = math.fsum(costs.values())
     for choice in comparison.chosen:
         if len(choice.probabilities[0]) == len(choice.probabilities[1]):
-            total += min(epsilon(*choice.probabilities), _MOST)
+            total += min(epsilon(*choice.probabilities), _MAX_SCORE)
     errors = [one is None for one in comparison.errors]
     is_uneven = bool(comparison.uneven or comparison.twice)
     is_bare = bool(comparison.differing) and not comparison.chosen
-    return total + _DIFFERENT * ((errors[0] != errors[1]) + is_uneven + is_bare)
+    return total + _DIFFERENCE_SCORE * ((errors[0] != errors[1]) + is_uneven + is_bare)

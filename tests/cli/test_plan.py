@@ -78,7 +78,7 @@ def no_trial_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     time that measures the speed. No result depends on them."""
     monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_TRIAL_DRAWS", 5_000)
     monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL_DRAWS", 5_000)
-    monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.02)
+    monkeypatch.setattr("dpaudit.cli.plan._TIMING_SECONDS", 0.02)
 
 
 @pytest.fixture

@@ -245,7 +245,7 @@ def test_a_copied_line_of_an_audit_is_taken(dpaudit: Any) -> None:
 def test_a_trace_that_was_cut_short_prints_a_command_that_runs(
     dpaudit: Invoke, traces: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.tracing.forked_trace.SECONDS", 0.0)
+    monkeypatch.setattr("dpaudit.tracing.forked_trace.TRACE_SECONDS", 0.0)
     words = ("m.py:half", *PAIR, "--epsilon", "1", "--adjacency", "add-remove")
     audited = dpaudit("run", *words, "--samples", "20000")
     assert audited.exit_code == 1

@@ -55,7 +55,7 @@ def plans_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages about inputs do not depend on the size of trials, but plans take seconds."""
     monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_ROUNDS", 0)
     monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL_DRAWS", 500)
-    monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.02)
+    monkeypatch.setattr("dpaudit.cli.plan._TIMING_SECONDS", 0.02)
 
 
 def shown(dpaudit: Any, *words: str, code: int = 0) -> str:

@@ -19,7 +19,7 @@ from dpaudit.errors import DpauditError, MechanismError
 
 # After a first signal, a second one is ignored for this number of seconds, since a terminal and a
 # parent process may both send the same Ctrl-C. A later signal ends the program without saving.
-_MOMENT = 1.0
+_IGNORED_SECONDS = 1.0
 
 
 class EndRequested(KeyboardInterrupt):
@@ -60,7 +60,7 @@ class Requests:
         if self.number is None:
             self.number, self._since = number, now
             raise EndRequested(number)
-        if now - self._since > _MOMENT:
+        if now - self._since > _IGNORED_SECONDS:
             end_at_once(number, frame)
 
 
@@ -90,7 +90,7 @@ def heeded() -> Iterator[Requests]:
 
 
 # Seconds for which the mechanism's threads may continue after the program's last output.
-_GRACE = 1.0
+_GRACE_SECONDS = 1.0
 
 
 def leave(code: int) -> NoReturn:
@@ -101,7 +101,7 @@ def leave(code: int) -> NoReturn:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, DpauditError):  # errors were reported before
                 stream.flush()
-        timer = threading.Timer(_GRACE, os._exit, (code,))
+        timer = threading.Timer(_GRACE_SECONDS, os._exit, (code,))
         timer.daemon = True
         timer.start()
     sys.exit(code)
@@ -145,7 +145,7 @@ def kept_from_leaving() -> Iterator[None]:
 
 # Seconds between two calls of `end`. It is called repeatedly because the running code may catch the
 # exception that `end` raises.
-_AGAIN = 0.5
+_REPEATING_SECONDS = 0.5
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def over_after(seconds: float, end: Callable[[FrameType | None], None]) -> Itera
         yield
         return
     before = signal.signal(signal.SIGALRM, lambda _number, frame: end(frame))
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _AGAIN)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _REPEATING_SECONDS)
     try:
         yield
     finally:

@@ -22,13 +22,13 @@ FAILURE = 3
 # Signals that ask the program to end. The child (the process that runs the program) then saves its
 # results before it ends.
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PIECE = 1 << 16
+_READ_BYTES = 1 << 16
 # Size of a text in shared memory, in bytes.
-_TEXT = 2048
+_TEXT_BYTES = 2048
 # Positions of the texts in shared memory, after the exit code at byte 0. AUDIT: name of the running
 # audit, for the message if the process dies. FILE: path of the temporary file of results, which the
 # parent prints and removes in that case.
-AUDIT, FILE = slice(1, 1 + _TEXT), slice(1 + _TEXT, 1 + 2 * _TEXT)
+AUDIT, FILE = slice(1, 1 + _TEXT_BYTES), slice(1 + _TEXT_BYTES, 1 + 2 * _TEXT_BYTES)
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -64,7 +64,7 @@ class _Shared:
         return kept.rstrip(b"\0").decode(errors="replace")
 
     def put(self, place: slice, text: str) -> None:
-        self._memory[place] = text.encode(errors="replace")[:_TEXT].ljust(_TEXT, b"\0")
+        self._memory[place] = text.encode(errors="replace")[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0")
 
 
 _shared: _Shared | None = None
@@ -206,14 +206,14 @@ class _Watch:
                 return status
             for ready, _ in poll.poll():
                 if ready == awake:
-                    os.read(awake, _PIECE)
+                    os.read(awake, _READ_BYTES)
                 elif not self._relay():
                     poll.unregister(self._reading)
 
     def _relay(self) -> bool:
         """Show the mechanism's output that has arrived. Return False if none is left to read."""
         try:
-            data = os.read(self._reading, _PIECE)
+            data = os.read(self._reading, _READ_BYTES)
         except BlockingIOError:
             return False
         _show(self._chatter.heard(data))

@@ -64,7 +64,7 @@ _STAGES = {
 }
 _Row = tuple[str, tuple[str, ...]]
 _WHOLE = "This p-value covers the whole audit: it is corrected for all pairs and tests."
-_MOST_EVENTS = 50
+_MAX_EVENTS = 50
 # Labels of rows that are hidden until the reader unfolds them, since few readers need them.
 _FOLDED = ("betting", "error split", "record")
 _DIGITS = 6
@@ -324,7 +324,7 @@ def _events(result: AuditResult) -> Iterator[Table]:
             if one.ended_by_bets:
                 yield Table(f"Bets{_of(one, several)}", ("number", "value"), tuple(bets(one)))
                 caption = f"Event that illustrates the bets{_of(one, several)}"
-            left_out = len(one.fixed.events) - _MOST_EVENTS
+            left_out = len(one.fixed.events) - _MAX_EVENTS
             caption += f"; {left_out:,} more are left out" if left_out > 0 else ""
             yield Table(caption, head, tuple(_counted(one)))
         elif isinstance(one, ExactCertificate) and one.event is not None:
@@ -337,7 +337,7 @@ def _events(result: AuditResult) -> Iterator[Table]:
 
 def _counted(one: Certificate) -> Iterator[tuple[str, ...]]:
     events = one.fixed.events
-    for place, event in enumerate(events[:_MOST_EVENTS], start=1):
+    for place, event in enumerate(events[:_MAX_EVENTS], start=1):
         yield from counted_rows(f"E{place}" if len(events) > 1 else "E", event, one.point)
 
 
@@ -365,9 +365,9 @@ def _tried(one: Certificate, *, several: bool) -> Table:
 
 # With more audits than this, the page has no figures. A figure takes 3 ms and 3 kB; without this
 # limit, a page with many audits would exceed the 10 MB that browsers show well.
-MOST_WITH_FIGURES = 200
+MAX_WITH_FIGURES = 200
 # Largest number of sections of unexpected results that are unfolded when the page loads.
-MOST_OPEN = 3
+MAX_OPEN = 3
 # Matches a parameter with its number, such as `ε = 1.69`.
 _EXPRESSION = re.compile(
     r"(?<!\w)(?:[α-ωp]|D_[\d.]+) [=≥≤<>≈] (?:-?\d[\d.,]*(?:e[+-]?\d+)?|∞)(?<![.,])"
@@ -442,8 +442,8 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
     """
     safe = _environment().filters["ours"]
     order = sorted(range(len(parts)), key=lambda place: parts[place].is_met)
-    drawn = set(order[:MOST_WITH_FIGURES])
-    opened = {place for place in order[:MOST_OPEN] if not parts[place].is_met}
+    drawn = set(order[:MAX_WITH_FIGURES])
+    opened = {place for place in order[:MAX_OPEN] if not parts[place].is_met}
     sections = [
         parts[place].section(place + 1, with_figures=place in drawn, is_open=place in opened)
         for place in order

@@ -21,7 +21,7 @@ from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Scale, rati
 from dpaudit.reports.html.region import region, tested_events
 from dpaudit.wording import shortened
 
-_MOST_BARS, _MOST_ROWS, _LONGEST = 100, 40, 60
+_MAX_BARS, _MAX_ROWS, _MAX_CHARACTERS = 100, 40, 60
 _OF_LAW = "The probabilities are those that the mechanism's own pmf states."
 _OF_DRAWS = "Counts of draws that had no part in choosing the event."
 _OF_LEVELS = "A level is a set of outputs that the rule treats alike."
@@ -34,12 +34,12 @@ _OF_TICKS = {
 }
 # Smallest distance between two labels below the axis, as a share of the axis. A closer label is
 # left out.
-_ROOM = 0.14
+_MIN_LABEL_DISTANCE = 0.14
 # Claimed δ below which the axis of δ is logarithmic: a linear axis would show only 0.
 _SMALL_DELTA = 0.02
 _REFUTES = "A bound to the right of the claimed ε, or above the claimed δ, refutes the claim."
 _FALL_SHORT = "Neither bound does so here: the p-value refutes the claim."
-_MOST_LOOKS, _SMALLEST_WEALTH = 200, 1e-6
+_MAX_LOOKS, _MIN_WEALTH = 200, 1e-6
 
 
 def pictures(result: AuditResult) -> list[Picture]:
@@ -130,7 +130,7 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
     notes += [_OF_TICKS[words.endswith("score")]] if is_marked else []
     if len(shown) < len(bars):
         notes.append(f"{len(bars) - len(shown):,} more, none of them likelier, are not drawn.")
-    rows = shown[:_MOST_ROWS]
+    rows = shown[:_MAX_ROWS]
     if len(rows) < len(shown):
         notes.append(f"The table has the first {len(rows)}.")
     return Picture(
@@ -144,7 +144,7 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
         tuple(notes),
         ("outcome" if is_law else "level", "d1", "d2", "event"),
         tuple(
-            (shortened(bar.words, _LONGEST), numbers.share(bar.d1), numbers.share(bar.d2),
+            (shortened(bar.words, _MAX_CHARACTERS), numbers.share(bar.d1), numbers.share(bar.d2),
              f"for {bar.guess}" if bar.guess else "")
             for bar in rows
         ),
@@ -156,7 +156,7 @@ def _words_of(one: Certificate | ExactCertificate, guess: str) -> str:
     give more often. Return "" if there are several such events or none."""
     every = [one.event] if isinstance(one, ExactCertificate) else one.fixed.events
     words = [event.words for event in every if event is not None and event.guess == guess]
-    return f": {shortened(words[0], _LONGEST)}" if len(words) == 1 else ""
+    return f": {shortened(words[0], _MAX_CHARACTERS)}" if len(words) == 1 else ""
 
 
 def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
@@ -198,7 +198,7 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
     taken: list[float] = []
     for place in dict.fromkeys(wanted):
         at = place + (0.0 if by_score else 0.5)
-        is_free = all(abs(at - other) >= _ROOM * len(shown) for other in taken)
+        is_free = all(abs(at - other) >= _MIN_LABEL_DISTANCE * len(shown) for other in taken)
         if shown[place].tick and is_free:
             canvas.tick(at, shown[place].tick)
             taken.append(at)
@@ -217,15 +217,15 @@ def _is_sorted(bars: Sequence[_Bar]) -> bool:
 
 
 def _likeliest(bars: list[_Bar]) -> list[_Bar]:
-    """Return the highest 100 bars (`_MOST_BARS`), in the order of `bars`. If only some of several
+    """Return the highest 100 bars (`_MAX_BARS`), in the order of `bars`. If only some of several
     equally high bars fit, the function takes bars at equal distances."""
-    if len(bars) <= _MOST_BARS:
+    if len(bars) <= _MAX_BARS:
         return bars
     heights = [max(bar.d1, bar.d2) for bar in bars]
-    least = sorted(heights, reverse=True)[_MOST_BARS - 1]
+    least = sorted(heights, reverse=True)[_MAX_BARS - 1]
     kept = {place for place, height in enumerate(heights) if height > least}
     alike = [place for place, height in enumerate(heights) if height == least]
-    room = _MOST_BARS - len(kept)
+    room = _MAX_BARS - len(kept)
     kept |= {alike[place * len(alike) // room] for place in range(room)}
     return [bars[place] for place in sorted(kept)]
 
@@ -403,7 +403,7 @@ def wealth(one: Certificate) -> Picture | None:
     needed = 1 / one.alpha_betting
     every = [(draws, math.exp(min(max(log, -690.0), 690.0))) for draws, log in looks]
     largest, last = max(wealth for _, wealth in every), max(draws for draws, _ in every)
-    smallest = max(_SMALLEST_WEALTH, min(1.0, *(wealth for _, wealth in every)))
+    smallest = max(_MIN_WEALTH, min(1.0, *(wealth for _, wealth in every)))
     low, high = 10.0 ** math.floor(math.log10(smallest)), 3 * max(largest, needed)
     canvas = Canvas(Scale(0, last), Scale(low, high, is_log=True), "draws", "wealth")
     canvas.ticks()
@@ -436,7 +436,7 @@ def wealth(one: Certificate) -> Picture | None:
     )  # fmt: skip
 
 
-def _thinned(looks: list[tuple[int, float]], most: int = _MOST_LOOKS) -> list[tuple[int, float]]:
+def _thinned(looks: list[tuple[int, float]], most: int = _MAX_LOOKS) -> list[tuple[int, float]]:
     """Return at most `most` of the points `looks`, each (draws so far, log wealth). The point of
     largest wealth and the last point are always kept."""
     if len(looks) <= most:

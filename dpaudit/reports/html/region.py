@@ -20,17 +20,17 @@ from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Points, Scale, ratio
 
-_MOST_EVENTS = 8
+_MAX_EVENTS = 8
 # Rare events lie near the corner of the figure with false-alarm rate 0 and miss rate 1. If all
 # events and the beginning of the claim's curve lie there, only this corner is shown. It may
 # take at most this share of each axis; otherwise the whole figure is shown.
-_RARE = 0.3
+_MAX_CORNER = 0.3
 # Size of an estimate's mark, relative to the mark of an exact value. It is smaller because the box
 # around it, with the confidence intervals, matters more.
-_ESTIMATE = 0.75
+_ESTIMATE_SIZE = 0.75
 # A name in the figure is written near its mark. If their vertical distance, as a share of the
 # height of the figure, is larger than this, a line connects the two.
-_FAR = 0.07
+_MAX_NAME_DISTANCE = 0.07
 _SHAPE = {"d1": "circle", "d2": "diamond"}
 _OF_EVENTS = "An event is a test of one input against the other."
 _OF_LAW = "The claim allows no point below its curve."
@@ -41,9 +41,9 @@ _OF_ESTIMATES = (
     "test and the bets."
 )
 # Width of a letter, as a share of the drawing's width.
-_LETTER = 0.025
+_LETTER_WIDTH = 0.025
 # Height of a line of text, as a share of the drawing's height.
-_LINE = 0.08
+_LINE_HEIGHT = 0.08
 _GAP, _MARK = 0.03, (0.022, 0.036)
 # Vertical shifts of a name that are tried, in lines of text, to find a place where it overlaps
 # least.
@@ -71,7 +71,7 @@ def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture 
     every = tested_events(one)
     if not every:
         return None
-    events = every[:_MOST_EVENTS]
+    events = every[:_MAX_EVENTS]
     shown = _window(events, result.claim)
     is_exact = isinstance(one, ExactCertificate)
     boxes = (
@@ -118,7 +118,7 @@ def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
     canvas.line("claim", curve)
     for event in events:
         is_estimate = event.alpha[1] < event.alpha[2]
-        size = _ESTIMATE if is_estimate else 1.0
+        size = _ESTIMATE_SIZE if is_estimate else 1.0
         canvas.mark(event.guess, _SHAPE[event.guess], event.alpha[0], event.beta[0], size)
         if is_estimate:  # drawn after the mark, which would hide a small box
             canvas.box(f"box {event.guess}", event.alpha[1:], event.beta[1:])
@@ -126,7 +126,7 @@ def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
     spots = [_spot(one, name, shown) for one, name in _labels(events, 0.06 * shown)]
     for one, (x, y, name, anchor) in zip(spots, _placed(spots, marks), strict=True):
         place = x * shown, 1 - (1 - y) * shown
-        if abs(y - one.y) > _FAR:
+        if abs(y - one.y) > _MAX_NAME_DISTANCE:
             canvas.line("leader", [(one.x * shown, 1 - (1 - one.y) * shown), place])
         canvas.word(*place, name, anchor)
     return canvas.markup()
@@ -184,7 +184,7 @@ def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:
     rare and the curve of the claim begins near them."""
     furthest = max(max(event.alpha[2], 1 - event.beta[1]) for event in events)
     needed = 2.5 * max(furthest, 1 - tradeoff(claim, 0.0))
-    if not 0 < needed < _RARE:
+    if not 0 < needed < _MAX_CORNER:
         return 1.0
     # Round the visible part of each axis up to one significant digit, such as 0.034 to 0.04.
     size = 10.0 ** math.floor(math.log10(needed))
@@ -259,18 +259,18 @@ def _places(one: _Spot) -> Iterator[_Place]:
     first. `anchor` is the part of the name at (x, y): start, middle or end.
     """
     for move in _MOVES:
-        y = one.y - 0.02 + move * _LINE
+        y = one.y - 0.02 + move * _LINE_HEIGHT
         yield one.right + _GAP, y, one.name, "start"
         yield one.left - _GAP, y, one.name, "end"
     yield one.x, one.above + _GAP, one.name, "middle"
-    yield one.x, one.below - _LINE, one.name, "middle"
+    yield one.x, one.below - _LINE_HEIGHT, one.name, "middle"
 
 
 def _box(place: _Place) -> _Box:
     x, y, name, anchor = place
-    wide = _LETTER * len(name)
+    wide = _LETTER_WIDTH * len(name)
     left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
-    return left, left + wide, y - 0.01, y + _LINE - 0.01
+    return left, left + wide, y - 0.01, y + _LINE_HEIGHT - 0.01
 
 
 def _covered(box: _Box, taken: Sequence[_Box]) -> float:

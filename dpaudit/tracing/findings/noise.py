@@ -35,7 +35,7 @@ from dpaudit.tracing.findings.words import (
 from dpaudit.tracing.runs.differences import Hidden
 
 # Two scales are equal if their relative difference is at most this number.
-_ROUNDING = 1e-9
+_ROUNDING_SHARE = 1e-9
 
 
 def of_noise(case: Case) -> Iterator[Finding]:
@@ -252,7 +252,7 @@ def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
     """
     largest = [max(piece.scales[0] for piece in pieces) for pieces in runs]
     known = [one for one in largest if math.isfinite(one)]
-    return bool(known) and max(known) - min(known) > _ROUNDING * max(known)
+    return bool(known) and max(known) - min(known) > _ROUNDING_SHARE * max(known)
 
 
 def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
@@ -268,7 +268,7 @@ def _other(one: Call) -> tuple[SourceLine, ...]:
 
 # If lines draw more often for one input than for the other, at most this number of them is
 # reported.
-_FEW_UNEVEN = 3
+_MAX_UNEVEN_LINES = 3
 
 
 def constant_seeds(case: Case) -> Iterator[Finding]:
@@ -329,7 +329,7 @@ def drawn_for_one_input(case: Case) -> Iterator[Finding]:
         return
     pairs = [pair for pair in case.runs.coupled if pair.forward]
     uneven = {one for pair in pairs for one in pair.comparison.uneven}
-    for place, _, one, other in sorted(uneven)[:_FEW_UNEVEN]:
+    for place, _, one, other in sorted(uneven)[:_MAX_UNEVEN_LINES]:
         words = (
             f"`{place.code}` draws {times(one)} for d1 and {times(other)} for d2: what one input "
             "alone draws has a cost that is not known; look there"

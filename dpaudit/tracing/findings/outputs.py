@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.certificates.traced import GIVE_AN_OUTPUT, Finding, FindingKind, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Floats, Piece, discrete_delta, exceeds, tail
-from dpaudit.tracing.findings.sites import AGAIN, Case, choice_cost, reported, unexplained
+from dpaudit.tracing.findings.sites import MIN_OCCURRENCES, Case, choice_cost, reported, unexplained
 from dpaudit.tracing.findings.words import number, same_parts, shown, times
 from dpaudit.tracing.runs.coins import Laws, epsilon
 from dpaudit.tracing.runs.coupling import Runs
@@ -70,10 +70,10 @@ def _is_picked_from_data(parameters: dict[str, object]) -> bool:
 
 
 # Largest rounding error of a computed δ.
-_ROUNDING = 1e-9
+_ROUNDING_ERROR = 1e-9
 # Without a claim: an outcome with a probability above this number on one input, and 0 on the other,
 # is a leak. A smaller probability may be a rounding error.
-_UNLIKELY = 1e-12
+_MIN_PROBABILITY = 1e-12
 
 
 def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
@@ -99,10 +99,10 @@ def excess(first: Floats, second: Floats, claim: PrivacyClaim | None) -> str | N
     orders = (first, second), (second, first)
     if claim is None:
         alone = max(float(np.max(one[other == 0], initial=0.0)) for one, other in orders)
-        return "ε = ∞" if alone > _UNLIKELY else None
+        return "ε = ∞" if alone > _MIN_PROBABILITY else None
     for point in claim.points():
         delta = discrete_delta(first, second, point.epsilon)
-        if delta > point.delta * (1 + 1e-6) + _ROUNDING:
+        if delta > point.delta * (1 + 1e-6) + _ROUNDING_ERROR:
             if point.delta == 0:
                 return f"ε = {number(epsilon(first, second))}"
             return (
@@ -111,7 +111,7 @@ def excess(first: Floats, second: Floats, claim: PrivacyClaim | None) -> str | N
             )
     for order, most in claim.divergences():
         found = max(_divergence(order, one, other) for one, other in orders)
-        if found > most * (1 + 1e-6) + _ROUNDING:
+        if found > most * (1 + 1e-6) + _ROUNDING_ERROR:
             return f"D_{order:g} = {number(found)}, where {number(most)} is claimed"
     return None
 
@@ -277,7 +277,7 @@ def _of_one_alone(name: str, runs: Runs) -> str:
 
 # A value that occurs in fewer runs on one input, and in none on the other, may be hidden by noise
 # that the trace does not know: the other input may give it, too, but more rarely.
-_OFTEN = 100
+_MIN_OCCURRENCES = 100
 _NOT_SEEN = "what hides this was not seen"
 
 
@@ -298,11 +298,11 @@ def of_selected(case: Case) -> Iterator[Finding]:
             continue
         verb = "is" if len(one.part) == 1 else "are"
         said, noised = f"{part} {verb} {one.value} for {which}", "with the same noised values"
-        if one.often < AGAIN:
+        if one.often < MIN_OCCURRENCES:
             words = f"{said} and {one.other} for {other} {noised}: {_NOT_SEEN}"
             yield Finding("no-noise", False, _line(one.place), words, "")
             continue
-        is_telling = is_cause or one.often >= _OFTEN
+        is_telling = is_cause or one.often >= _MIN_OCCURRENCES
         end = "noise selects it, and does not hide it" if is_telling else _NOT_SEEN
         words = f"{said} {often} and never for {other}, which has {one.other} {noised}: {end}"
         remedy = "add noise to it, or do not release it" if is_telling else ""

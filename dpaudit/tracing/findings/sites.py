@@ -28,9 +28,10 @@ BOUNDS = ("lower", "upper")
 # are never equal.
 _UNKNOWN = -1.0
 # Two norms are equal if their relative difference is at most `_SAME_NORM` (torch adds 1e-6 to a
-# norm before it divides by it), and if the values differ by more than the share `_TURNED` of their
-# norm. Without this share, a record that is orthogonal to a large sum changes the norm too little.
-_SAME_NORM, _TURNED = 3e-6, 0.01
+# norm before it divides by it), and if the values differ by more than the share `_MIN_TURN` of
+# their norm. Without this share, a record that is orthogonal to a large sum changes the norm too
+# little.
+_SAME_NORM, _MIN_TURN = 3e-6, 0.01
 
 
 @dataclass(slots=True)
@@ -77,7 +78,7 @@ class Call:
         for hidden, pieces in zip(self.hidden, self.runs, strict=True):
             norms = [(0.0, 0.0, 0.0), *(each.norms for each in hidden)]
             one, other, change = np.linalg.norm(norms, axis=0)
-            if abs(one - other) <= _SAME_NORM * one and change > _TURNED * one > 0:
+            if abs(one - other) <= _SAME_NORM * one and change > _MIN_TURN * one > 0:
                 cost = 2 * one / change * cost_together(pieces)
                 norm, after, own = max(norms)
                 is_single = abs(norm - after) <= _SAME_NORM * norm
@@ -190,9 +191,9 @@ def unexplained(runs: Runs) -> list[str]:
     return found
 
 
-# Two values that only one input gives together, and less than `AGAIN` times in at least `_COUNTED`
-# runs (one step of the counts), contain noise: the other input may give them, too.
-AGAIN, _COUNTED = 2, 50
+# Two values that only one input gives together, and less than `MIN_OCCURRENCES` times in at least
+# `_MIN_RUNS` runs (one step of the counts), contain noise: the other input may give them, too.
+MIN_OCCURRENCES, _MIN_RUNS = 2, 50
 
 
 def reported(runs: Runs, claim: PrivacyClaim | None) -> list[tuple[Selected, bool]]:
@@ -205,9 +206,9 @@ def reported(runs: Runs, claim: PrivacyClaim | None) -> list[tuple[Selected, boo
 
 def _may_leak(one: Selected, is_uneven: bool) -> bool:
     if len(one.part) > 1:
-        return one.often >= AGAIN or one.runs < _COUNTED
+        return one.often >= MIN_OCCURRENCES or one.runs < _MIN_RUNS
     # Another finding names noise that only one input draws: it may give a value that occurs once.
-    return one.often >= AGAIN or one.is_known or not is_uneven
+    return one.often >= MIN_OCCURRENCES or one.is_known or not is_uneven
 
 
 def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:

@@ -22,7 +22,7 @@ from dpaudit.tracing.runs.differences import Hidden
 from dpaudit.tracing.runs.places import Place
 
 # Largest relative difference that counts as a rounding error.
-_ROUNDING = 1e-9
+_ROUNDING_SHARE = 1e-9
 
 
 def shown(place: Place) -> SourceLine:
@@ -43,13 +43,13 @@ def rounded_up(value: float) -> str:
     if not math.isfinite(value) or value <= 0:
         return number(value)
     unit = _unit(value)
-    return number(math.ceil(value / unit * (1 - _ROUNDING)) * unit)
+    return number(math.ceil(value / unit * (1 - _ROUNDING_SHARE)) * unit)
 
 
 def rounded_down(value: float) -> str:
     """Return a number above 0 as text, rounded down to four significant digits."""
     unit = _unit(value)
-    return number(math.floor(value / unit * (1 + _ROUNDING)) * unit)
+    return number(math.floor(value / unit * (1 + _ROUNDING_SHARE)) * unit)
 
 
 def _unit(value: float) -> float:
@@ -142,7 +142,7 @@ def is_whole_record(piece: Piece, changed: Changes) -> bool:
     piece: The noise. Its `shift` is the difference of the value between d1 and d2.
     changed: The differences between d1 and d2 in the sums of the columns.
     """
-    sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
+    sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING_SHARE) for one in changed.sizes)
     return piece.cost is None and any(sizes)
 
 
@@ -171,7 +171,7 @@ def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
     """
     times = None if claim is None else enlargement([piece], claim)
     most = math.nan if times is None else piece.shift / times
-    most = math.floor(most * (1 + _ROUNDING)) if piece.law == "discrete" else most
+    most = math.floor(most * (1 + _ROUNDING_SHARE)) if piece.law == "discrete" else most
     if not most > 0:
         return ""
     bound = rounded_down(most)

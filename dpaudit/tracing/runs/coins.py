@@ -139,28 +139,28 @@ def _coins(
 
 # Largest number of branches that are run on each input. (A branch is one combination of outcomes of
 # all random choices of a run.) The most likely branches are run first.
-_MOST = 128
+_MAX_BRANCHES = 128
 # Largest total number of random choices in all runs on one input. (Each run tries one combination
 # of outcomes of its random choices.) If there are more choices, the exact probabilities of outputs
 # are not computed, to save time.
-_CHOICES = 3_000
-# If the 32 (`_EARLY`) most likely combinations of outcomes of the random choices have a total
-# probability below 0.2 (`_LITTLE`), there are too many combinations to run each of them. No further
-# combinations are then run, and no exact probabilities are computed.
-_EARLY, _LITTLE = 32, 0.2
+_MAX_CHOICES = 3_000
+# If the 32 (`_FIRST_BRANCHES`) most likely combinations of outcomes of the random choices have a
+# total probability below 0.2 (`_MIN_FIRST_PROBABILITY`), there are too many combinations to run
+# each of them. No further combinations are then run, and no exact probabilities are computed.
+_FIRST_BRANCHES, _MIN_FIRST_PROBABILITY = 32, 0.2
 # If the random choices of a run have more combinations of outcomes than this, the combinations are
 # not run.
-_BEYOND = 1e6
+_MAX_COMBINATIONS = 1e6
 # To see whether other noise changes the output, each combination of outcomes of the random choices
 # is run again with another seed. With fewer combinations than this number, they are run several
 # times, until the number of these runs is reached.
-_CHECKING = 32
+_CHECKING_RUNS = 32
 # The exact probabilities of outputs are used only if the combinations of outcomes of the random
 # choices that were run have a total probability above 1 minus this number. Then the combinations
 # that were not run are negligible: the difference from 1 may be a rounding error.
-_REST = 1e-9
+_MAX_REST = 1e-9
 # Combinations of outcomes of the random choices with a smaller probability than this are not run.
-_RARE = 1e-15
+_MIN_PROBABILITY = 1e-15
 
 
 class Laws(NamedTuple):
@@ -230,15 +230,19 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
     # outcomes). A branch is one combination of outcomes of all random choices of a run.
     begun: list[tuple[float, int, Outcomes]] = [(-1.0, 0, {})]
     many = choices = 0
-    while begun and len(every) < _MOST:
+    while begun and len(every) < _MAX_BRANCHES:
         _, _, fixed = heapq.heappop(begun)
         one = coupler.run(which, fixed)
         path = decisions(one.recorder)
         if path is None or not fixed.keys() <= {each.entry for each in path}:
             return None
         choices += len(path)
-        is_slow = len(every) == _EARLY and math.fsum(law.values()) < _LITTLE
-        if is_slow or choices > _CHOICES or (not every and _number_of_branches(path) > _BEYOND):
+        is_slow = len(every) == _FIRST_BRANCHES and math.fsum(law.values()) < _MIN_FIRST_PROBABILITY
+        if (
+            is_slow
+            or choices > _MAX_CHOICES
+            or (not every and _number_of_branches(path) > _MAX_COMBINATIONS)
+        ):
             return None
         chance = 1.0
         so_far: Outcomes = {}
@@ -246,7 +250,11 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
             if each.spot not in steps or each.odds > steps[each.spot][0].odds:
                 steps[each.spot] = each, one.recorder.by_moment[each.entry[0]].callers
             for value, probability in each.outcomes:
-                if each.entry not in fixed and value != each.value and probability * chance > _RARE:
+                if (
+                    each.entry not in fixed
+                    and value != each.value
+                    and probability * chance > _MIN_PROBABILITY
+                ):
                     many += 1
                     other = {**so_far, each.entry: value}
                     heapq.heappush(begun, (-chance * probability, many, other))
@@ -255,9 +263,9 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
         output = output_of(one)
         law[output] = law.get(output, 0.0) + chance
         every.append((so_far, output))
-    if 1 - math.fsum(law.values()) >= _REST:
+    if 1 - math.fsum(law.values()) >= _MAX_REST:
         return None
-    for number in range(max(_CHECKING, len(every))):
+    for number in range(max(_CHECKING_RUNS, len(every))):
         fixed, output = every[number % len(every)]
         again = coupler.run(which, fixed, seed=coupler.seed + 1 + number)
         if output_of(again) != output or decisions(again.recorder) is None:
@@ -329,9 +337,9 @@ def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
 
 
 # To explain why two outputs differ, one random choice gets another outcome in a further run. If at
-# most 64 (`_SINGLE`) such changes are possible, each is tried. Otherwise only the first 16
-# (`_FIRST`) are tried, and the change that bisection finds.
-_SINGLE, _FIRST = 64, 16
+# most 64 (`_MAX_SINGLE_CHANGES`) such changes are possible, each is tried. Otherwise only the first
+# 16 (`_FIRST_CHANGES`) are tried, and the change that bisection finds.
+_MAX_SINGLE_CHANGES, _FIRST_CHANGES = 64, 16
 
 
 class Absorbed(NamedTuple):
@@ -392,7 +400,7 @@ class Flips:
         second: Run,
         flipped: Callable[[Iterable[Flip]], Run],
     ) -> Iterator[Flip]:
-        if len(every) <= _SINGLE:
+        if len(every) <= _MAX_SINGLE_CHANGES:
             yield from every
             return
         yield from (one for one in every if one[0] in self._known)
@@ -403,7 +411,7 @@ class Flips:
                 lambda half: name in _differing(second, flipped(half)),
             )
             yield from (one for one in every if one[0] == decisive[0])
-        yield from every[:_FIRST]
+        yield from every[:_FIRST_CHANGES]
 
     def _cost(self, coupler: Coupler, first: Run, second: Run) -> float | None:
         """Return the cost in nats of the random choice that alone decides how an entry of the

@@ -334,7 +334,7 @@ def _ravelled(operand: Any) -> Any:
 
 # A number in the output is taken for a noisy value if it differs from this value by at most this
 # share of the scale of the noise: the program may round its output.
-_ROUNDED = 0.002
+_ROUNDING_OF_OUTPUT = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
@@ -347,7 +347,7 @@ def are_released(run: Run, use: Use) -> Any:
     while at is not None:
         if np.size(at.value) == len(found):
             scales = recorder.pieces.all_scales[np.ravel(at.ids)]
-            tolerance = np.nan_to_num(_ROUNDED * scales * np.abs(np.ravel(at.factor)))
+            tolerance = np.nan_to_num(_ROUNDING_OF_OUTPUT * scales * np.abs(np.ravel(at.factor)))
             found |= _are_among(np.ravel(at.value), numbers, tolerance)
         at = None if at.previous is None else recorder.uses[at.previous]
     return found
@@ -410,7 +410,7 @@ def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
 
 # Two changes of numbers from the first run to the second count as equal if their relative
 # difference is at most this number, which allows for rounding errors.
-_CLOSE = 1e-9
+_ROUNDING_SHARE = 1e-9
 
 
 def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
@@ -437,7 +437,7 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
         fresh = np.isnan(steps[ids])
         steps[ids[fresh]], owners[ids[fresh]] = moved[fresh], place
         size = np.maximum(np.maximum(1.0, np.abs(moved)), units[ids])
-        wrong = ids[np.abs(steps[ids] - moved) > _CLOSE * size]
+        wrong = ids[np.abs(steps[ids] - moved) > _ROUNDING_SHARE * size]
         for owner in np.unique(owners[wrong]).tolist():
             before, number = pairs[owner][0], int(wrong[owners[wrong] == owner][0])
             is_shared = before is one and id(one) not in compared
@@ -499,7 +499,7 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
         steps = [needed_changes(one, other), needed_changes(*before)]
         if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):
             try:
-                if np.allclose(steps[0], steps[1], rtol=_CLOSE, atol=_CLOSE):
+                if np.allclose(steps[0], steps[1], rtol=_ROUNDING_SHARE, atol=_ROUNDING_SHARE):
                     continue
             except ValueError:  # the arrays have different shapes
                 pass

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 # Spacing of floats near 1: of float64, and of float32.
 _SPACING, _SPACING_OF_FLOAT32 = 2.3e-16, 1.2e-7
 # Rounding errors of a value are assumed to be at most this number of spacings.
-_SPACINGS = 64
-# A new part of a value is 0 if its share of the value is at most this number, or `_SPACINGS`.
-_CLOSE = 1e-9
+_MAX_SPACINGS = 64
+# A new part of a value is 0 if its share of the value is at most this number, or `_MAX_SPACINGS`.
+_MIN_SHARE = 1e-9
 # Largest number of values that share noise, since the time grows with its third power. The joint
 # cost of more values is unknown.
-_MOST_VALUES = 500
+_MAX_VALUES = 500
 
 
 class _Value(NamedTuple):
@@ -120,9 +120,9 @@ def _values(
                     recorders, (number, counterpart), (factors[place], others[place])
                 )
             )
-            rounding = _SPACINGS * (_SPACING_OF_FLOAT32 if is_short[place] else _SPACING)
+            rounding = _MAX_SPACINGS * (_SPACING_OF_FLOAT32 if is_short[place] else _SPACING)
             is_equal = len(scaled) == len(in_other_run) and np.allclose(
-                scaled, in_other_run, rtol=max(_CLOSE, rounding), atol=0
+                scaled, in_other_run, rtol=max(_MIN_SHARE, rounding), atol=0
             )
             if is_equal and math.isfinite(math.hypot(*scaled)) and math.isfinite(changes[place]):
                 parts = dict(zip(pieces.factors_of(number), scaled))
@@ -154,9 +154,9 @@ def _new_parts(group: list[_Value]) -> Iterator[tuple[_Value, _Value | None, flo
     """Yield (value, value before, μ) for each value of a group: the μ of the part that is
     independent of the values before, and the value before that fixes most of the rest. μ is
     infinite if the value has no new part, but a new change; and for all values after the first 500
-    (`_MOST_VALUES`), whose μ is unknown."""
-    yield from ((one, None, math.inf) for one in group[_MOST_VALUES:])
-    group = group[:_MOST_VALUES]
+    (`_MAX_VALUES`), whose μ is unknown."""
+    yield from ((one, None, math.inf) for one in group[_MAX_VALUES:])
+    group = group[:_MAX_VALUES]
     columns = {part: place for place, part in enumerate({p: 0 for v in group for p in v.factors})}
     basis: NDArray[np.float64] = np.zeros((0, len(columns)))
     changes: list[float] = []  # of the parts in `basis`, in units of their scales
@@ -174,10 +174,10 @@ def _new_parts(group: list[_Value]) -> Iterator[tuple[_Value, _Value | None, flo
         known = float(fixed @ np.array(changes)) if changes else 0.0
         error = one.error + (float(np.abs(fixed) @ np.array(errors)) if errors else 0.0)
         shift = one.change - known
-        if abs(shift) <= max(error, _CLOSE * max(abs(one.change), abs(known))):
+        if abs(shift) <= max(error, _MIN_SHARE * max(abs(one.change), abs(known))):
             shift = 0.0
         scale = float(np.linalg.norm(rest))
-        if scale <= max(_CLOSE, one.rounding) * float(np.linalg.norm(row)):
+        if scale <= max(_MIN_SHARE, one.rounding) * float(np.linalg.norm(row)):
             yield one, before, math.inf if shift else 0.0
             continue
         basis, changes = np.vstack([basis, rest / scale]), [*changes, shift / scale]

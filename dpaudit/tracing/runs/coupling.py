@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 # The pair is then repeated, with plain numbers in place of the noisy values at these instructions.
 # A repetition may find further such instructions, so it is followed by another one. Largest number
 # of repetitions.
-_SEVERED = 3
+_MAX_REPETITIONS = 3
 # If the outputs of a pair of runs are equal after some noisy values were replaced by plain numbers,
 # this number of further pairs with other noise must confirm it.
-_CONFIRMING = 24
-# Seed of the first of the 24 (`_CONFIRMING`) pairs of runs that must confirm that the outputs of d1
-# and d2 are equal. Each further pair has the next seed: 2001, 2002 and so on.
+_CONFIRMING_PAIRS = 24
+# Seed of the first of the 24 (`_CONFIRMING_PAIRS`) pairs of runs that must confirm that the outputs
+# of d1 and d2 are equal. Each further pair has the next seed: 2001, 2002 and so on.
 _CONFIRMING_SEED = 2_000
 # Some values occur only after one outcome of a random choice. If the outcome has at least this
 # probability, the runs in which the value occurs are counted, as for all other values
 # (`Runs.selected`). If it is rarer, the value is only listed, in `Runs.rare`.
-_OFTEN = 0.1
+_MIN_COUNTED_PROBABILITY = 0.1
 
 
 class Runs(NamedTuple):
@@ -230,7 +230,7 @@ class _Pairs:
         two_scales = any(one.scales[0] != one.scales[1] for one in comparison.hidden)
         if comparison.twice or self._severed or two_scales:
             self._severed = self._severed.union(comparison.moved)
-        for _ in range(_SEVERED if self._severed else 0):
+        for _ in range(_MAX_REPETITIONS if self._severed else 0):
             pair = self._again(coupler, pair.forward)
             if self._severed.issuperset(pair.comparison.moved):
                 break
@@ -241,7 +241,7 @@ class _Pairs:
         """Check the adaptive pairs (pairs of runs with plain numbers in place of noisy values) with
         24 more such pairs, with other noise: the outputs of a few pairs may be equal by chance. If
         the outputs of a new pair differ, all adaptive pairs are dropped."""
-        for seed in range(_CONFIRMING if self._severed else 0):
+        for seed in range(_CONFIRMING_PAIRS if self._severed else 0):
             if self._is_refuted:
                 return
             self._again(self.coupler._replace(seed=_CONFIRMING_SEED + seed), forward=True)
@@ -287,8 +287,8 @@ def _on_branches(
         return pairs.couple(pairs.turned(forward), first, forward)
 
     found = list(on_rare_branches(pairs.coupler, every[:2], couple_it, pairs.free))
-    frequent = [pair for one, pair in found if one.chance >= _OFTEN]
-    return frequent, [one for one, _ in found if one.chance < _OFTEN]
+    frequent = [pair for one, pair in found if one.chance >= _MIN_COUNTED_PROBABILITY]
+    return frequent, [one for one, _ in found if one.chance < _MIN_COUNTED_PROBABILITY]
 
 
 def _uncalled(firsts: list[Run]) -> list[str]:
@@ -371,8 +371,9 @@ _KINDS: dict[str, Any] = {
     )
 }
 # Limits of the arguments of a draw that are kept to be shown to the user: number of entries of an
-# array (`_MOST`), and number of characters of any other object's text (`_LONGEST`).
-_MOST, _LONGEST = 64, 200
+# array (`_SHOWN_ENTRIES`), and number of characters of any other object's text
+# (`_SHOWN_CHARACTERS`).
+_SHOWN_ENTRIES, _SHOWN_CHARACTERS = 64, 200
 
 
 def written(runs: Runs) -> bytes:
@@ -406,8 +407,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {"dict": [[_plain(key), _plain(one)] for key, one in value.items()]}
     if isinstance(value, np.ndarray):
-        return list(map(_plain, np.ravel(value)[:_MOST].tolist()))
-    return repr(value)[:_LONGEST]
+        return list(map(_plain, np.ravel(value)[:_SHOWN_ENTRIES].tolist()))
+    return repr(value)[:_SHOWN_CHARACTERS]
 
 
 def _made(node: Any) -> Any:

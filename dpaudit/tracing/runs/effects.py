@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 # The outputs for two inputs differ, but another value of a drawn number may make them equal: this
 # number then hides the difference. To find the number, each drawn number of a run is changed, in
 # one further run each. If a run draws more numbers than this, no search is made.
-_PIECES = 32
+_MAX_PIECES = 32
 # To see whether the output depends on a uniform number, the number is increased by this share of
 # the width of its range (modulo the width). The share is no simple fraction, since the output of a
 # program with a sign or a period may be equal after, say, half the width.
-_ELSEWHERE = 0.382
+_SHIFT = 0.382
 # If more entries of the output than this differ between two runs, no search is made for the uniform
 # numbers that hide the differences.
-_PARTS = 8
+_MAX_PARTS = 8
 # Grid for the search of the uniform number that gives a wanted output. Its points lie at these
 # distances from either end of the number's range, as shares of the width of the range. (Laplace
 # noise of 30 scales needs a distance of 1e-13.) If the outputs of two neighbouring points lie on
@@ -56,20 +56,21 @@ _DISTANCES = (1e-300, 1e-30, 2e-16, 1e-10, 1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5
 # Number of bisection steps for a uniform number. Each step halves the interval on a logarithmic
 # scale of the distance to an end of the range. After 60 steps, even the largest interval, from
 # 1e-300 to 1e-30, has a relative width below 1e-15.
-_HALVES = 60
+_BISECTION_STEPS = 60
 # A uniform number is sought that gives a wanted output. Near an end of its range, the spacing of
 # floats (up to 1e-16 at an end other than 0) may be too coarse for any float to give this output
-# exactly. So if the number is fewer than `_FEW_SPACINGS` spacings from an end, its output may miss
-# the wanted output by the share `_MISSED` of the difference that the noise hides.
-_FEW_SPACINGS = 1e5
-_MISSED = 0.01
-# Step of a uniform number for the numerical derivative of the output: the share `_NEAR` of the
-# number's distance to the nearer end of its range, but at least `_STEP_SPACINGS` spacings of
-# floats. If the step exceeds the share `_LARGEST_STEP` of the distance, no derivative is computed.
-_NEAR, _STEP_SPACINGS, _LARGEST_STEP = 1e-4, 16, 0.25
+# exactly. So if the number is fewer than `_COARSE_SPACINGS` spacings from an end, its output may
+# miss the wanted output by the share `_MISSED_SHARE` of the difference that the noise hides.
+_COARSE_SPACINGS = 1e5
+_MISSED_SHARE = 0.01
+# Step of a uniform number for the numerical derivative of the output: the share `_STEP_SHARE` of
+# the number's distance to the nearer end of its range, but at least `_MIN_STEP_SPACINGS` spacings
+# of floats. If the step exceeds the share `_MAX_STEP_SHARE` of the distance, no derivative is
+# computed.
+_STEP_SHARE, _MIN_STEP_SPACINGS, _MAX_STEP_SHARE = 1e-4, 16, 0.25
 # A numerical derivative of the output is used only if the output changes by at least this number of
 # spacings of floats: rounding errors are then negligible.
-_PRECISE = 1e6
+_MIN_CHANGE_SPACINGS = 1e6
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
@@ -80,9 +81,9 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
     entry has no such number."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
-    pieces = list(islice(_pieces(second), _PIECES + 1))
+    pieces = list(islice(_pieces(second), _MAX_PIECES + 1))
     are_numbers = all(isinstance(one, (int, float)) for one in both)
-    if len(names) > _PARTS or len(pieces) > _PIECES or not are_numbers:
+    if len(names) > _MAX_PARTS or len(pieces) > _MAX_PIECES or not are_numbers:
         return []
 
     def run_with(overrides: dict[Any, float], which: int) -> Run:
@@ -116,7 +117,7 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
 
 # First seed, and number, of the runs with new values of all other noise that must confirm that an
 # entry of the output shows noise by itself.
-_OTHER_SEED, _OTHERS = 3_000, 24
+_CONFIRMING_SEED, _CONFIRMING_RUNS = 3_000, 24
 
 
 def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place, Place, str], ...]:
@@ -145,7 +146,7 @@ def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place,
             recorder.by_moment[moment].values.flat[place] = value
         again = coupler.run(1, reference=first._replace(recorder=recorder))
         names = [name for name in every if not _is_equal(name, second, again)]
-        for seed in range(_OTHER_SEED, _OTHER_SEED + _OTHERS if names else 0):
+        for seed in range(_CONFIRMING_SEED, _CONFIRMING_SEED + _CONFIRMING_RUNS if names else 0):
             other = coupler.run(0, values, seed=seed)
             names = [name for name in names if _is_equal(name, first, other)]
         if names:
@@ -202,7 +203,7 @@ class _Piece(NamedTuple):
         depends on the number."""
         if self.ends is not None:
             low, width = self.ends[0], self.ends[1] - self.ends[0]
-            return low + ((self.value - low) / width + _ELSEWHERE) % 1 * width
+            return low + ((self.value - low) / width + _SHIFT) % 1 * width
         return self.value + max(1.0, abs(self.value))
 
 
@@ -294,7 +295,7 @@ class _Wanted(NamedTuple):
         output, if the uniform number has the value `number`.
 
         Near an end of the range, floats may be too far apart to give the entry exactly. Then it may
-        differ by at most 1 % (`_MISSED`) of the difference that the noise hides.
+        differ by at most 1 % (`_MISSED_SHARE`) of the difference that the noise hides.
 
         run: A run on the second input with this value; None to make one.
         """
@@ -302,7 +303,7 @@ class _Wanted(NamedTuple):
         if value is None or same(value, self.values[0]):
             return value is not None
         missed, hidden = abs(value - self.values[0]), abs(self.values[1] - self.values[0])
-        return _spacings(number, self.ends) < _FEW_SPACINGS and missed <= _MISSED * hidden
+        return _spacings(number, self.ends) < _COARSE_SPACINGS and missed <= _MISSED_SHARE * hidden
 
     def slope(self, number: float, which: int) -> _Slope | None:
         """Return the derivative of the entry `name` of the output with respect to a uniform random
@@ -313,15 +314,15 @@ class _Wanted(NamedTuple):
             second.
         """
         spacings = _spacings(number, self.ends)
-        share = max(_NEAR, _STEP_SPACINGS / max(spacings, 1.0))
-        if share > _LARGEST_STEP:
+        share = max(_STEP_SHARE, _MIN_STEP_SPACINGS / max(spacings, 1.0))
+        if share > _MAX_STEP_SHARE:
             return None
         step = share * min(number - self.ends[0], self.ends[1] - number)
         below, above = number - step, number + step
         low, high = _part(self.at(below, which), self.name), _part(self.at(above, which), self.name)
         if low is None or high is None:
             return None
-        if abs(high - low) < _PRECISE * float(np.spacing(max(abs(low), abs(high)))):
+        if abs(high - low) < _MIN_CHANGE_SPACINGS * float(np.spacing(max(abs(low), abs(high)))):
             return None
         # The error is the sum of two relative errors. That of a difference quotient grows with the
         # square of the step. That of the uniform number is one spacing of floats, divided by the
@@ -348,7 +349,7 @@ class _Wanted(NamedTuple):
         # Make all bisection steps, even after the output equals the wanted entry up to rounding:
         # the privacy cost is computed from the slope of the output at the uniform number. Where the
         # output is steep, a small error of this number changes the slope.
-        for _ in range(_HALVES):
+        for _ in range(_BISECTION_STEPS):
             middle = math.sqrt(near * far)
             is_middle_below = self._is_below(end, middle)
             if is_middle_below is None:
@@ -378,7 +379,7 @@ def _part(one: Run, name: str) -> float | None:
 
 # To see whether the output contains a uniform number, the number is set to a value near each end of
 # its range. Distance of these values to the end, as a share of the width of the range.
-_NEAR_END = 1e-6
+_END_SHARE = 1e-6
 
 
 def by_range(coupler: Coupler, comparison: Comparison, first: Run) -> Comparison:
@@ -415,7 +416,7 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
         float(np.ravel(np.broadcast_to(each, shape))[place])
         for each in (draw.parameters.get("low", 0.0), draw.scale)
     )
-    for end in (low + _NEAR_END * width, low + (1 - _NEAR_END) * width):
+    for end in (low + _END_SHARE * width, low + (1 - _END_SHARE) * width):
         for which in (0, 1):
             entry = draw.moment, place
             if _shown(coupler.run(which, {entry: end}), entry) != _shown(first, entry):
@@ -442,13 +443,13 @@ def _shown(one: Run, entry: Entry) -> set[Spot]:
 # To see whether noise decides a comparison, drawn numbers that are compared with other numbers are
 # set to rare values in further runs. To limit the number of runs, only the first ones, up to this
 # number, are set.
-_DECIDING_PIECES = 32
+_MAX_DECIDING_PIECES = 32
 # To see whether a random choice, such as a coin or a die, decides an entry of the output, each of
 # its other outcomes is tried in a further run. If the choices of a run have more other outcomes
 # than this, no such run is made, and no entry is called free of noise.
-_OUTCOMES = 64
+_MAX_OUTCOMES = 64
 # Less probable outcomes are not tried. It is the probability of the rare values of other noise.
-_LEAST_CHANCE = 1e-4
+_MIN_PROBABILITY = 1e-4
 # Maps each distribution to its quantiles for the probabilities 10⁻⁴ and 1 - 10⁻⁴, at scale 1.
 _RARE = {
     "laplace": (-8.5, 8.5),
@@ -495,8 +496,8 @@ def rare_runs(coupler: Coupler, which: int, first: Run) -> list[Run] | None:
     which: The index of the input.
     first: A run on this input with the coupler's seed, which the further runs have, too.
     """
-    others = list(islice(_other_outcomes(first.recorder), _OUTCOMES + 1))
-    if len(others) > _OUTCOMES:
+    others = list(islice(_other_outcomes(first.recorder), _MAX_OUTCOMES + 1))
+    if len(others) > _MAX_OUTCOMES:
         return None
     if len(together := {key: value for one in others for key, value in one.items()}) > 1:
         others.append(together)
@@ -516,7 +517,7 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
     alone, and then all of them are set together. The key is (moment of the draw, index in the
     draw); a moment is (kind, instruction, number of earlier draws by this instruction).
     """
-    pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
+    pieces = list(islice(_compared(recorder), _MAX_DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
         if len(pieces) > 1:
@@ -525,16 +526,16 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 def _other_outcomes(recorder: Recorder) -> Iterator[dict[Entry, Any]]:
     """Yield settings that give one random choice of a run another outcome. Outcomes with a
-    probability below `_LEAST_CHANCE` are left out."""
+    probability below `_MIN_PROBABILITY` are left out."""
     for coin in recorder.choices:
         chances = np.ravel(coin.probability).tolist()
         for place, value in enumerate(np.ravel(coin.values).tolist()):
-            if _LEAST_CHANCE <= (1 - chances[place] if value else chances[place]) < 1:
+            if _MIN_PROBABILITY <= (1 - chances[place] if value else chances[place]) < 1:
                 yield {(coin.moment, place): not value}
     for draw in recorder.draws:
         for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
             for outcome, chance in draw.outcomes or ():
-                if chance >= _LEAST_CHANCE and outcome != value:
+                if chance >= _MIN_PROBABILITY and outcome != value:
                     yield {(draw.moment, place): outcome}
 
 

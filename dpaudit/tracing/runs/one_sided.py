@@ -33,30 +33,31 @@ if TYPE_CHECKING:
 
 # Number of runs with independent noise that are made on each input at first. To count how often
 # values occur, more runs are added.
-_FREE = 24
+_FIRST_RUNS = 24
 # Seed of the first run with independent noise.
-_FREE_SEED = 1_000
+_FIRST_SEED = 1_000
 # To count how often a value occurs, at most this number of runs is made on each input.
-_RUNS = 1_500
+_MAX_RUNS = 1_500
 # Time limit, in seconds, for all runs that count how often a value occurs.
-_SECONDS = 5.0
+_COUNTING_SECONDS = 5.0
 # After this number of occurrences of a value, its occurrences are not counted any further: the
 # share of the runs with this value is then known accurately enough.
-_ENOUGH = 100
+_MAX_OCCURRENCES = 100
 # Each time that this number of runs has been added on each input, the counts of values are checked:
 # counting ends if they are accurate enough or refute the claim.
-_STEP = 50
+_RUNS_PER_CHECK = 50
 # If some noise has an unknown distribution, counting does not stop before this number of runs on
 # each input: the counts are then the only evidence.
-_TELLING = 500
-# A value that occurs less than twice (`_AGAIN`) in the first 100 runs (`_FEW`) is probably a number
-# that contains noise. Its occurrences are not counted any further.
-_AGAIN, _FEW = 2, 100
+_MIN_RUNS_UNKNOWN = 500
+# A value that occurs less than twice (`_MIN_OCCURRENCES`) in the first 100 runs
+# (`_RARE_AFTER_RUNS`) is probably a number that contains noise. Its occurrences are not counted any
+# further.
+_MIN_OCCURRENCES, _RARE_AFTER_RUNS = 2, 100
 # Error probability of each confidence bound on how often a value occurs, if a single value is
 # counted. Counting also stops if the bounds refute the claim. The counts are checked up to 30 times
-# (`_RUNS` / `_STEP`), so that each of the two bounds has the error probability 1e-5 in all checks
-# together.
-_LEVEL = 1e-5 * _STEP / _RUNS
+# (`_MAX_RUNS` / `_RUNS_PER_CHECK`), so that each of the two bounds has the error probability 1e-5
+# in all checks together.
+_CHECK_ALPHA = 1e-5 * _RUNS_PER_CHECK / _MAX_RUNS
 # Distributions of noise that hide the number to which the noise is added.
 _HIDING = (
     *("laplace", "normal", "discrete", "geometric", "logistic"),
@@ -70,7 +71,7 @@ AND = " and "
 _RAISES = ("raises",)
 # Pairs of entries are examined together, in addition to single entries, only if the output has at
 # most this number of entries.
-_ENTRIES = 8
+_MAX_PAIRED_ENTRIES = 8
 
 
 class Selected(NamedTuple):
@@ -107,7 +108,7 @@ class Selected(NamedTuple):
     def level(self) -> float:
         """Error probability of each confidence bound on how often the value occurs. All values that
         were counted share it."""
-        return _LEVEL / self.tried
+        return _CHECK_ALPHA / self.tried
 
 
 class FreeRuns:
@@ -115,7 +116,7 @@ class FreeRuns:
     noise. The runs are made when they are first needed."""
 
     def __init__(self, coupler: Coupler) -> None:
-        self._coupler = coupler._replace(seed=_FREE_SEED, alignment=None)
+        self._coupler = coupler._replace(seed=_FIRST_SEED, alignment=None)
         self._runs: tuple[list[Run], list[Run]] | None = None
         self._rare: dict[int, list[Run] | None] = {}
 
@@ -123,7 +124,7 @@ class FreeRuns:
         """Return (runs on d1, runs on d2) with independent noise. The first call makes 24 runs on
         each input; the lists also hold the runs that `growing` has added."""
         if self._runs is None:
-            seeds = range(_FREE_SEED, _FREE_SEED + _FREE)
+            seeds = range(_FIRST_SEED, _FIRST_SEED + _FIRST_RUNS)
             made = [[self._coupler.run(which, seed=seed) for seed in seeds] for which in (0, 1)]
             self._runs = made[0], made[1]
         return self._runs
@@ -131,12 +132,12 @@ class FreeRuns:
     def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
         """Yield (runs on d1, runs on d2) again and again, for 5 seconds. Each time, both lists have
         grown by one run."""
-        own = self._coupler.hastened(_SECONDS)
+        own = self._coupler.hastened(_COUNTING_SECONDS)
         with suppress(TooLong):
             both = self.both()
             while True:
                 yield both
-                seed = _FREE_SEED + len(both[0])
+                seed = _FIRST_SEED + len(both[0])
                 for runs, made in zip(both, [own.run(which, seed=seed) for which in (0, 1)]):
                     runs.append(made)
 
@@ -198,13 +199,15 @@ def selected(
         if found is None:
             chosen, found = many, list(_candidates(differing, free))
             found = [one._replace(tried=len(found)) for one in found]
-        elif many % _STEP and many < _RUNS:
+        elif many % _RUNS_PER_CHECK and many < _MAX_RUNS:
             continue
         counted = [_counted(one, free, range(chosen, many)) for one in found]
         found = [one for one in counted if one is not None]
-        most = max((one.often for one in found), default=_ENOUGH)
-        is_enough = many >= _TELLING or all(one.is_known for one in found)
-        if (most >= _ENOUGH and is_enough) or many >= (_RUNS if most >= _AGAIN else _FEW):
+        most = max((one.often for one in found), default=_MAX_OCCURRENCES)
+        is_enough = many >= _MIN_RUNS_UNKNOWN or all(one.is_known for one in found)
+        if (most >= _MAX_OCCURRENCES and is_enough) or many >= (
+            _MAX_RUNS if most >= _MIN_OCCURRENCES else _RARE_AFTER_RUNS
+        ):
             break
         if any(_refutes(one, point) for one in found for point in claim):
             break
@@ -303,7 +306,7 @@ def values_together(
 
     noised: The entries that differ between the runs. One of the two entries is among them.
     """
-    if first.parts.keys() != second.parts.keys() or len(first.parts) > _ENTRIES:
+    if first.parts.keys() != second.parts.keys() or len(first.parts) > _MAX_PAIRED_ENTRIES:
         return {}
     names = (two for two in combinations(sorted(first.parts), 2) if {*two} & {*noised})
     return {each: (str(text_of(first, each)), str(text_of(second, each))) for each in names}
@@ -328,14 +331,14 @@ _HOLDS = {True: "holds", False: "does not hold"}
 # A rare branch is the code that runs after an unlikely outcome of a random choice. To find rare
 # branches, runs force one such outcome at a time, the least likely first. Largest number of
 # outcomes that are forced for each input.
-_BRANCHES = 24
+_MAX_BRANCHES = 24
 # Time limit, in seconds, for all runs with a forced outcome of a random choice.
-_SECONDS_FOR_BRANCHES = 1.0
+_BRANCH_SECONDS = 1.0
 # Number of runs on each input with the same forced outcome of a random choice.
-_RUNS_OF_A_BRANCH = 24
+_RUNS_PER_BRANCH = 24
 # Runs in which an outcome of a random choice is forced have this seed and the following ones. Runs
-# with independent noise (`_FREE_SEED`) have smaller seeds.
-_SEED = 4_000
+# with independent noise (`_FIRST_SEED`) have smaller seeds.
+_BRANCH_SEED = 4_000
 
 
 class OnRareBranch(NamedTuple):
@@ -395,12 +398,12 @@ def on_rare_branches(
         run and a run on the other input with the same noise.
     runs: Runs with independent noise. A value is left out if the other input gives it there.
     """
-    own = coupler.hastened(_SECONDS_FOR_BRANCHES)
+    own = coupler.hastened(_BRANCH_SECONDS)
     seen: set[tuple[Spot, Any]] = set()
     with suppress(TooLong):
         for forward, first in zip((True, False), firsts):
             for branch in sorted(_branches(first.recorder), key=lambda branch: branch.chance)[
-                :_BRANCHES
+                :_MAX_BRANCHES
             ]:
                 if (branch.moment[1], branch.value) in seen:
                     continue
@@ -510,7 +513,7 @@ def _of_one_alone(
     overrides: The forced outcome of a random choice.
     runs: Runs with independent noise. The other input must not give the value in these runs either.
     """
-    seeds = range(_SEED, _SEED + _RUNS_OF_A_BRANCH)
+    seeds = range(_BRANCH_SEED, _BRANCH_SEED + _RUNS_PER_BRANCH)
     both = [[coupler.run(which, overrides, seed=seed) for seed in seeds] for which in (0, 1)]
     free = runs.both()
     for name in sorted(pair.noised, key=lambda name: name.startswith("len(")):
@@ -525,18 +528,18 @@ def _of_one_alone(
 
 # A run with more comparisons of noisy values than this is not searched for leaks through
 # thresholds.
-_MOST = 16
+_MAX_COMPARISONS = 16
 # To force the result of a comparison, its noise is set to plus or minus this number of scales.
-_FAR = 1e6
+_FORCING_SCALES = 1e6
 # Largest number of runs that force the results of comparisons of noisy values. After forced
 # results, the program may come to further comparisons; the next run forces these, too.
-_ROUNDS = 8
+_MAX_FORCED_RUNS = 8
 # Number of further runs, each with other noise, that must confirm a leak through a threshold: each
 # output must contain the entry. (Such a leak is an entry of the output that only one input can
 # give, and that appears if noise passes a threshold.)
-_OTHER_RUNS = 12
+_CONFIRMING_RUNS = 12
 # Seed of the first run that confirms a leak through a threshold.
-_OTHERS = 5_000
+_CONFIRMING_SEED = 5_000
 _TAILED = ("laplace", "normal", "logistic", "discrete")
 
 
@@ -579,15 +582,17 @@ def threshold_leaks(
     first, second = runs
     if first.error is not None or second.error is not None:
         return []
-    every = [list(islice(_compared(one), _MOST + 1)) for one in runs]
+    every = [list(islice(_compared(one), _MAX_COMPARISONS + 1)) for one in runs]
     ours, theirs = ([one for one in some if one is not None] for some in every)
-    if len(ours) < len(every[0]) or max(map(len, every)) > _MOST:
+    if len(ours) < len(every[0]) or max(map(len, every)) > _MAX_COMPARISONS:
         # Return no entries: the search forces the noise of each comparison to both sides of its
         # threshold, so it needs few comparisons, each of a known form.
         return []
 
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
-        overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
+        overrides = {
+            one.entry: sign * one.side * _FORCING_SCALES * one.scale for one, sign in pushes
+        }
         return coupler.run(which, overrides, reference=first)
 
     # Names of all entries that occur in outputs of the first input, either with the noise of the
@@ -604,12 +609,12 @@ def threshold_leaks(
             alone = [mark for mark in marks(shown) if mark not in known and is_never(mark)]
             if not (alone and same_output(first, hidden)):
                 continue
-            beyond = {one.entry: sign * one.side * _FAR * one.scale}
+            beyond = {one.entry: sign * one.side * _FORCING_SCALES * one.scale}
             # In further runs, `beyond` forces the noise of this comparison, and all other noise is
             # drawn from new seeds. The leak is reported only if the entry `alone[0]` of the output
             # occurs in all of these runs. Otherwise other comparisons also decide whether it occurs
             # (an example is the winner of several noisy counts), and its probability is unknown.
-            seeds = range(_OTHERS, _OTHERS + _OTHER_RUNS)
+            seeds = range(_CONFIRMING_SEED, _CONFIRMING_SEED + _CONFIRMING_RUNS)
             if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
                 found.append(_leak(one, alone[0], sign))
     return found
@@ -632,9 +637,9 @@ def _far_out(
     sign: 1 to force all noisy values above their thresholds, -1 to force them below.
     """
     every = {one.entry: one for one in ours}
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_FORCED_RUNS):
         forced = pushed(0, [(one, sign) for one in every.values()])
-        found = islice(_compared(forced), 2 * _MOST)
+        found = islice(_compared(forced), 2 * _MAX_COMPARISONS)
         more = {one.entry: one for one in found if one is not None}
         if more.keys() <= every.keys():
             break

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 _MISSING = object()
-# Limits of the search for random generators in the user's objects: depth of attributes (`_DEPTH`),
-# and number of objects (`_MOST`).
-_DEPTH, _MOST = 4, 20_000
+# Limits of the search for random generators in the user's objects: depth of attributes
+# (`_MAX_DEPTH`), and number of objects (`_MAX_OBJECTS`).
+_MAX_DEPTH, _MAX_OBJECTS = 4, 20_000
 _PLAIN = (int, float, complex, str, bytes, type(None), type, np.ndarray, np.generic)
 # Types whose values hold no random generator. Subclasses do not count, since they may hold one.
 _INERT = frozenset((int, float, complex, str, bytes, bool, type(None), np.ndarray))
@@ -377,9 +377,9 @@ class _References:
         kind = type(value)
         if (
             kind in _INERT
-            or depth > _DEPTH
+            or depth > _MAX_DEPTH
             or id(value) in self._seen
-            or len(self._seen) > _MOST
+            or len(self._seen) > _MAX_OBJECTS
             or (kind not in _HOLDERS and isinstance(value, _PLAIN))
         ):
             return

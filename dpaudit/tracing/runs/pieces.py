@@ -33,17 +33,17 @@ _ROUNDING, _ROUNDING_OF_FLOAT32 = 1e-12, 2.4e-7
 # 1.2e-7 in JAX, which makes them from 23 random bits. So if a call draws one number, it counts as
 # repeated only if the run has made at most this number of calls. The probability of a chance is
 # then 5e-6.
-_FEW_CALLS = 10
+_MAX_SINGLE_CALLS = 10
 # Largest number of drawn numbers of a call that are compared with earlier calls, to save time.
-_MOST_COMPARED = 1_000
+_MAX_COMPARED = 1_000
 # Largest number of drawn numbers and sums of them in a run, to limit time and memory. A run with
 # more is stopped.
-_MOST_PIECES = 200_000
+_MAX_PIECES = 200_000
 # Number of sums whose drawn numbers are remembered: a program adds to few sums at a time. More
 # would take memory that grows with the square of their number.
-_MOST_EXPANDED = 16
+_MAX_EXPANDED = 16
 # To find the distributions in an array, only this number of its entries is examined, to save time.
-_VARIOUS = 1_000
+_EXAMINED_ENTRIES = 1_000
 
 
 class Pieces:
@@ -77,8 +77,8 @@ class Pieces:
         law: The name of the distribution.
         scale: A number, an array, or None if it is unknown.
         """
-        if len(self.laws) + size > _MOST_PIECES:
-            raise TooLong(f"more than {_MOST_PIECES:,} pieces of noise")
+        if len(self.laws) + size > _MAX_PIECES:
+            raise TooLong(f"more than {_MAX_PIECES:,} pieces of noise")
         if size == 1:
             self.laws.append(law)
             self.scales.append(math.nan if scale is None else float(first_of(scale)))
@@ -99,7 +99,7 @@ class Pieces:
 
         ids: The ids of the drawn numbers or sums.
         """
-        return {self.laws[int(number)] for number in np.unique(ids)[:_VARIOUS]}
+        return {self.laws[int(number)] for number in np.unique(ids)[:_EXAMINED_ENTRIES]}
 
     def law_of(self, noise: Noise) -> str:
         """Return the name of the distribution of noise; for an array, of its first entry. Return
@@ -144,7 +144,7 @@ class Pieces:
         return found
 
     def _remember(self, number: int, factors: dict[int, float]) -> None:
-        if len(self._expanded) >= _MOST_EXPANDED:
+        if len(self._expanded) >= _MAX_EXPANDED:
             del self._expanded[next(iter(self._expanded))]
         self._expanded[number] = factors
 
@@ -178,11 +178,11 @@ class Pieces:
     def share_numbers(self, a: Noise, b: Noise) -> bool:
         """Return whether two noisy values contain a common drawn number. For arrays: whether every
         entry of `a` and the entry of `b` at the same index do; only the first 1,000 indices
-        (`_VARIOUS`) are examined."""
+        (`_EXAMINED_ENTRIES`) are examined."""
         pairs = zip(*(one.flat for one in np.broadcast_arrays(a.ids, b.ids)))
         shared = [
             not self.factors_of(int(one)).keys().isdisjoint(self.factors_of(int(other)))
-            for one, other in islice(pairs, _VARIOUS)
+            for one, other in islice(pairs, _EXAMINED_ENTRIES)
         ]
         return bool(shared) and all(shared)
 
@@ -194,7 +194,7 @@ class Pieces:
         scales: Their scale, or their scales.
         """
         values, scales = (np.ravel(np.asarray(one, dtype=float)) for one in (values, scales))
-        values = values[:_MOST_COMPARED]
+        values = values[:_MAX_COMPARED]
         with np.errstate(all="ignore"):
             short = values.astype(np.float32)
             is_short = bool(np.all(short == values))
@@ -212,7 +212,7 @@ class Pieces:
         close = _ROUNDING_OF_FLOAT32 if is_short else _ROUNDING
         is_equal = np.isclose(unit[:many], before[0][:many], rtol=close, atol=0)
         repeated = many if is_equal.all() else int(np.argmin(is_equal))
-        if is_short and repeated == 1 and (many > 1 or len(self._calls) > _FEW_CALLS):
+        if is_short and repeated == 1 and (many > 1 or len(self._calls) > _MAX_SINGLE_CALLS):
             return
         ratios = np.broadcast_to(scales[:many] / before[1][:many], (many,)).tolist()
         for place in range(repeated):

@@ -29,7 +29,7 @@ _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist
 _WHOLE = -1
 # For each draw, addition and comparison of noise, at most this number of calling lines is recorded,
 # innermost first.
-_DEEPEST = 5
+_MAX_CALLERS = 5
 
 
 class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
@@ -172,7 +172,7 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
     """
     found: list[Spot] = []
     frame = None if frame is None else own_frame(frame.f_back, followed)
-    while frame is not None and len(found) < _DEEPEST:
+    while frame is not None and len(found) < _MAX_CALLERS:
         found.append(followed.spot(frame))
         frame = own_frame(frame.f_back, followed)
     return tuple(found)
@@ -225,9 +225,9 @@ def _line(code: CodeType, instruction: int) -> int:
 
 
 # Limits of the search for modules to which the user's objects refer: number of items of a list or
-# mapping that are examined (`_MOST_ITEMS`), and depth of nested lists, closures and wrapped
-# functions (`_DEEPEST_HOLDER`).
-_MOST_ITEMS, _DEEPEST_HOLDER = 100, 2
+# mapping that are examined (`_MAX_ITEMS`), and depth of nested lists, closures and wrapped
+# functions (`_MAX_HOLDER_DEPTH`).
+_MAX_ITEMS, _MAX_HOLDER_DEPTH = 100, 2
 
 
 def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
@@ -259,7 +259,7 @@ def _held(value: Any, depth: int) -> Iterator[tuple[Any, int]]:
     """Yield (object, its depth) for each object to which a value refers: the modules in which the
     value or its class is defined, and the values that it contains, such as items of a list or
     variables of a closure. Contained values have the depth `depth` + 1; none are yielded if `depth`
-    has reached 2 (`_DEEPEST_HOLDER`).
+    has reached 2 (`_MAX_HOLDER_DEPTH`).
 
     depth: The depth of `value`: the number of containers (lists, closures, wrapped functions) that
         it is nested in.
@@ -273,11 +273,11 @@ def _held(value: Any, depth: int) -> Iterator[tuple[Any, int]]:
         yield sys.modules.get(value.__module__ or ""), depth
         below = (*map(_content, value.__closure__ or ()), getattr(value, "__wrapped__", None))
     elif isinstance(value, (dict, list, tuple, set, frozenset)):
-        below = list(value.values() if isinstance(value, dict) else value)[:_MOST_ITEMS]
+        below = list(value.values() if isinstance(value, dict) else value)[:_MAX_ITEMS]
     elif value is not None:
         for kind in (value if isinstance(value, type) else type(value)).__mro__:
             yield sys.modules.get(kind.__module__), depth
-    if depth < _DEEPEST_HOLDER:
+    if depth < _MAX_HOLDER_DEPTH:
         yield from ((one, depth + 1) for one in below)
 
 
@@ -307,7 +307,7 @@ def _names(value: Any) -> Iterator[str]:
 
 
 # Largest number of executed lines that are recorded in a run; later lines are ignored.
-MOST_LINES = 100_000
+MAX_LINES = 100_000
 
 
 class Lines(list):  # type: ignore[type-arg]  # of lines
@@ -321,7 +321,7 @@ class Lines(list):  # type: ignore[type-arg]  # of lines
     end: Line | None = None
 
     def ran(self, code: CodeType, line: int) -> None:
-        if len(self) == MOST_LINES:
+        if len(self) == MAX_LINES:
             return
         self.append((code.co_filename, line))
         if self._outer is None:
@@ -371,7 +371,7 @@ def watched(followed: Followed) -> Iterator[Lines]:
     owner = threading.get_ident()
 
     def seen(code: Any, line: int) -> Any:
-        if not followed.owns(code.co_filename) or len(lines) >= MOST_LINES:
+        if not followed.owns(code.co_filename) or len(lines) >= MAX_LINES:
             return monitoring.DISABLE
         if threading.get_ident() == owner:
             lines.ran(code, line)

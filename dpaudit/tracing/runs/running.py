@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 OVER = "the time was over"
 # Garbage collection starts after this number of new objects. A run keeps most of its objects, so
 # more frequent collections would only take time.
-_OBJECTS = 50_000
+_OBJECTS_PER_COLLECTION = 50_000
 # Exceptions of the user's code that count as the output of a run.
 _FAILURES = (Exception, SystemExit)
 # Matches the address in the `repr` of an object, as in `<object object at 0x7f111a5f4070>`. It is
@@ -267,7 +267,7 @@ def rarely_collecting() -> Iterator[None]:
     keeps nearly all of them, so that frequent collections would only take time."""
     before = gc.get_threshold()
     if before[0]:
-        gc.set_threshold(max(before[0], _OBJECTS), *before[1:])
+        gc.set_threshold(max(before[0], _OBJECTS_PER_COLLECTION), *before[1:])
     try:
         yield
     finally:
@@ -313,13 +313,13 @@ def _raised_at(failure: BaseException, followed: Followed) -> Line | None:
 
 
 # Largest number of entries of an output that are compared; further entries are ignored.
-_MOST = 200_000
+_MAX_ENTRIES = 200_000
 # Two floats are equal up to rounding if their relative difference is at most this number.
-_CLOSE = 1e-9
-_DEPTH = 12
-# Limits of the text of a value in a message to the user: number of entries of an array (`_FEW`),
-# and number of characters of any other value (`_LONGEST`).
-_FEW, _LONGEST = 8, 60
+_ROUNDING_SHARE = 1e-9
+_MAX_DEPTH = 12
+# Limits of the text of a value in a message to the user: number of entries of an array
+# (`_SHOWN_ENTRIES`), and number of characters of any other value (`_SHOWN_CHARACTERS`).
+_SHOWN_ENTRIES, _SHOWN_CHARACTERS = 8, 60
 _NUMBERS = frozenset((int, float, bool))
 
 
@@ -333,7 +333,7 @@ def flatten(output: Any) -> dict[str, Any]:
     {"len(output)": 2, "output[0]": 3, "len(output[1])": 1, "output[1]['a']": 5}."""
     found: dict[str, Any] = {}
     for name, value in _parts("output", output, 0):
-        if len(found) == _MOST:
+        if len(found) == _MAX_ENTRIES:
             break
         found[name] = value
     return found
@@ -344,7 +344,7 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if isinstance(value, np.generic):
         value = value.item()
     if (
-        depth > _DEPTH
+        depth > _MAX_DEPTH
         or value is None
         or isinstance(value, (bool, int, float, complex, str, bytes))
     ):
@@ -407,7 +407,7 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, (int, float)) and not isinstance(other, bool):
         if math.isnan(one) or math.isnan(other):
             return math.isnan(one) and math.isnan(other)
-        return one == other or math.isclose(one, other, rel_tol=_CLOSE, abs_tol=1e-12)
+        return one == other or math.isclose(one, other, rel_tol=_ROUNDING_SHARE, abs_tol=1e-12)
     if isinstance(other, float) and isinstance(one, int) and not isinstance(one, bool):
         return same(other, one)
     return type(one) is type(other) and bool(one == other)
@@ -417,10 +417,10 @@ def briefly(value: Any) -> str:
     """Return the text of a value for a message, shortened to the first 8 entries of an array, or to
     60 characters."""
     if isinstance(value, (np.ndarray, np.generic)):
-        value = np.ravel(value)[:_FEW].tolist() if np.ndim(value) else value.item()
+        value = np.ravel(value)[:_SHOWN_ENTRIES].tolist() if np.ndim(value) else value.item()
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        return f"[{', '.join(map(briefly, value))}{', …' if len(value) == _FEW else ''}]"
+        return f"[{', '.join(map(briefly, value))}{', …' if len(value) == _SHOWN_ENTRIES else ''}]"
     text = "nothing" if value is Missing else repr(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"

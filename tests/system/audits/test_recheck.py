@@ -192,7 +192,7 @@ def test_the_bound_of_betting_is_the_same_however_many_values_are_followed_at_on
 ) -> None:
     result = audited(epsilon=claimed)
     (one,) = result.certificates
-    monkeypatch.setattr(wealth, "_TOGETHER", together)
+    monkeypatch.setattr(wealth, "_VALUES_PER_PASS", together)
     found = numbers(_evidence(result, one))
     assert (found["epsilon_betting"], found["wealth"]) == (one.epsilon_betting, one.wealth)
     assert one.epsilon_betting > 0

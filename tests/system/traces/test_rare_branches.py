@@ -24,8 +24,8 @@ CLAIM = ApproximateDP(1.0, 1e-4)
 
 @pytest.fixture(autouse=True)
 def _has_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_sided, "_SECONDS", 300.0)
-    monkeypatch.setattr(one_sided, "_SECONDS_FOR_BRANCHES", 60.0)
+    monkeypatch.setattr(one_sided, "_COUNTING_SECONDS", 300.0)
+    monkeypatch.setattr(one_sided, "_BRANCH_SECONDS", 60.0)
 
 
 def traced(function: Any, claim: PrivacyClaim | None = CLAIM, pair: Any = PAIR) -> Trace:

@@ -29,8 +29,8 @@ RARE = [5, 9, 9, 7], [4, 9, 9, 7]
 
 @pytest.fixture(autouse=True)
 def _has_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_sided, "_SECONDS", 300.0)
-    monkeypatch.setattr(one_sided, "_SECONDS_FOR_BRANCHES", 60.0)
+    monkeypatch.setattr(one_sided, "_COUNTING_SECONDS", 300.0)
+    monkeypatch.setattr(one_sided, "_BRANCH_SECONDS", 60.0)
 
 
 def traced(function: Any, pair: Any = VOTES, claim: PrivacyClaim | None = None) -> Trace:
@@ -223,7 +223,7 @@ def test_two_values_that_were_counted_in_few_runs_are_no_pass(
     monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     # A slow mechanism has no time for more runs.
-    monkeypatch.setattr(one_sided, "_SECONDS", seconds)
+    monkeypatch.setattr(one_sided, "_COUNTING_SECONDS", seconds)
     found = traced(count_of_the_winner, SWAPPED, PureDP(4.0))
     assert [(one.kind, one.is_cause) for one in found.findings] == [("no-noise", False)]
     assert not found.understood
@@ -252,7 +252,7 @@ def test_values_share_the_error_probability_and_are_counted_in_later_runs() -> N
     pairs, runs = couple(subject, *SWAPPED, 2).coupled, FreeRuns(Coupler(subject, SWAPPED))
     found = one_sided.selected(pairs, runs)
     assert {one.part for one in found} == {("output[0]", "output[1]")}
-    assert {one.runs for one in found} == {len(runs.both()[0]) - one_sided._FREE}
+    assert {one.runs for one in found} == {len(runs.both()[0]) - one_sided._FIRST_RUNS}
     assert {one.tried for one in found} == {4}
     assert math.isclose(found[0].level * 4 * 30, 1e-5)
 
@@ -274,8 +274,8 @@ def test_counting_stops_when_the_counts_refute_the_claim() -> None:
 
 def test_counts_that_end_counting_refute_the_claim_by_exact_bounds() -> None:
     for runs in (50, 150, 500, 1_500):
-        often, most = np.arange(1, runs + 1, 7), 1 - one_sided._LEVEL ** (1 / runs)
-        least = np.asarray(stats.beta.ppf(one_sided._LEVEL, often, runs - often + 1))
+        often, most = np.arange(1, runs + 1, 7), 1 - one_sided._CHECK_ALPHA ** (1 / runs)
+        least = np.asarray(stats.beta.ppf(one_sided._CHECK_ALPHA, often, runs - often + 1))
         for epsilon, delta in ((0.0, 0.0), (1.0, 0.0), (1.0, 0.01), (3.0, 1e-6)):
             point = (epsilon, delta)
             ends = [one_sided._refutes(counted(one, runs), point) for one in often.tolist()]
@@ -300,7 +300,7 @@ def test_counts_of_a_mechanism_at_the_claim_rarely_end_counting() -> None:
             def ends(often: int, runs: int = runs, epsilon: float = epsilon) -> bool:
                 return one_sided._refutes(counted(often, runs), (epsilon, 0.0))
 
-            assert false_ends(ends, runs, chance, epsilon) <= 2 * one_sided._LEVEL
+            assert false_ends(ends, runs, chance, epsilon) <= 2 * one_sided._CHECK_ALPHA
     # Shares without bounds refute the claim as soon as one input gives the value.
     assert false_ends(bool, 200, 0.005, 1.0) > 0.1
 

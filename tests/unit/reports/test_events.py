@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpaudit.reports.findings import LONGEST, brief
+from dpaudit.reports.findings import MAX_EVENT_CHARACTERS, brief
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_parts_that_all_have_to_hold_are_not_said_to_be_alternatives() -> None:
     words = " and ".join(f"output[{place}] is present" for place in range(9))
     said = brief(words)
     assert said.endswith("output[1] is present and more")
-    assert len(said) <= LONGEST
+    assert len(said) <= MAX_EVENT_CHARACTERS
 
 
 def test_one_long_part_is_cut() -> None:

@@ -287,7 +287,7 @@ def test_what_an_attacker_learns_is_said_with_its_confidence() -> None:
 
 
 def test_how_many_audits_have_figures_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "MOST_WITH_FIGURES", 2)
+    monkeypatch.setattr(page, "MAX_WITH_FIGURES", 2)
     found = read(PASS, VIOLATION, PASS, ERROR)
     assert re.search(r"Figures are drawn for 2 audits.*; 2 audits have none", found.text)
     assert {one["id"].split("-")[1] for one in found.of("figcaption")} == {"2"}

@@ -86,7 +86,7 @@ def test_it_stays_below_what_a_summary_may_have(
     results: Any, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """part: rows and reports that together fill a tenth of the room."""
-    monkeypatch.setattr(markdown, "_MOST_BYTES", markdown._MOST_BYTES // part)
+    monkeypatch.setattr(markdown, "_MAX_BYTES", markdown._MAX_BYTES // part)
     text = written(results)
     assert len(text.encode()) < 2**20 / part
     assert " more" in text

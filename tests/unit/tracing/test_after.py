@@ -22,7 +22,7 @@ from dpaudit.tracing import forked_trace
 @pytest.fixture(autouse=True)
 def _without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a mechanism that is too slow for one."""
-    monkeypatch.setattr(forked_trace, "SECONDS", 0.0)
+    monkeypatch.setattr(forked_trace, "TRACE_SECONDS", 0.0)
     monkeypatch.chdir(Path(__file__).parent)
 
 
@@ -87,7 +87,7 @@ def test_where_nothing_is_to_be_traced_nothing_is_said() -> None:
 
 
 def test_a_trace_with_a_cause_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forked_trace, "SECONDS", 60.0)
+    monkeypatch.setattr(forked_trace, "TRACE_SECONDS", 60.0)
     rng = np.random.default_rng
 
     def seeded(rows: Any) -> Any:
@@ -129,7 +129,7 @@ def with_too_little(rows: Any, rng: Any) -> Any:
 def test_what_may_be_a_stored_value_is_no_cause(
     function: Any, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forked_trace, "SECONDS", seconds)
+    monkeypatch.setattr(forked_trace, "TRACE_SECONDS", seconds)
     stored.cache_clear()
     _RELEASED.clear()
     found = refuted(function, [1], [1, 2])
@@ -144,14 +144,14 @@ def test_what_may_be_a_stored_value_is_no_cause(
 def test_noise_that_is_seen_is_a_cause_though_state_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forked_trace, "SECONDS", 60.0)
+    monkeypatch.setattr(forked_trace, "TRACE_SECONDS", 60.0)
     found = refuted(with_too_little, [1], [1, 2]).trace
     assert found is not None
     assert [one.kind for one in found.causes] == ["too-little-noise"]
 
 
 def test_a_bare_value_is_a_cause_where_no_state_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forked_trace, "SECONDS", 60.0)
+    monkeypatch.setattr(forked_trace, "TRACE_SECONDS", 60.0)
     found = refuted(bare, [1], [1, 2]).trace
     assert found is not None
     assert [one.kind for one in found.causes] == ["no-noise"]

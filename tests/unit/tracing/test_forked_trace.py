@@ -40,7 +40,7 @@ def test_the_trace_comes_back_and_nothing_has_changed_here() -> None:
 
 
 def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forked_trace, "SECONDS", 0.5)
+    monkeypatch.setattr(forked_trace, "TRACE_SECONDS", 0.5)
 
     def slow(rows: Sequence[int], rng: Rng) -> float:
         time.sleep(60)
@@ -56,7 +56,7 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_import_of_the_tracer_that_takes_too_long_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forked_trace, "_LOADING", 0.2)
+    monkeypatch.setattr(forked_trace, "_LOADING_SECONDS", 0.2)
     monkeypatch.setattr(forked_trace, "_forks", itertools.count())  # the first copy imports
     monkeypatch.setattr(forked_trace, "import_module", lambda name: time.sleep(60))
     began = time.monotonic()

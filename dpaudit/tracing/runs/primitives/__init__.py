@@ -87,14 +87,18 @@ def chosen(
 
 # If a discrete distribution has at most this number of outcomes, a trace records the list of all
 # outcomes with their probabilities. For a larger distribution, it records no such list.
-FEW = 64
+MAX_LISTED_OUTCOMES = 64
 
 
 def integers(low: Any, high: Any) -> list[tuple[int, float]] | None:
     """Return (integer, probability) for each of the equally likely integers from `low` to
     `high` - 1; None if there are more than 64."""
     many = int(high) - int(low)
-    return [(int(low) + step, 1 / many) for step in range(many)] if 0 < many <= FEW else None
+    return (
+        [(int(low) + step, 1 / many) for step in range(many)]
+        if 0 < many <= MAX_LISTED_OUTCOMES
+        else None
+    )
 
 
 def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:

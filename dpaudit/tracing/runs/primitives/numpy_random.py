@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..places import unwatched
-from ..primitives import FEW, Replacement, as_coin, integers, recorded
+from ..primitives import MAX_LISTED_OUTCOMES, Replacement, as_coin, integers, recorded
 from ..values import plain
 
 if TYPE_CHECKING:
@@ -156,7 +156,11 @@ def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
 def _binomial(n: int, p: float) -> list[tuple[int, float]] | None:
     """Return a list of (outcome, probability); None if there are more than 64 outcomes."""
     every = range(n + 1)
-    return [(k, math.comb(n, k) * p**k * (1 - p) ** (n - k)) for k in every] if n < FEW else None
+    return (
+        [(k, math.comb(n, k) * p**k * (1 - p) ** (n - k)) for k in every]
+        if n < MAX_LISTED_OUTCOMES
+        else None
+    )
 
 
 def _picked(
@@ -193,7 +197,7 @@ def _picked(
             values = np.asarray(things, dtype=int)[index]
             picked = recorder.picked(label, "choice", values, parameters=parameters, outcomes=coin)
             return np.asarray(picked, dtype=bool)[()]
-        if many <= FEW and is_again:
+        if many <= MAX_LISTED_OUTCOMES and is_again:
             outcomes = [(place, float(law[place])) for place in range(many)]
         parameters = {"n": many} if weights is None else {"n": many, "p": np.asarray(weights)}
         law_name = "choice" if is_again else "sample"

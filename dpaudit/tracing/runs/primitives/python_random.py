@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..places import unwatched
-from ..primitives import FEW, Replacement, as_coin, integers
+from ..primitives import MAX_LISTED_OUTCOMES, Replacement, as_coin, integers
 from ..values import plain
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _picked(
         total = float(sum(weights))
         parameters["p"] = [float(one) / total for one in weights]
     law = parameters.get("p", [1 / many] * many if many else [])
-    outcomes = list(enumerate(law)) if many <= FEW else None
+    outcomes = list(enumerate(law)) if many <= MAX_LISTED_OUTCOMES else None
     coin = as_coin(things, law) if name in ("choice", "choices") else None
     if coin is not None:
         places = recorder.real(real, *args, **named)

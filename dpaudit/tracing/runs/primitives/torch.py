@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..places import unwatched
-from ..primitives import FEW, Replacement, integers
+from ..primitives import MAX_LISTED_OUTCOMES, Replacement, integers
 from ..values import carried, operate, plain
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _picked(recorder: Recorder, name: str, tensor: Any, args: Any, named: Any) -
     many, law = np.shape(weights)[-1], np.asarray(weights, dtype=float)
     is_again = bool(given.get("replacement")) or given["num_samples"] == 1
     outcomes = None
-    if law.ndim == 1 and is_again and many <= FEW:
+    if law.ndim == 1 and is_again and many <= MAX_LISTED_OUTCOMES:
         outcomes = list(enumerate((law / law.sum()).tolist()))
     parameters = {"n": many, "p": law / law.sum(axis=-1, keepdims=True)}
     kind = "choice" if is_again else "sample"
