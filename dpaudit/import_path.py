@@ -191,7 +191,7 @@ def _why_without_colon(path: str) -> str:
     example = _in_file(path)
     if not example and not all(part.isidentifier() for part in path.split(".")):
         return _NO_PATH.format(path)
-    example = example or (f"{head}:{tail}" if head else f"{path}:NAME")
+    example = example or (f"{head}:{tail}" if head else f"FILE.py:{path} or MODULE:{path}")
     return f"target {path!r} has no ':' between module and function; write {example}"
 
 

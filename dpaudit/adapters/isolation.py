@@ -104,7 +104,7 @@ class Worker:
         if isinstance(named, ImportedTarget) and ":" not in named.path:
             raise TargetError(
                 f"target {named.path!r} has no ':' between module and function; "
-                f"write {named.path}:NAME",
+                f"write FILE.py:{named.path} or MODULE:{named.path}",
                 code="import-path-invalid",
             )
         # A program that is given as --python may start a container, which has files of its own.

@@ -118,7 +118,7 @@ def bisect(
     check_given(given, f"e.g. dpaudit bisect {target} {_EXAMPLE}")
     check_target(target, "; a search for releases takes one import path")
     check_file(split(target)[0])
-    check_complete(settings, ("d1", "d2"), "releases", f"dpaudit bisect {target} {_EXAMPLE}")
+    check_complete(settings, ("d1", "d2"), "a bisection", f"dpaudit bisect {target} {_EXAMPLE}")
     outputs = _outputs(json, report)
     python = settings.pop("python", sys.executable)
     # Checks the settings before any release is installed.

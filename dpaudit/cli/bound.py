@@ -140,9 +140,9 @@ def bound(
     settings = here().beneath(
         given_settings(ctx, flags), ("confidence", "strict", *([] if guesses else ["seed"]))
     )
-    what = ("recorded outputs", _EXAMPLE)
+    what = ("an audit of recorded outputs", _EXAMPLE)
     if canaries or guesses:
-        what = ("canaries", _CANARIES if canaries else _GUESSES)
+        what = ("an audit of canaries", _CANARIES if canaries else _GUESSES)
     check_complete(settings, (), *what)
     inputs: list[str | Path] = [*files, *named_files(settings)]
     claim, grouped = build_claims(settings.pop("claim"))

@@ -298,10 +298,12 @@ def check_given(given: Mapping[str, Any], example: str) -> None:
         raise UsageError(f"{', '.join(absent)} {verb} missing; {example}", code="option-missing")
 
 
-def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, example: str) -> None:
+def check_complete(
+    settings: dict[str, Any], needed: Sequence[str], what: str, example: str
+) -> None:
     """Raise UsageError if one of the flags `needed`, or a parameter of the claim, is missing.
 
-    of: noun for the audited thing, used in the message.
+    what: the wanted action as a noun, such as "an audit of one mechanism".
     example: complete command that the message shows.
     """
     claim = settings.get("claim", {})
@@ -320,7 +322,7 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
         (other,) = {"d1", "d2"}.difference(given)
         text = _neighbour_text(settings[given[0]], settings.get("adjacency")) or other.upper()
         example = _with_value(example, other, text)
-    check_given(dict.fromkeys(absent), f"an audit of {of} looks like {example}")
+    check_given(dict.fromkeys(absent), f"{what} looks like {example}")
 
 
 def _with_value(example: str, name: str, text: str) -> str:

@@ -230,12 +230,13 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     """Return the audit for which the plan is made."""
     if target is None and "command" not in settings:
         raise UsageError(
-            "the mechanism is missing: dpaudit plan mine.py:mechanism --epsilon 1",
+            "the mechanism is missing; a plan looks like dpaudit plan mine.py:mechanism "
+            "--d1 '[1, 2]' --d2 '[1]' --epsilon 1",
             code="option-missing",
         )
     check_target(target, "; a plan is for one mechanism, such as mine.py:function")
-    example = f"dpaudit plan {target or '--command …'} --d1 0 --d2 1 --epsilon 1"
-    check_complete(settings, ("d1", "d2"), "one mechanism", example)
+    example = f"dpaudit plan {target or '--command …'} --d1 '[1, 2]' --d2 '[1]' --epsilon 1"
+    check_complete(settings, ("d1", "d2"), "a plan", example)
     named = {} if target is None else {"mechanism": target}
     # Only these settings of the project (pyproject.toml) apply to a plan. The plan chooses the
     # number of draws itself, and the size of the leak to detect comes from its own options.

@@ -234,7 +234,7 @@ def _requested(
         split(targets[0])
     target = targets[0] if targets else "--command …"
     example = f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
-    check_complete(settings, ("d1", "d2"), "one mechanism", example)
+    check_complete(settings, ("d1", "d2"), "an audit of one mechanism", example)
     named = {"mechanism": targets[0]} if targets else {}
     spec = build_spec({**named, **settings}, project)
     return [replace(spec, command=repeating(ctx, targets, spec.sampling.seed))]

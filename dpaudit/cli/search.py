@@ -110,7 +110,7 @@ def _spec(
         "--adjacency add-remove --epsilon 1"
     )
     said = {**settings, **({"space": settings["search"]} if "search" in settings else {})}
-    check_complete(said, ("space", "adjacency"), "one mechanism", example)
+    check_complete(said, ("space", "adjacency"), "a search", example)
     named = {} if target is None else {"mechanism": target}
     spec = build_spec({**named, **settings}, project)
     return replace(

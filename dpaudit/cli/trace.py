@@ -109,7 +109,7 @@ def trace(
     check_target(target, "; a trace takes one import path")
     has_claim = "claim" in settings
     settings.setdefault("claim", _ANY_CLAIM)
-    check_complete(settings, ("d1", "d2"), "one pair", f"dpaudit trace {target} {_EXAMPLE}")
+    check_complete(settings, ("d1", "d2"), "a trace", f"dpaudit trace {target} {_EXAMPLE}")
     place = record_place(json)
     spec = build_spec({"mechanism": target, **settings})
     warn_of_inputs(spec.pairs, spec.group)

@@ -454,7 +454,7 @@ def resolved(path: str) -> Any:
     """
     module, _, attribute = path.rpartition(":")
     if not module:
-        raise Refused(f"{path!r} has no ':' between module and function; write {path}:NAME")
+        raise Refused(f"{path!r} has no ':' between module and function; write MODULE:{path}")
     is_file = module.endswith(".py") or os.sep in module
     try:
         value = _file(module) if is_file else importlib.import_module(module)

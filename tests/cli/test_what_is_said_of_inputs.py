@@ -79,19 +79,6 @@ def test_the_adjacency_is_always_shown(dpaudit: Any, folder: Path) -> None:
     assert "adjacency not stated" in shown(dpaudit, *exact)
 
 
-def test_a_result_from_before_says_nothing_of_it(dpaudit: Any, folder: Path) -> None:
-    shown(dpaudit, *pair("[1, 2]", "[1]", "--json", "r.json"))
-    document = json.loads((folder / "r.json").read_text())
-    document["version"] = 1
-    del document["digest"]
-    for name in ("adjacency", "notes", "first_failures", "schedule", "detectable_rare"):
-        del document["audits"][0]["certificates"][0][name]
-    (folder / "old.json").write_text(json.dumps(document))
-    result = dpaudit("report", "old.json")
-    assert result.exit_code == 0
-    assert "adjacency" not in result.stdout
-
-
 def test_a_replaced_record_is_pointed_out_and_only_then(dpaudit: Any, folder: Path) -> None:
     replaced = ("[1, 2]", "[1, 3]")
     text = shown(dpaudit, *pair(*replaced, "--json", "r.json"))

@@ -104,7 +104,7 @@ def test_a_file_without_a_name_lists_its_functions(
 def test_missing_colon_proposes_the_path_that_was_meant() -> None:
     assert "write mechanisms.laplace:laplace" in message("mechanisms.laplace.laplace")
     assert "noise.py:NAME" in message("noise.py")
-    assert "write laplace:NAME" in message("laplace")
+    assert "write FILE.py:laplace" in message("laplace")
 
 
 def test_a_module_without_a_name_lists_its_functions(

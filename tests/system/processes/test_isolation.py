@@ -320,7 +320,7 @@ def test_mechanisms_that_cannot_be_set_up_are_target_errors(
     ("path", "words"),
     [
         ("no.such:thing", r"'no.such' cannot be imported: ModuleNotFoundError"),
-        ("no", r"target 'no' has no ':' .* write no:NAME"),
+        ("no", r"target 'no' has no ':' .* write FILE.py:no or MODULE:no"),
     ],
 )
 def test_a_path_without_a_target_is_an_error(path: str, words: str) -> None:
