@@ -20,7 +20,7 @@ class Noise:
 """
 NOISY = "mechanism: m.py:noisy, d1: 0, d2: 1, claim: {epsilon: 1}, samples: 300"
 NAMED = "m.py:noisy --d1 0 --d2 1 --epsilon 1"
-SPACE = "--space 'list of number in [0, 1]' --adjacency add-remove"
+SPACE = "--space 'list of integer in [0, 9]' --adjacency add-remove"
 SEARCH = f"search m.py:noisy {SPACE} --epsilon 1"
 RELEASES = f"bisect {NAMED} --package mine --versions 1.0 --found-in 1.0"
 BOTH = "bound --canaries r.csv --mu 1 --sides both --independent-canaries"
@@ -39,7 +39,7 @@ parameter-unknown | (--data-arg) | trace m.py:noisy --d1 0 --d2 1 --data-arg n
 options-conflict | --param: | run {NAMED} --param x=1
 options-conflict | --param: | run {NAMED} --param rng=1
 exact-impossible | --exact | run {NAMED} --exact
-options-conflict | --init has no use | run {NAMED} --init [1]
+options-conflict | --init | run {NAMED} --init [1]
 name-not-found | --call | sensitivity m.py:total {CLAIMED} --call f
 form-impossible | (--as) | run m.py:noisy --d1 '{{a: 1}}' --d2 [1] --epsilon 1 --as numpy
 adjacency-invalid | --adjacency user | run {NAMED} --adjacency user
@@ -66,7 +66,7 @@ option-invalid | --init=3 | sensitivity m.py:Noise --init 3 {CLAIMED}
 wrong-kind-of-file | 'a.yaml' | {RELEASES.replace("m.py:noisy", "a.yaml")}
 option-invalid | --samples=3 | {RELEASES} --samples 3
 option-invalid | --cache m.py | {RELEASES} --cache m.py
-wrong-kind-of-file | dpaudit run a.yaml -k one | run a.yaml:one
+wrong-kind-of-file | -k one | run a.yaml:one
 option-invalid | -k 'a or b' | run a.yaml -k 'a or b'
 option-invalid | -k 'not a and b' | run a.yaml -k 'not a and b'
 """

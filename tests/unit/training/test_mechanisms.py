@@ -34,6 +34,10 @@ def diverges(records: list[float], rng: np.random.Generator) -> float:
     return float(len(records) + rng.laplace())
 
 
+# The error of torch on a machine without a GPU.
+NO_DRIVER = "Found no NVIDIA driver on your system. Please install one."
+
+
 @pytest.mark.parametrize("isolate", [False, True])
 def test_an_error_of_training_is_no_outcome_and_ends_the_audit(isolate: bool) -> None:
     path: Any = f"{__name__}:diverges" if isolate else diverges
@@ -95,7 +99,7 @@ def test_a_loss_that_is_nan_is_refused() -> None:
     ("text", "is_device"),
     [
         ("Torch not compiled with CUDA enabled", True),
-        ("Found no NVIDIA driver on your system", True),
+        (NO_DRIVER, True),
         ("Unknown backend: 'gpu' requested", True),
         ("PyTorch is not linked with support for mps devices", True),
         ("Cannot access accelerator device when none is available.", True),
@@ -115,7 +119,7 @@ def test_a_missing_device_is_told_from_other_errors(text: str, is_device: bool) 
 
 
 def on_gpu(records: list[float], rng: np.random.Generator) -> float:
-    raise RuntimeError("Found no NVIDIA driver on your system. Please install one.")
+    raise RuntimeError(NO_DRIVER)
 
 
 def failing(records: list[float], rng: np.random.Generator) -> float:
@@ -124,7 +128,7 @@ def failing(records: list[float], rng: np.random.Generator) -> float:
 
 def on_gpu_for_some(records: list[float], rng: np.random.Generator) -> float:
     if records:
-        raise RuntimeError("Found no NVIDIA driver on your system. Please install one.")
+        raise RuntimeError(NO_DRIVER)
     return rng.normal()
 
 
