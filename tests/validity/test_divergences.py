@@ -361,17 +361,6 @@ def test_a_result_is_read_as_it_was_written(refuted: AuditResult) -> None:
     assert len(written["witness"]["values"]) == len(certificate(refuted).guesses)
 
 
-def test_a_file_of_before_has_no_divergence_and_is_read() -> None:
-    document = json.loads(to_json([audited(dpaudit.GaussianDP(1.0), samples=5_000)]))
-    document["version"] = 2
-    own = document["audits"][0]["certificates"][0]
-    assert own.pop("divergence") is None
-    own["detectable_rare"] = None
-    (result,) = from_json(forged(document))
-    assert certificate(result).divergence is None
-    assert recheck(result) == []
-
-
 def test_a_file_with_stakes_that_could_lose_everything_is_damaged(refuted: AuditResult) -> None:
     document = json.loads(to_json([refuted]))
     document["audits"][0]["certificates"][0]["divergence"]["witness"]["stakes"] = [0.1, 1e6]
