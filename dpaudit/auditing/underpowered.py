@@ -312,20 +312,32 @@ def rounded(number: int) -> int:
     return -(-number // unit) * unit
 
 
+def is_mostly_new(certificate: Certificate) -> bool:
+    """Return whether more than half of the test draws gave outputs that learning never saw."""
+    unseen = certificate.unseen
+    return unseen is not None and 2 * (unseen.count_d1 + unseen.count_d2) > certificate.fixed.draws
+
+
 def mostly_new(certificate: Certificate) -> list[str]:
     """Return a warning if the exact test could have shown no leak because most of its draws gave
     outputs that learning never saw, such as texts that contain noise; else an empty list.
+
+    Vectors of numbers are often new, too, since one of the numbers is outside the range seen. But
+    events about their other numbers can show a leak.
     """
-    unseen, draws = certificate.unseen, certificate.fixed.draws
-    if certificate.refuted or unseen is None or math.isfinite(certificate.fixed.detectable_epsilon):
+    unseen, shows = certificate.unseen, certificate.refuted or certificate.epsilon_lower > 0
+    if shows or unseen is None or unseen.ranges or not is_mostly_new(certificate):
         return []
-    new = unseen.count_d1 + unseen.count_d2
-    if new <= draws / 2:
+    if math.isfinite(certificate.fixed.detectable_epsilon):
         return []
+    new, draws = unseen.count_d1 + unseen.count_d2, certificate.fixed.draws
+    remedy = "Return numbers in place of texts, or let --post-process (YAML: post_process) turn "
+    remedy += "each output into numbers or into values that repeat"
+    if certificate.recording is not None:
+        remedy = "Record numbers in place of texts, or values that repeat"
     return [
         f"{new:,} of {draws:,} test draws gave an output that learning never saw, so no event "
-        "could show a leak. Return numbers in place of texts, or let --post-process (YAML: "
-        "post_process) turn each output into numbers or into values that repeat"
+        f"could show a leak. {remedy}"
     ]
 
 

@@ -16,12 +16,13 @@ from dpaudit.auditing.underpowered import (
     foreseen,
     misses_rare,
     most_powerful,
+    mostly_new,
     share_in_next_audit,
     too_few,
     too_weak,
 )
 from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.records import EventCount
+from dpaudit.certificates.records import EventCount, Unseen
 from dpaudit.certificates.result import Verdict
 from dpaudit.claims import (
     ApproximateDP,
@@ -302,3 +303,16 @@ def test_an_audit_that_refutes_a_mechanism_without_noise_is_not_underpowered() -
     assert passed.underpowered is None
     leak = dpaudit.audit(lambda data: data, 0, 1, PureDP(2.0), **common)
     assert leak.verdict is Verdict.VIOLATION
+
+
+def test_new_outputs_are_warned_about_only_if_they_hid_the_leak_from_all_events() -> None:
+    """Vectors of numbers are nearly all new, too, and an event about them may show a leak."""
+    one = replace(CERTIFICATE, refuted=False, epsilon_lower=0.0, recording=None)
+    one = replace(one, fixed=replace(one.fixed, detectable_epsilon=math.inf))
+    texts = Unseen(one.fixed.draws, 0, 1.0, ranges=False)
+    few = replace(texts, count_d1=one.fixed.draws // 2)
+    (warning,) = mostly_new(replace(one, unseen=texts))
+    assert "--post-process" in warning
+    assert mostly_new(replace(one, unseen=few)) == []
+    assert mostly_new(replace(one, unseen=replace(texts, ranges=True))) == []
+    assert mostly_new(replace(one, unseen=texts, epsilon_lower=0.3)) == []
