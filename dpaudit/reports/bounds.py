@@ -162,14 +162,15 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
 
 def detectable_epsilon(result: AuditResult) -> float | None:
     """Return the smallest true ε that 9 of 10 such runs refute, if it shows in the event of the
-    pair that decides the verdict; inf if there is none. Return None if the claim is refuted, or if
-    chance has no part in the verdict."""
+    pair that decides the verdict; inf if there is none, or no event. Return None if the claim is
+    refuted, or if chance has no part in the verdict."""
     one = result.decisive
     if result.verdict is not Verdict.NO_VIOLATION_FOUND or isinstance(one, ExactCertificate | None):
         return None
-    if EQUAL in one.warnings:
-        return math.inf
-    return one.fixed.detectable_epsilon if isinstance(one, Certificate) else one.detectable_epsilon
+    if not isinstance(one, Certificate):
+        return one.detectable_epsilon
+    is_event = one.fixed.events and EQUAL not in one.warnings
+    return one.fixed.detectable_epsilon if is_event else math.inf
 
 
 def may_miss(result: AuditResult) -> str:

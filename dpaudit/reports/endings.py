@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from dpaudit.auditing.underpowered import is_mostly_new
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.records import EpsilonInterval, FirstFailure, FixedTest
 from dpaudit.certificates.result import (
@@ -82,13 +83,14 @@ def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) 
 def _shows_nothing(result: AuditResult) -> bool:
     """Return whether the draws show no difference between d1 and d2, for pairs that the user chose:
     the bound for ε is 0, and the intervals of each tested event overlap. Return False for equal
-    inputs, which have a warning."""
+    inputs, which have a warning, and for outputs that are mostly new, of which no event says
+    anything."""
     if result.searched is not None or isinstance(result.ending, Recorded):
         return False
     tests = [test for one in result.certificates for test in one.rules]
     return (
         result.epsilon_lower <= 0
-        and not any(EQUAL in one.warnings for one in result.certificates)
+        and not any(EQUAL in one.warnings or is_mostly_new(one) for one in result.certificates)
         and all(
             max(event.interval_d1[0], event.interval_d2[0])
             <= min(event.interval_d1[1], event.interval_d2[1])

@@ -162,7 +162,8 @@ def warnings_of(result: AuditResult) -> list[str]:
 def notes_of(result: AuditResult) -> list[str]:
     """Return the notes of an audit without repetitions."""
     of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
-    budgets = [one.budget for one in result.certificates if one.schedule and one.schedule.by_clock]
+    seeded = [one for one in result.certificates if one.reproducible]
+    budgets = [one.budget for one in seeded if one.schedule and one.schedule.by_clock]
     timed = [_TIMED.format(max(budgets))] if budgets else []
     return list(dict.fromkeys([*result.notes, *of_pairs, *timed]))
 

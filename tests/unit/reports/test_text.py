@@ -19,7 +19,7 @@ from dpaudit import (
     Verdict,
     ZeroConcentratedDP,
 )
-from dpaudit.certificates.records import DivergenceTest, RuleKind
+from dpaudit.certificates.records import DivergenceTest, RuleKind, Unseen
 from dpaudit.certificates.result import AuditResult, Family, Recorded, Sampled
 from dpaudit.claims.base import ProfilePoint
 from dpaudit.claims.renyi import ApproximateZCDP
@@ -469,6 +469,8 @@ def test_a_timed_audit_has_the_note_that_a_rerun_differs() -> None:
     assert notes_of(PASS) == []
     (note,) = notes_of(replace(PASS, ending=Sampled((timed,))))
     assert f"samples={timed.budget}" in note
+    unseeded = replace(timed, reproducible=False)  # no number of draws makes its reruns equal
+    assert notes_of(replace(PASS, ending=Sampled((unseeded,)))) == []
 
 
 def shown_alike(result: AuditResult, **values: Any) -> bool:
@@ -487,6 +489,8 @@ def test_a_pass_hints_at_a_search_only_if_no_difference_shows() -> None:
     assert not shown_alike(PASS, **blank | {"epsilon_lower": 0.1})
     assert not shown_alike(PASS, **blank | {"fixed": one.fixed})  # its intervals are disjoint
     assert not shown_alike(PASS, **blank, warnings=(EQUAL,))
+    new = Unseen(one.fixed.draws, 0, 1.0, ranges=False)
+    assert not shown_alike(PASS, **blank, unseen=new)  # such as texts that contain d1
     assert not shown_alike(VIOLATION, **blank)
     recorded = with_certificates(PASS, replace(one, **blank))
     assert "dpaudit search" not in render(replace(recorded, ending=Recorded(recorded.certificates)))
@@ -506,6 +510,8 @@ def test_a_pass_states_the_leak_that_it_may_miss_in_the_parameter_of_its_claim()
     assert may_miss(passed(PureDP(1.0), math.inf)) == "any ε"
     assert may_miss(passed(ApproximateDP(1.0, 1e-5), 1.3)) == "ε < 1.3"
     (one,) = PASS.certificates
+    without = replace(one, fixed=replace(one.fixed, events=()))
+    assert may_miss(with_certificates(PASS, without)) == "any ε"
     assert may_miss(with_certificates(PASS, replace(one, warnings=(EQUAL,)))) == "any ε"
     # The μ at which the profile of Gaussian DP at ε = 1.5 has the δ of the tested point.
     claim = GaussianDP(1.0)
