@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -250,7 +251,8 @@ def _check_no_other_file(target: str) -> None:
     before, _, name = target.rpartition(":")
     if before.endswith(_CONFIGURATIONS):
         why = f"{target!r} is no import path; one audit of a file is run by"
-        raise UsageError(f"{why} dpaudit run {before} -k {name}", code="wrong-kind-of-file")
+        command = f"dpaudit run {shlex.quote(before)} -k {shlex.quote(name)}"
+        raise UsageError(f"{why} {command}", code="wrong-kind-of-file")
     path = Path(target)
     if target and path.is_dir() and not (path / "__init__.py").is_file():  # no package
         inside = [*sorted(path.glob("[!.]*.y*ml")), *sorted(path.glob("[!.]*/[!.]*.y*ml"))]
