@@ -109,13 +109,18 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
 def _of_another_pair(one: Call, case: Case) -> Iterator[Finding]:
     """Yield a finding that is no cause if a sum is clipped as a whole, and a record that turned it
     to its opposite would cost more than the claim allows."""
-    norm, change, mu = one.clipped_sum or (0.0, 0.0, 0.0)
+    norm, change, mu = _clipped_sum(one, case) or (0.0, 0.0, 0.0)
     piece = Piece("normal", (1.0, 1.0), mu, released=True)
     if math.isfinite(mu) and exceeds(piece, case.claim):
         words = f"`{one.line.code}` hides a value that a record of another pair may change by "
         words += f"{number(2 * norm)}: μ = {number(mu)}"
         words, remedy = _clipping_each(one, [piece], case, (words, ""), 2 * norm / change)
         yield Finding("too-little-noise", False, one.line, words, remedy, _other(one))
+
+
+def _clipped_sum(one: Call, case: Case) -> tuple[float, float, float] | None:
+    """Return `Call.clipped_sum`; None if the data explain a value that keeps its norm."""
+    return None if case.changed is not None and case.changed.keeps_norm else one.clipped_sum
 
 
 def _clipping_each(
@@ -128,9 +133,10 @@ def _clipping_each(
     said: The words and the remedy without this.
     more: The size of the change that the noise must hide, as a multiple of the change on this pair.
     """
-    if one.clipped_sum is None:
+    clipped = _clipped_sum(one, case)
+    if clipped is None:
         return said
-    norm, change, _ = one.clipped_sum
+    norm, change, _ = clipped
     words, remedy = said
     words += f"; the norm is {number(norm)} for both inputs: the whole is clipped, not each record"
     times = None if case.claim is None else enlargement(pieces, case.claim)

@@ -73,8 +73,9 @@ class Call:
     def clipped_sum(self) -> tuple[float, float, float] | None:
         """(norm, change, cost) of a value that changes, but keeps its Euclidean norm, in some pair
         of runs: the program clips or normalizes the whole value. `change` is the norm of the
-        change; NaN if the value consists of several arrays. `cost` is the cost of all values of the
-        call together if a record turned each to its opposite. None if there is no such value."""
+        change; NaN if there are several changes, as in several arrays or steps. `cost` is the cost
+        of all values of the call together if a record turned each to its opposite. None if there is
+        no such value."""
         for hidden, pieces in zip(self.hidden, self.runs, strict=True):
             norms = [(0.0, 0.0, 0.0), *(each.norms for each in hidden)]
             one, other, change = np.linalg.norm(norms, axis=0)
@@ -82,7 +83,9 @@ class Call:
                 cost = 2 * one / change * cost_together(pieces)
                 norm, after, own = max(norms)
                 is_single = abs(norm - after) <= _SAME_NORM * norm
-                return (norm, own, cost) if is_single else (one, math.nan, cost)
+                draws = sum(each.many for each in hidden if any(each.norms))
+                known = own if draws == 1 else math.nan
+                return (norm, known, cost) if is_single else (one, math.nan, cost)
         return None
 
 

@@ -70,11 +70,15 @@ class Changes(NamedTuple):
         removed.
     sums: The absolute values of the sums of all columns of either input, and their Euclidean norm.
         Sums of 0 and 1 are left out, and sums of fewer than two records.
+    keeps_norm: Whether a sum that keeps its Euclidean norm is no evidence that it was clipped as a
+        whole: the sums of the columns have the same norm on both inputs, or each input is a single
+        record.
     """
 
     sizes: frozenset[float]
     is_replaced: bool
     sums: tuple[frozenset[float], frozenset[float]] = (frozenset(), frozenset())
+    keeps_norm: bool = False
 
 
 def changes(d1: Any, d2: Any) -> Changes | None:
@@ -95,16 +99,27 @@ def changes(d1: Any, d2: Any) -> Changes | None:
         return None
     # Leave out changes of 0, and of 1: a record that is added changes every count of records by 1,
     # so a change of 1 does not show that a column was summed.
+    changed = frozenset(map(abs, sizes)) - {0.0, 1.0}
     sums = _sums(first), _sums(second)
-    return Changes(frozenset(map(abs, sizes)) - {0.0, 1.0}, bool(alone[0] and alone[1]), sums)
+    return Changes(changed, bool(alone[0] and alone[1]), sums, _keeps_norm(first, second))
 
 
 def _sums(records: Sequence[Hashable]) -> frozenset[float]:
+    sums = _column_sums(records) if len(records) > 1 else []
+    return frozenset([*map(abs, sums), math.hypot(*sums)]) - {0.0, 1.0}
+
+
+def _keeps_norm(first: Sequence[Hashable], second: Sequence[Hashable]) -> bool:
+    one, other = (math.hypot(*_column_sums(records)) for records in (first, second))
+    return len(first) == len(second) == 1 or (one > 0 and math.isclose(one, other))
+
+
+def _column_sums(records: Sequence[Hashable]) -> list[float]:
     columns: dict[Hashable, float] = {}
-    for record in records if len(records) > 1 else ():
+    for record in records:
         for name, value in _numbers(record):
             columns[name] = columns.get(name, 0.0) + value
-    return frozenset([*map(abs, columns.values()), math.hypot(*columns.values())]) - {0.0, 1.0}
+    return list(columns.values())
 
 
 def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:

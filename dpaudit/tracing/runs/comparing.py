@@ -229,7 +229,7 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     ids = np.ravel(one.ids)
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
-    root = _root(recorder, one)
+    root = _root(recorder, one, second)
     # The program may have added noise to a number, and then multiplied the sum by a factor. `unit`
     # is the absolute value of this factor. Division by it gives the number and the scale of the
     # noise before the multiplication.
@@ -268,7 +268,7 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         made=recorder.place(one.moment),
         drawn=recorder.pieces.drawn_scale(ids),
         many=len(recorder.pieces.parts_of(int(ids[0]))) if len(ids) else 1,
-        norms=_norms(root, _root(second, other)) if shifts.any() else (0.0, 0.0, 0.0),
+        norms=_norms(root, _root(second, other, recorder)) if shifts.any() else (0.0, 0.0, 0.0),
     )
 
 
@@ -296,11 +296,19 @@ def _before_comparing(recorder: Recorder, use: Use) -> Use:
     return use if is_sum else recorder.uses[use.previous or 0]
 
 
-def _root(recorder: Recorder, use: Use) -> Use:
+def _root(recorder: Recorder, use: Use, paired: Recorder) -> Use:
+    """Return the first addition of the noise of a use.
+
+    recorder: The records of the run of the use.
+    paired: The records of the other run of the pair.
+    """
     while use.previous is not None:
         before = recorder.uses[use.previous]
-        # A location of 0, as in `rng.normal(0.0, 2.0)`, is not a number that the noise hides.
-        if ("draw", *before.moment[1:]) in recorder.by_moment and not np.any(before.operand):
+        # A location of 0 in both runs, as in `rng.normal(0.0, 2.0)`, is not a number that the noise
+        # hides.
+        both = before, paired.by_moment.get(before.moment, before)
+        is_location = ("draw", *before.moment[1:]) in recorder.by_moment
+        if is_location and not any(np.any(one.operand) for one in both):
             break
         use = before
     return use

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .differences import Comparison
     from .places import Place, Spot
     from .recording import Recorder
-    from .replaying import Draw, Entry
+    from .replaying import Draw, Entry, Moment
     from .running import Coupler, Run
 
 
@@ -145,6 +145,8 @@ def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place,
         for (moment, place), value in moved.items():
             recorder.by_moment[moment].values.flat[place] = value
         again = coupler.run(1, reference=first._replace(recorder=recorder))
+        if again.error is not None or _drawn(again) != _drawn(first):
+            continue  # the program refused the moved noise, or drew again in its place
         names = [name for name in every if not _is_equal(name, second, again)]
         for seed in range(_CONFIRMING_SEED, _CONFIRMING_SEED + _CONFIRMING_RUNS if names else 0):
             other = coupler.run(0, values, seed=seed)
@@ -154,19 +156,28 @@ def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place,
     return ()
 
 
+def _drawn(run: Run) -> list[Moment]:
+    return [one.moment for one in run.recorder.draws]
+
+
 def _moved(coupler: Coupler, first: Run, second: Run) -> dict[Spot, tuple[dict[Entry, Any], ...]]:
     """Return the drawn numbers that hide a change of a released value, by the instruction that adds
     them: (their values, the values that give equal noisy values for the second input)."""
-    recorder = first.recorder
+    recorder, outputs = first.recorder, {*first.parts.values()}
+    # Other noise, added later, may be small beside this noise. It still hides the value, unless the
+    # output contains the value exactly.
+    summed = {one for a, _, b, _ in recorder.pieces.parts.values() for one in (a, b)}
     found: dict[Any, tuple[dict[Any, Any], ...]] = {}
     for one, other in matched(recorder, second.recorder, dict(coupler.alignment or {})):
         steps = needed_changes(one, other)
         if one.kind != "add" or steps is None or not np.any(steps):
             continue
         are_moved = are_released(first, one) & (np.ravel(steps) != 0)
-        for number, step in zip(np.ravel(one.ids)[are_moved].tolist(), np.ravel(steps)[are_moved]):
+        moved_ones = (np.ravel(each)[are_moved] for each in (one.ids, one.value, steps))
+        for number, value, step in zip(*moved_ones):
             draw = recorder.pieces.draw_of(number)
-            if number not in recorder.pieces.parts and draw.values is not None:
+            is_shown = number not in summed or value in outputs
+            if is_shown and number not in recorder.pieces.parts and draw.values is not None:
                 entry = draw.moment, number - draw.first
                 values, moved = found.setdefault(one.moment[1], ({}, {}))
                 values[entry] = np.ravel(draw.values)[entry[1]].item()

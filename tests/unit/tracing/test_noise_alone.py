@@ -110,6 +110,11 @@ def redrawn_if_large(rows: Any, rng: Any) -> Any:
     return len(rows) + noise, tries
 
 
+def masked(rows: Any, rng: Any) -> Any:
+    mask = rng.normal(scale=1e4)
+    return mask, len(rows) + mask + rng.normal(scale=4.0)
+
+
 def not_released(rows: Any, rng: Any) -> Any:
     noise = rng.normal(scale=4.0)
     _ = len(rows) + noise
@@ -120,8 +125,31 @@ def not_released(rows: Any, rng: Any) -> Any:
     "function",
     [
         *(fresh, hidden_by_other_noise, of_another_value, computed_from_the_noisy_value),
-        *(redrawn_if_large, not_released),
+        *(redrawn_if_large, masked, not_released),
     ],
 )
 def test_other_noise_and_noisy_values_next_to_a_noisy_value_are_no_cause(function: Any) -> None:
     assert not causes(function)
+
+
+def bounded(rows: Any, rng: Any) -> Any:
+    tries = 1
+    while abs(noise := rng.normal(scale=4.0)) > 1.5:
+        tries += 1
+    return len(rows) + noise, tries
+
+
+def with_a_root(rows: Any, rng: Any) -> Any:
+    noise = rng.exponential(scale=1.0)
+    _ = math.sqrt(noise)
+    return "count", len(rows) + noise
+
+
+@pytest.mark.parametrize(
+    ("function", "d1", "d2"), [(bounded, [1, 1], [1]), (with_a_root, [1], [1, 1])]
+)
+def test_noise_that_the_program_draws_again_or_refuses_is_not_moved(
+    function: Any, d1: Any, d2: Any
+) -> None:
+    claim = ApproximateDP(1.0, 0.7)  # both inputs share at least 0.36 of the outputs
+    assert not trace_pair(CallableTarget(function=function), d1, d2, claim).causes

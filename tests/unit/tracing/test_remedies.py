@@ -213,6 +213,38 @@ def test_counts_of_equal_norm_are_not_clipped(d1: Any, d2: Any) -> None:
     assert "clip" not in found.words + found.remedy
 
 
+@pytest.mark.parametrize(
+    ("d1", "d2"),
+    [
+        ([[1, 1], [1, 1], [-1, -1]], [[1, 1], [-1, -1], [-1, -1]]),  # the mean turns by itself
+        ([[3.0, 4.0]], [[-6.0, -8.0]]),  # to clip the only record is to clip the sum
+    ],
+)
+def test_data_of_equal_norm_or_one_record_show_no_clipped_sum(d1: Any, d2: Any) -> None:
+    def clipped_mean(rows: Any, rng: Any) -> Any:
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.mean(rows / np.maximum(1, norms / 2), axis=0) + rng.normal(scale=0.1, size=2)
+
+    (found,) = findings(clipped_mean, d1, d2)
+    assert found.is_cause
+    assert "clip" not in found.words + found.remedy
+
+
+def test_no_norm_is_named_for_a_sum_that_is_clipped_in_several_steps() -> None:
+    def trained(rows: Any, rng: Any, sigma: float) -> Any:
+        weights = np.zeros(2)
+        for _ in range(4):
+            total = np.sum(rows, axis=0) - weights
+            weights -= total / np.linalg.norm(total) + rng.normal(scale=sigma, size=2)
+        return weights
+
+    for sigma in (0.1, 4.0):  # too little for this pair, and for another pair
+        (found,) = findings(trained, *ALIKE, sigma=sigma)
+        assert found.is_cause == (sigma < 1)
+        assert "; the norm is 1 for both inputs" in found.words
+        assert found.remedy.startswith("clip what each record adds to the value, not the whole")
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_clipped_sum_of_several_arrays_or_steps_is_named(count: int) -> None:
     def stepped(rows: Any, rng: Any) -> Any:
@@ -261,6 +293,14 @@ def test_the_scale_of_the_call_that_would_do_would(function: Any) -> None:
     assert not [one for one in findings(function, [1, 1], [1], scale=scale) if one.is_cause]
     (still,) = findings(function, [1, 1], [1], scale=0.99 * scale)
     assert still.is_cause
+
+
+def test_a_location_of_0_for_one_input_only_is_data() -> None:
+    def located(rows: Any, rng: Any) -> Any:
+        return 2 * rng.laplace(sum(rows), 0.5) + 1
+
+    found = cause(located, [1], [])
+    assert (found.cost, found.remedy) == (2.0, f"a scale of 1 {FOR_PAIR}")
 
 
 @pytest.mark.parametrize(
