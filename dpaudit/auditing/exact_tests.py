@@ -156,10 +156,14 @@ def example_outputs(
     """
     if not any(event.words.startswith("score ") for event in events):
         return []
-    first, parts = selection.outcomes.take(slice(0, _MAX_LOOKED_AT)), []
+    first, found = selection.outcomes.take(slice(0, _MAX_LOOKED_AT)), list[tuple[str, str]]()
     at = guesses[portfolio(first)]
     for guess, where in ((1, "point to d1"), (-1, "point to d2"), (0, "point to neither")):
         words = first.words(np.flatnonzero(at == guess)[:_MAX_EXAMPLES].tolist())
         short = [_FRACTION.sub(lambda one: f"{float(one[0]):.3g}", word) for word in words]
-        parts += [f"{' and '.join(map(shortened, short))} {where}"] if short else []
-    return [f"outputs seen while learning: {'; '.join(parts[:2])}"] if len(parts) > 1 else []
+        found += [(" and ".join(map(shortened, short)), where)] if short else []
+    found = found[:2]
+    # Outputs with equal beginnings look alike after they are shortened, and explain nothing.
+    if len({shown for shown, _ in found}) < 2:
+        return []
+    return [f"outputs seen while learning: {'; '.join(map(' '.join, found))}"]

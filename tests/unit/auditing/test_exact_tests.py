@@ -38,3 +38,15 @@ def test_an_event_that_names_its_outputs_has_no_examples() -> None:
     (one,) = result.certificates
     assert one.refuted
     assert not any("point to d1" in text for text in one.notes)
+
+
+def with_long_beginning(value: float, rng: Any) -> list[str]:
+    return [f"{'a' * 100}{int(rng.random() < value)}" for _ in range(12)]
+
+
+def test_examples_that_are_cut_before_they_differ_are_left_out() -> None:
+    result = dpaudit.audit(with_long_beginning, 0.7, 0.4, dpaudit.PureDP(0.3), samples=4_000)
+    (one,) = result.certificates
+    assert one.refuted
+    assert one.fixed.events[0].words.startswith("score ")
+    assert not any("point to d1" in text for text in one.notes)
