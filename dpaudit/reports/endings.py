@@ -31,8 +31,8 @@ from dpaudit.wording import counted
 # Largest number of types of exceptions that a report without -v shows.
 _MAX_EXCEPTIONS = 3
 _OTHER_PAIR = (
-    "These draws show no difference between d1 and d2. If another pair may leak, dpaudit search "
-    "looks for it."
+    "These draws show no clear difference between d1 and d2. If another pair may leak, dpaudit "
+    "search looks for it."
 )
 
 

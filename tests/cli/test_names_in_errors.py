@@ -67,8 +67,7 @@ wrong-kind-of-file | 'a.yaml' | {RELEASES.replace("m.py:noisy", "a.yaml")}
 option-invalid | --samples=3 | {RELEASES} --samples 3
 option-invalid | --cache m.py | {RELEASES} --cache m.py
 wrong-kind-of-file | -k one | run a.yaml:one
-wrong-kind-of-file | dpaudit run a.yaml -k one | run a.yaml:one
-wrong-kind-of-file | dpaudit run a.yaml -k 'all of it' | run 'a.yaml:all of it'
+wrong-kind-of-file | -k 'all of it' | run 'a.yaml:all of it'
 option-invalid | -k 'a or b' | run a.yaml -k 'a or b'
 option-invalid | -k 'not a and b' | run a.yaml -k 'not a and b'
 """
