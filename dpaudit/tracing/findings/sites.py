@@ -78,7 +78,7 @@ class Call:
         no such value."""
         for hidden, pieces in zip(self.hidden, self.runs, strict=True):
             norms = [(0.0, 0.0, 0.0), *(each.norms for each in hidden)]
-            one, other, change = np.linalg.norm(norms, axis=0)
+            one, other, change = (math.hypot(*each) for each in zip(*norms, strict=True))
             if abs(one - other) <= _SAME_NORM * one and change > _MIN_TURN * one > 0:
                 cost = 2 * one / change * cost_together(pieces)
                 norm, after, own = max(norms)

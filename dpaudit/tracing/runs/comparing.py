@@ -274,13 +274,14 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 
 def _norms(one: Use, other: Use) -> tuple[float, float, float]:
     first, second = _ravelled(one.operand), _ravelled(other.operand)
-    before, after = float(np.linalg.norm(first)), float(np.linalg.norm(second))
-    if len(first) != len(second) or len(first) == 1:
-        return before, after, 0.0
-    are_whole = np.array_equal(first, np.round(first)) and np.array_equal(second, np.round(second))
-    is_reordered = np.array_equal(np.sort(np.abs(first)), np.sort(np.abs(second)))
-    may_be_counts = are_whole or (is_reordered and not np.allclose(first, -second))
-    return before, after, 0.0 if may_be_counts else float(np.linalg.norm(first - second))
+    with np.errstate(all="ignore"):  # values may be infinite, or their squares
+        before, after = float(np.linalg.norm(first)), float(np.linalg.norm(second))
+        if len(first) != len(second) or len(first) == 1:
+            return before, after, 0.0
+        are_whole = all(np.array_equal(values, np.round(values)) for values in (first, second))
+        is_reordered = np.array_equal(np.sort(np.abs(first)), np.sort(np.abs(second)))
+        may_be_counts = are_whole or (is_reordered and not np.allclose(first, -second))
+        return before, after, 0.0 if may_be_counts else float(np.linalg.norm(first - second))
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:

@@ -400,3 +400,13 @@ def test_scales_are_rounded_up(value: float, text: str) -> None:
 def test_rounding_up_never_falls_below() -> None:
     for value in np.random.default_rng(0).lognormal(sigma=8, size=2_000).tolist():
         assert value * (1 - 1e-8) <= float(rounded_up(value)) <= value * 1.002
+
+
+@pytest.mark.parametrize("large", [1e200, math.inf])
+def test_a_sum_whose_norm_no_float_can_hold_is_traced(large: float) -> None:
+    def total(rows: Any, rng: Any) -> Any:
+        return np.sum(rows, axis=0) + rng.normal(size=2)
+
+    found = findings(total, [[large, 1.5], [1.0, 0.5]], [[1.0, 0.5]])
+    assert found
+    assert found[0].is_cause
