@@ -512,6 +512,8 @@ def test_a_pass_states_the_leak_that_it_may_miss_in_the_parameter_of_its_claim()
     (one,) = PASS.certificates
     without = replace(one, fixed=replace(one.fixed, events=()))
     assert may_miss(with_certificates(PASS, without)) == "any ε"
+    for renyi in (RenyiDP(2.0, 1.0), ZeroConcentratedDP(0.5), ApproximateZCDP(0.5, 0.01)):
+        assert may_miss(passed(renyi, 1.3)).startswith("ε < 1.3 at δ = 0.")
     assert may_miss(with_certificates(PASS, replace(one, warnings=(EQUAL,)))) == "any ε"
     # The μ at which the profile of Gaussian DP at ε = 1.5 has the δ of the tested point.
     claim = GaussianDP(1.0)
