@@ -4,6 +4,7 @@ entries of the output that differ, and the point at which the runs take differen
 from __future__ import annotations
 
 import linecache
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned
 from .running import Missing, briefly, same
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .places import Line, Spot
     from .recording import Recorder
@@ -96,12 +97,13 @@ def _key(use: Use) -> Any:
     return tuple(np.ravel(use.operand).tolist())
 
 
-def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
+def compare(first: Run, second: Run, alignment: dict[Any, Any], delta: float = 0.0) -> Comparison:
     """Return the differences between two runs. The second run repeats the noisy values of the first
     run.
 
     alignment: The matching operations of the two runs, for each instruction that adds or compares
         noise more often in one run than in the other (see `alignment_of`).
+    delta: The smallest δ of the claim.
     """
     pairs = matched(first.recorder, second.recorder, alignment)
     shown = significant(first)
@@ -118,7 +120,7 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
         differing=_differing(first, second),
         control_flow=control_flow_of(first, second),
         uneven=_uneven(first.recorder, second.recorder),
-        twice=[*twice(first, [one for one in pairs if id(one[0]) in shown]), *cancelled],
+        twice=[*twice(first, [one for one in pairs if id(one[0]) in shown], delta), *cancelled],
         moved=frozenset(moved_at(first.recorder, second.recorder, pairs)),
         unused=_unused(first.recorder),
         errors=(error_of(first), error_of(second)),
@@ -422,7 +424,18 @@ def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
 _ROUNDING_SHARE = 1e-9
 
 
-def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
+# Bounds on the probability that noise of scale 1 exceeds a positive number.
+_TAILS: dict[str, Callable[[float], float]] = {
+    "laplace": lambda x: math.exp(-x) / 2,
+    "normal": lambda x: math.erfc(x / math.sqrt(2)) / 2,
+    "discrete": lambda x: math.exp(-x),
+    "logistic": lambda x: math.exp(-x),
+}
+
+
+def twice(
+    run: Run, pairs: list[tuple[Use, Use]], delta: float = 0.0
+) -> list[tuple[Place, Place, Place]]:
     """Find noise that is used twice (added to a number, or compared with it), where the two numbers
     change by different amounts from the first run to the second. The noise cancels in the
     difference of the two noisy values, so this difference shows data without noise. Return a list
@@ -431,6 +444,8 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
     run: The first run.
     pairs: The uses of noise (additions and comparisons) in the first run, each with its counterpart
         in the second run.
+    delta: A comparison of noise with a bound, as in `max(noise, -20)`, shows nothing if the noise
+        exceeds the bound with at most this probability.
     """
     first = run.recorder
     compared = {id(first.uses[one]) for one in first.compared if one is not None}
@@ -438,11 +453,14 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
     steps, owners = np.full(many, np.nan), np.full(many, -1)
     units = np.nan_to_num(first.pieces.all_scales)
     found: dict[tuple[Any, Any], tuple[Place, Place, Place]] = {}
-    for place, (one, other) in enumerate(pairs):
-        moved = needed_changes(one, other)
-        if moved is None:
+    every = _needed_by_place(first, pairs)
+    changes = np.zeros(many)
+    for _, moved, ids in every:
+        np.maximum.at(changes, ids, np.abs(moved))
+    for place, moved, ids in every:
+        one = pairs[place][0]
+        if not moved.any() and _is_far(first, one, ids, changes, delta):
             continue
-        moved, ids = _originals(first, np.ravel(moved), np.ravel(one.ids))
         fresh = np.isnan(steps[ids])
         steps[ids[fresh]], owners[ids[fresh]] = moved[fresh], place
         size = np.maximum(np.maximum(1.0, np.abs(moved)), units[ids])
@@ -460,6 +478,33 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
             added = first.place(before.moment), first.place(one.moment)
             found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
     return list(found.values())
+
+
+def _needed_by_place(first: Recorder, pairs: list[tuple[Use, Use]]) -> list[tuple[int, Any, Any]]:
+    """Return (index, needed changes, ids of the drawn numbers) for each pair of uses whose operands
+    have equal shapes."""
+    every = [(place, one, needed_changes(one, other)) for place, (one, other) in enumerate(pairs)]
+    return [
+        (place, *_originals(first, np.ravel(moved), np.ravel(one.ids)))
+        for place, one, moved in every
+        if moved is not None
+    ]
+
+
+def _is_far(first: Recorder, use: Use, ids: Any, changes: Any, delta: float) -> bool:
+    """Return whether a use compares noise with a bound that the noise exceeds with at most the
+    probability `delta`, even if the noise changes as other uses need.
+
+    ids: The ids of the drawn numbers.
+    changes: By how much each drawn number changes at most, by its id.
+    """
+    laws = {first.pieces.laws[number] for number in ids.tolist()}
+    if use.kind != "compare" or len(laws) != 1 or not laws <= _TAILS.keys():
+        return False
+    with np.errstate(all="ignore"):
+        margins = np.abs(np.ravel(use.operand) / use.factor) - changes[ids]
+        least = float(np.min(margins / first.pieces.all_scales[ids]))
+    return least > 0 and len(ids) * _TAILS[laws.pop()](least) <= delta
 
 
 def _originals(recorder: Recorder, moved: Any, ids: Any) -> tuple[Any, Any]:

@@ -187,7 +187,8 @@ class _Pairs:
         if alignment:
             coupler = coupler._replace(alignment=alignment)
             second = coupler.run(1, reference=first, has_lines=True)
-        comparison = by_range(coupler, compare(first, second, alignment), first)
+        delta = min((point[1] for point in coupler.subject.claim), default=0.0)
+        comparison = by_range(coupler, compare(first, second, alignment, delta), first)
         absorbed: Absorbed | None = None
         bare: list[str] = []
         noised: list[str] = []

@@ -232,6 +232,36 @@ def test_noise_used_twice() -> None:
     assert not dpaudit.trace(twice, [0, 0], [1, 1], ONE).findings
 
 
+@pytest.mark.parametrize("law", ["laplace", "normal", "logistic"])
+@pytest.mark.parametrize(
+    ("delta", "bound", "count"),
+    [
+        (1e-3, 20.0, 0),
+        (1e-3, 1.0, 1),  # noise beyond the bound is frequent
+        (1e-100, 20.0, 1),
+        (1e-3, math.inf, 0),
+    ],
+)
+def test_noise_is_compared_with_a_bound_that_it_rarely_exceeds(
+    law: str, delta: float, bound: float, count: int
+) -> None:
+    def bounded(data: Sequence[float], rng: Rng) -> Any:
+        noise = max(-bound, min(bound, getattr(rng, law)()))
+        return 0.1 * len(data) + noise
+
+    claim = ApproximateDP(1.0, delta)
+    assert len(dpaudit.trace(bounded, [1, 1], [1], claim).causes) == count
+
+
+def test_bounded_noise_may_still_be_used_twice() -> None:
+    def twice(data: Sequence[float], rng: Rng) -> tuple[float, float]:
+        noise = min(rng.laplace(scale=4.0), 80.0)
+        return len(data) + noise, 2 * len(data) + noise
+
+    (cause,) = dpaudit.trace(twice, [1, 1], [1], ApproximateDP(1.0, 1e-3)).causes
+    assert cause.kind == "noise-used-twice"
+
+
 def test_a_noised_value_may_be_used_as_often_as_one_likes() -> None:
     def often(x: float, rng: Rng) -> tuple[float, ...]:
         noisy = x + rng.laplace()
