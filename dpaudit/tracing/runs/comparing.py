@@ -16,7 +16,7 @@ from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned
 from .running import Missing, briefly, same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from .places import Line, Spot
     from .recording import Recorder
@@ -97,22 +97,31 @@ def _key(use: Use) -> Any:
     return tuple(np.ravel(use.operand).tolist())
 
 
-def compare(first: Run, second: Run, alignment: dict[Any, Any], delta: float = 0.0) -> Comparison:
+def compare(
+    first: Run,
+    second: Run,
+    alignment: dict[Any, Any],
+    delta: float = 0.0,
+    constants: Collection[str] = (),
+) -> Comparison:
     """Return the differences between two runs. The second run repeats the noisy values of the first
     run.
 
     alignment: The matching operations of the two runs, for each instruction that adds or compares
         noise more often in one run than in the other (see `alignment_of`).
     delta: The smallest δ of the claim.
+    constants: The names of entries of the output that contain no noise.
     """
     pairs = matched(first.recorder, second.recorder, alignment)
-    shown = significant(first)
+    noisy = {name: value for name, value in first.parts.items() if name not in constants}
+    released = first._replace(parts=noisy)
+    shown = significant(released)
     alike = [
         (one, other)
         for one, other in pairs
         if id(one) in shown and np.shape(one.operand) == np.shape(other.operand)
     ]
-    every = [hidden(first, one, second.recorder, other) for one, other in alike]
+    every = [hidden(released, one, second.recorder, other) for one, other in alike]
     noise, cancelled = with_joint_costs((first.recorder, second.recorder), alike, every)
     return Comparison(
         hidden=noise,
@@ -120,7 +129,7 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any], delta: float = 0
         differing=_differing(first, second),
         control_flow=control_flow_of(first, second),
         uneven=_uneven(first.recorder, second.recorder),
-        twice=[*twice(first, [one for one in pairs if id(one[0]) in shown], delta), *cancelled],
+        twice=[*twice(released, [one for one in pairs if id(one[0]) in shown], delta), *cancelled],
         moved=frozenset(moved_at(first.recorder, second.recorder, pairs)),
         unused=_unused(first.recorder),
         errors=(error_of(first), error_of(second)),
@@ -395,6 +404,15 @@ def significant(run: Run) -> set[int]:
         for number, value in pieces:
             later.setdefault(number, set()).add(float(value))
     return found
+
+
+def may_be_constant(run: Run) -> bool:
+    """Return whether a number in the output that is taken for a noisy value may be a constant, such
+    as the end of a bin: it equals a whole number, to which the run adds further noise."""
+    uses = run.recorder.uses
+    values = [uses[one.previous].value for one in uses if one.previous is not None]
+    whole = [one for one in values if np.array_equal(one, np.round(one))]
+    return any(_are_among(one, _numbers(run)).any() for one in whole)
 
 
 def _numbers(run: Run) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .coins import Absorbed, Flips, Laws, laws_of
-from .comparing import alignment_of, are_picked, compare
+from .comparing import alignment_of, are_picked, compare, may_be_constant
 from .differences import Chosen, Comparison, ControlFlow, Coupled, Hidden, ThresholdLeak
 from .effects import by_effect, by_range, noise_alone
 from .one_sided import (
@@ -188,7 +188,9 @@ class _Pairs:
             coupler = coupler._replace(alignment=alignment)
             second = coupler.run(1, reference=first, has_lines=True)
         delta = min((point[1] for point in coupler.subject.claim), default=0.0)
-        comparison = by_range(coupler, compare(first, second, alignment, delta), first)
+        constants = self.free.constants(not forward) if may_be_constant(first) else ()
+        comparison = compare(first, second, alignment, delta, constants)
+        comparison = by_range(coupler, comparison, first)
         absorbed: Absorbed | None = None
         bare: list[str] = []
         noised: list[str] = []

@@ -141,6 +141,19 @@ class FreeRuns:
                 for runs, made in zip(both, [own.run(which, seed=seed) for which in (0, 1)]):
                     runs.append(made)
 
+    def constants(self, which: int) -> set[str]:
+        """Return the names of the entries of the output that have the same value in all runs with
+        independent noise on an input.
+
+        which: The index of the input: 0 for d1, 1 for d2.
+        """
+        first, *others = self.both()[which]
+        return {
+            name
+            for name, value in first.parts.items()
+            if all(same(value, one.parts.get(name, Missing)) for one in others)
+        }
+
     def is_bare(self, name: str) -> bool:
         """Return whether an entry of the output contains no noise: all runs on one input give the
         same value of the entry, and no run on the other input gives this value. Still, return False

@@ -262,6 +262,18 @@ def test_bounded_noise_may_still_be_used_twice() -> None:
     assert cause.kind == "noise-used-twice"
 
 
+def test_a_constant_of_the_output_is_no_noised_value() -> None:
+    def binned(data: Sequence[int], rng: Rng, *, releases: bool) -> Any:
+        first = len(data) + rng.geometric(0.6)
+        second = first - rng.geometric(0.6)
+        return list(range(20)), second, first if releases else None
+
+    for releases in (False, True):
+        target = CallableTarget(function=binned, params={"releases": releases})
+        trace = trace_pair(target, [1, 1], [1], ONE)
+        assert [one.cost for one in trace.causes] == [math.inf] * releases
+
+
 def test_a_noised_value_may_be_used_as_often_as_one_likes() -> None:
     def often(x: float, rng: Rng) -> tuple[float, ...]:
         noisy = x + rng.laplace()
