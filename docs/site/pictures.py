@@ -64,7 +64,7 @@ def _picture(driver: webdriver.Chrome, page: Path, theme: str) -> Path:
     feature = {"name": "prefers-color-scheme", "value": theme}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
     driver.get(page.as_uri())
-    driver.execute_script("document.querySelector('details').scrollIntoView()")
+    driver.execute_script("document.querySelector('details').scrollIntoView({behavior: 'instant'})")
     path = page.with_name(f"{theme}.png")
     driver.save_screenshot(str(path))
     return path
