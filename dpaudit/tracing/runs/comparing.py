@@ -314,16 +314,18 @@ def _root(recorder: Recorder, use: Use, paired: Recorder) -> Use:
     recorder: The records of the run of the use.
     paired: The records of the other run of the pair.
     """
-    while use.previous is not None:
-        before = recorder.uses[use.previous]
-        # A location of 0 in both runs, as in `rng.normal(0.0, 2.0)`, is not a number that the noise
-        # hides.
-        both = before, paired.by_moment.get(before.moment, before)
-        is_location = ("draw", *before.moment[1:]) in recorder.by_moment
-        if is_location and not any(np.any(one.operand) for one in both):
-            break
-        use = before
-    return use
+    chain = [use]
+    while chain[-1].previous is not None:
+        chain.append(recorder.uses[chain[-1].previous])
+    if ("draw", *chain[-1].moment[1:]) in recorder.by_moment:
+        # A location of 0 in both runs, as in `2 * rng.normal(0.0, 2.0)`, is not a number that the
+        # noise hides.
+        while len(chain) > 1 and not any(
+            np.any(one.operand)
+            for one in (chain[-1], paired.by_moment.get(chain[-1].moment, chain[-1]))
+        ):
+            chain.pop()
+    return chain[-1]
 
 
 def _unit(one: Use, root: Use) -> Any:

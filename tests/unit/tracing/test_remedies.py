@@ -197,6 +197,16 @@ def test_a_clipped_sum_that_another_pair_turns_is_no_certain_cause() -> None:
     assert not findings(gradient, *ALIKE, whole=math.inf, each=1.0)
 
 
+def test_a_clipped_sum_is_named_if_the_noise_is_multiplied_before_it_is_added() -> None:
+    def multiplied(rows: Any, rng: Any) -> Any:
+        total = np.sum(rows, axis=0)
+        return total / np.linalg.norm(total) + 0.5 * rng.normal(0.0, 2.0, size=2)
+
+    (found,) = findings(multiplied, *OPPOSITE)
+    assert found.is_cause
+    assert "; the norm is 1 for both inputs" in found.words
+
+
 @pytest.mark.parametrize(
     ("d1", "d2"),
     [
