@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Family, Verdict
-from dpaudit.claims import GaussianDP, PrivacyClaim
+from dpaudit.claims import PrivacyClaim
 from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import Item, row
@@ -174,20 +174,15 @@ def detectable_epsilon(result: AuditResult) -> float | None:
 
 
 def may_miss(result: AuditResult) -> str:
-    """Return the leak that the audit may miss as text, such as `ε < 1.02` or `μ < 1.1`; "" if the
-    claim is refuted, if chance has no part in the verdict, or if no leak of this kind is known."""
+    """Return the leak that the audit may miss as text, such as `ε < 1.02`, at the tested δ; "" if
+    the claim is refuted, if chance has no part in the verdict, or if no leak of this kind is known.
+    """
     least, point, one = detectable_epsilon(result), result.point, result.decisive
     if least is None or (isinstance(one, OneRunCertificate) and one.method != "point"):
         return ""
     symbol = bounds(result)[0].symbol
     if math.isinf(least):
         return f"any {symbol}"
-    # For Gaussian noise, a larger μ means a larger δ at the tested ε. A larger Rényi divergence
-    # need not, so the power of an audit of such a claim is stated at the tested δ.
-    is_gaussian = isinstance(result.claim, GaussianDP)
-    own = own_bound(result.claim, least, point.delta) if is_gaussian else None
-    if own is not None:
-        return f"{own.symbol} < {numbers.at_most(own.lower)}"
     at = "" if symbol == "ε" else f" at δ = {numbers.plain(point.delta)}"
     return f"ε < {numbers.at_most(least)}{at}"
 
