@@ -195,7 +195,10 @@ def _without(flag: str) -> tuple[str, ...]:
     return (*TARGET[:place], *TARGET[place + 2 :])
 
 
-def test_incomplete_requests(refused: Any, asked: list[AuditSpec]) -> None:
+def test_incomplete_requests(
+    refused: Any, asked: list[AuditSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a folder without audits.yaml
     requests: list[tuple[list[str], str | None, str]] = [
         ([], "option-missing", "audits.yaml"),
         (["--d1", "0", "--d2", "1"], None, "argument"),

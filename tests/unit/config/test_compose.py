@@ -62,10 +62,12 @@ def test_post_process_of_the_whole_and_a_matrix(load: Any) -> None:
 
 
 def test_files_are_found_beside_the_configuration(load: Any, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("def f(x): return x\n")
-    (spec,) = load("  - compose: [mine.py:f, mine.py:f]\n    post_process: mine.py:f\n")
-    assert spec.target.parts[0].path == f"{tmp_path / 'mine.py'}:f"
-    assert spec.target.post_process == f"{tmp_path / 'mine.py'}:f"
+    (tmp_path / "parts_here.py").write_text("def f(x): return x\n")
+    (spec,) = load(
+        "  - compose: [parts_here.py:f, parts_here.py:f]\n    post_process: parts_here.py:f\n"
+    )
+    assert spec.target.parts[0].path == f"{tmp_path / 'parts_here.py'}:f"
+    assert spec.target.post_process == f"{tmp_path / 'parts_here.py'}:f"
 
 
 def test_defaults_of_the_other_kind_are_displaced(tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ def line(alpha):
 
 
 def write(folder: Path, claim: str, more: str = "") -> Path:
-    (folder / "mine.py").write_text(MODULE)
+    (folder / "curved.py").write_text(MODULE)
     path = folder / "audits.yaml"
     path.write_text(
-        "version: 1\naudits:\n  - mechanism: mine.py:noisy\n    name: noisy\n"
+        "version: 1\naudits:\n  - mechanism: curved.py:noisy\n    name: noisy\n"
         f"    d1: 0\n    d2: 1\n    samples: 30000\n    claim: {claim}\n{more}"
     )
     return path
@@ -75,19 +75,21 @@ def test_what_is_no_curve_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 def test_functions_are_found_beside_the_file(tmp_path: Path) -> None:
-    path = write(tmp_path, "{definition: computational, epsilon: 0.5, adversary: 'mine.py:guess'}")
+    path = write(
+        tmp_path, "{definition: computational, epsilon: 0.5, adversary: 'curved.py:guess'}"
+    )
     (spec,) = load_config(path, {"samples": 5_000})
     assert isinstance(spec.claim, ComputationalDP)
-    assert str(spec.claim.adversary).endswith("mine.py:guess")
+    assert str(spec.claim.adversary).endswith("curved.py:guess")
     assert run_audit(spec).verdict is Verdict.VIOLATION
-    (spec,) = load_config(write(tmp_path, "{definition: f-dp, tradeoff: 'mine.py:line'}"))
+    (spec,) = load_config(write(tmp_path, "{definition: f-dp, tradeoff: 'curved.py:line'}"))
     assert isinstance(spec.claim, FunctionalDP)
-    assert spec.claim.name == "mine.py:line"
+    assert spec.claim.name == "curved.py:line"
     assert spec.claim.profile(0.0) == pytest.approx(0.5, abs=1e-9)
 
 
 def test_functions_that_are_not_there_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, "{definition: f-dp, tradeoff: 'mine.py:lines'}")
+    path = write(tmp_path, "{definition: f-dp, tradeoff: 'curved.py:lines'}")
     assert "'lines'" in str(refusal(load_config, path))
     path = write(tmp_path, "{definition: f-dp, tradeoff: 3}")
     assert "tradeoff=3" in str(refusal(load_config, path))
