@@ -489,14 +489,12 @@ class AuditRun:
         # search made have the type that the user asked for.
         is_theirs = spec.search is None and certificate.failures
         doubtful = doubtful_inputs(pair, certificate) if is_theirs else []
+        doubtful += mostly_new(certificate)
         unseeded = [] if is_reproducible or names else [UNSEEDED]
         unseeded += [KERNELS] if not is_reproducible and torch_use.is_loaded() else []
         return replace(
             certificate,
-            warnings=(
-                *(*texts, *doubts, *certificate.warnings),
-                *(*doubtful, *mostly_new(certificate)),
-            ),
+            warnings=(*texts, *doubts, *certificate.warnings, *doubtful),
             adjacency=stated(pair),
             notes=(*unseeded, *certificate.notes, *notes(pair, spec.group), *redrawing_notes),
         )

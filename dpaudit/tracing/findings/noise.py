@@ -124,26 +124,28 @@ def _clipped_sum(one: Call, case: Case) -> tuple[float, float, float] | None:
 
 
 def _clipping_each(
-    one: Call, pieces: Sequence[Piece], case: Case, said: tuple[str, str], more: float = 1.0
+    one: Call, pieces: Sequence[Piece], case: Case, texts: tuple[str, str], factor: float = 1.0
 ) -> tuple[str, str]:
     """Return the words and the remedy of a finding. If the noise hides a sum that is clipped as a
     whole, the words say so, and the remedy says to clip what each record adds to it.
 
     pieces: The noise.
-    said: The words and the remedy without this.
-    more: The size of the change that the noise must hide, as a multiple of the change on this pair.
+    texts: The words and the remedy for noise that is too small.
+    factor: Size of the change that the noise must hide, divided by the change on this pair.
     """
     clipped = _clipped_sum(one, case)
     if clipped is None:
-        return said
+        return texts
     norm, change, _ = clipped
-    words, remedy = said
+    words, remedy = texts
     words += f"; the norm is {number(norm)} for both inputs: the whole is clipped, not each record"
     times = None if case.claim is None else enlargement(pieces, case.claim)
     if times is None:
         return words, remedy
     most = math.nan if case.changed is None else change / times / (1 + case.changed.is_replaced)
-    bound = f" to a norm of {rounded_down(more * most)}" if one.law == "normal" and most > 0 else ""
+    bound = (
+        f" to a norm of {rounded_down(factor * most)}" if one.law == "normal" and most > 0 else ""
+    )
     clip = f"clip what each record adds to the value{bound}, not the whole"
     return words, ", or ".join(filter(None, (clip, remedy)))
 

@@ -170,7 +170,8 @@ def is_bounded_sum(piece: Piece, norms: Sequence[float], changed: Changes) -> bo
     changed: The differences between d1 and d2 in the sums of the columns.
     """
     are_sums = [any(math.isclose(norms[d], one) for one in changed.sums[d]) for d in (0, 1)]
-    return sum(are_sums) == 1 and 1 != piece.shift < max(changed.sizes, default=0.0)
+    is_smaller = piece.shift < max(changed.sizes, default=0.0)
+    return sum(are_sums) == 1 and is_smaller and piece.shift != 1  # a change by 1 may be a count
 
 
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:

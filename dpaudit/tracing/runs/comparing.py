@@ -444,12 +444,13 @@ def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
 _ROUNDING_SHARE = 1e-9
 
 
-# Bounds on the probability that noise of scale 1 exceeds a positive number.
+# Bounds on the probability that the absolute value of noise of scale 1 exceeds a positive number: a
+# program may bound noise on both sides.
 _TAILS: dict[str, Callable[[float], float]] = {
-    "laplace": lambda x: math.exp(-x) / 2,
-    "normal": lambda x: math.erfc(x / math.sqrt(2)) / 2,
-    "discrete": lambda x: math.exp(-x),
-    "logistic": lambda x: math.exp(-x),
+    "laplace": lambda x: math.exp(-x),
+    "normal": lambda x: math.erfc(x / math.sqrt(2)),
+    "discrete": lambda x: 2 * math.exp(-x),
+    "logistic": lambda x: 2 * math.exp(-x),
 }
 
 
