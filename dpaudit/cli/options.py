@@ -202,7 +202,7 @@ def repeating(ctx: click.Context, targets: Sequence[str], seed: int, name: str =
     seed: seed of the audit; it is added if it was drawn at random.
     name: name of the one audit to run, for the option -k; "" runs all audits.
     """
-    words = [str(ctx.info_name), *targets, *_flags(ctx, seed), *(["-k", name] if name else [])]
+    words = [str(ctx.info_name), *targets, *(["-k", name] if name else []), *_flags(ctx, seed)]
     return command_line(words)
 
 

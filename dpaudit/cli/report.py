@@ -4,16 +4,18 @@ audits."""
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import AuditResult, Canaries, Recorded, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_one
 from dpaudit.cli.flags import some_flags
@@ -22,15 +24,13 @@ from dpaudit.cli.options import AuditCommand, option
 from dpaudit.cli.process import undisturbed
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import STDOUT, Results, check_writable, destinations, write_whole
-from dpaudit.composed import flat_fields, replace
 from dpaudit.errors import DpauditError, UsageError
+from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.files import piped, read_text, reading
-from dpaudit.reports.findings import as_lists
-from dpaudit.reports.json import Planned, read_document
+from dpaudit.reports.json import Planned, document, entry, fields_of, read_document
 from dpaudit.reports.layout import wrap
-from dpaudit.reports.records import encode
 from dpaudit.reports.text import unended
-from dpaudit.wording import counted, shown, visible
+from dpaudit.wording import ONE_PROCESS, counted, shown, visible
 
 _UNSEEN = (
     "A record cannot show that the draws really came from the mechanism, that nothing was left "
@@ -96,9 +96,7 @@ def report(
     ended = [result for result in results if result.verdict is not Verdict.ERROR]
     if rerun and not disagreements:
         with set_apart():
-            for result in ended:
-                found = differences(result, quiet=quiet)
-                disagreements += [f"{result.name}: {text}" for text in found]
+            disagreements += differences(results, planned, quiet=quiet)
     for text in disagreements:
         click.echo(folded(visible(f"error: {file}: {text}")), err=True)
     if disagreements:
@@ -200,7 +198,7 @@ def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
     if not drawn:
         return said
     if repeated:
-        return f"{said} Repeated with their seeds, the audits gave the same draws."
+        return f"{said} Repeated with their seeds, the audits gave the same results."
     return f"{said} {_UNSEEN}"
 
 
@@ -258,58 +256,87 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
         ) from error
 
 
-# Fields of a result that may differ when its audit is repeated: times, number of processes, the
-# request, paths (they depend on the working directory), and the trace (it may take too long).
-# Warnings and versions are compared separately.
-_ANOTHERS = (
-    "seconds", "versions", "request", "resumed", "source", "command", "workers", "notes",
-    "warnings", "first_failures", "first_version", "trace", "redrawn",
-)  # fmt: skip
+# Fields of an audit that follow from times, speed, or the number of processes; a rerun may differ.
+_OF_THE_RUN = ("seconds", "workers", "resumed")
+# Field of a certificate that does so: how many new processes answered in time.
+_OF_NEW_PROCESSES = "redrawn"
+# Fields with a file, which is named relative to the working directory if it is inside.
+_FILES = ("source", "where", "file")
+# Fields with sentences, in which durations and speeds may differ.
+_REMARKS = ("warnings", "notes")
+_SPEED = re.compile(r"\d[\d.,e+-]* (?:s|seconds|draws/s|draws per second)\b")
 
 
-def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
-    """Run an audit again with its seed. Return one sentence for each difference between the two
-    results. Raises UsageError if the audit cannot be repeated, or if its repetition would prove
-    nothing."""
-    request, reason = recorded.request, _reason(recorded)
-    if request is None or reason is not None:
-        raise UsageError(f"{recorded.name} cannot be repeated: {reason}", code="rerun-impossible")
-    from dpaudit.config.building import located_spec  # not needed without --rerun
+def differences(results: Sequence[AuditResult], planned: int, *, quiet: bool) -> list[str]:
+    """Make audits again by their commands. Return a sentence for each difference between the
+    recorded and the repeated results; audits that ended with an error are left out.
 
-    named = {"seed": recorded.seed, **as_lists(request["settings"])}
-    folder = None if request["folder"] is None else Path(request["folder"])
-    spec = located_spec(named, lambda path: f"{recorded.name}: ", folder)
+    planned: number of audits of a complete run.
+
+    Raises UsageError if an audit cannot be repeated, or if its repetition would prove nothing.
+    """
+    specs = {
+        index: _spec(result)
+        for index, result in enumerate(results)
+        if result.verdict is not Verdict.ERROR
+    }
+    repeated = list(results)
     with auditing() as requests:
-        again = run_one(spec, requests, spec.name, quiet=quiet)
-    again = replace(again, family=recorded.family)  # other audits of the family decide its level
-    found = list(_compared(recorded, again))
-    if found and recorded.workers != again.workers:
-        before, after = (
-            counted(one.workers, "process") if one.workers else "no process"
-            for one in (recorded, again)
-        )
-        found.append(f"recorded with {before}, repeated with {after}; this may be the cause")
-    if recorded.versions != again.versions:
-        before, after = (
-            ", ".join(f"{name} {version}" for name, version in one.versions.items())
-            for one in (recorded, again)
-        )
-        which = "this may be the cause" if found else "all else is equal"
-        found.append(
-            f"versions: recorded with {before}, repeated with {after}; {which}; repeat it with the "
-            "recorded versions"
-        )
-    return found
+        for index, spec in specs.items():
+            repeated[index] = run_one(spec, requests, spec.name, quiet=quiet)
+    if any(one.family is not None for one in results):
+        from dpaudit.auditing.familywise import settled, unsettled
+
+        repeated = settled(repeated) if len(results) >= planned else unsettled(repeated)
+    # As a file has them, where a tuple is a list and each number has its declared type.
+    repeated, _ = read_document(document([entry(result) for result in repeated], planned))
+    return [
+        f"{recorded.name}: {text}"
+        for recorded, again in zip(results, repeated, strict=True)
+        for text in _differences(recorded, again)
+    ]
+
+
+def _spec(recorded: AuditResult) -> AuditSpec:
+    """Return the audit that the recorded command makes."""
+    reason = _reason(recorded)
+    if reason is None:
+        try:
+            return _requested(shlex.split(recorded.command or ""), recorded.name)
+        except (click.ClickException, click.exceptions.Exit, ValueError) as error:
+            reason = f"its command makes no audit ({error})"
+    raise UsageError(f"{recorded.name} cannot be repeated: {reason}", code="rerun-impossible")
+
+
+def _requested(words: list[str], name: str) -> AuditSpec:
+    """Return the audit of a command line. Raise ValueError if it does not make one audit.
+
+    name: recorded name of the audit.
+    """
+    from dpaudit.cli import run, search  # not needed without --rerun
+
+    while words and words[0].startswith(f"{VARIABLE}="):
+        words = words[1:]
+    if words[:1] != ["dpaudit"]:
+        raise ValueError("it is no command of dpaudit")
+    if words[1:2] == ["search"]:
+        return search.audit_of(search.search.make_context("search", words[2:]))
+    if words[1:2] != ["run"]:
+        raise ValueError("it is neither dpaudit run nor dpaudit search")
+    specs = run.audits_of(run.run.make_context("run", words[2:]))
+    if len(specs) != 1:
+        raise ValueError(f"it makes {counted(len(specs), 'audit')}")
+    named = run.with_file(specs[0], words[2])
+    return named if named.name == name else specs[0]
 
 
 def _reason(recorded: AuditResult) -> str | None:
     """Return the reason why an audit cannot be repeated or why its repetition would prove nothing,
     or None if it can be repeated."""
-    if recorded.request is None:
-        return (
-            "the file does not hold the request of the audit (the audit was started from Python, "
-            "or used recorded outputs)"
-        )
+    if recorded.command is None or isinstance(recorded.ending, Recorded | Canaries):
+        return "the file has no command that makes its draws"
+    if recorded.first_version is not None:
+        return "an older dpaudit wrote it"
     if not all(one.reproducible for one in recorded.certificates):
         return "its seed does not control the mechanism, so a rerun has other draws"
     if any(one.schedule and one.schedule.by_clock for one in recorded.certificates):
@@ -317,40 +344,43 @@ def _reason(recorded: AuditResult) -> str | None:
     return None
 
 
-def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
-    names = [name for name in _names(recorded) if name != "ending"]
-    by_pair = () if recorded.certificates else ("by_pair",)
-    yield from _differences("", [*names, "verdict", "error", *by_pair], recorded, again)
-    # A resumed run also has the warnings of the earlier run that wrote its journal. The repetition
-    # has no journal, so warnings that it lacks are then left out of the comparison.
-    kept = [one for one in recorded.warnings if not recorded.resumed or one in again.warnings]
-    yield from _differences("", ("warnings",), replace(recorded, warnings=tuple(kept)), again)
-    if len(recorded.certificates) != len(again.certificates):
-        pairs = counted(len(recorded.certificates), "pair")
-        yield f"{pairs} recorded, {len(again.certificates)} repeated"
-        return
-    # Imported inside the function: it imports NumPy, which other uses of the command do not need.
-    from dpaudit.certificates.fixed_test import VERSION_WITH_LARGE_EVENTS, before_version_8
-
-    first = recorded.first_version
-    is_older = first is not None and first < VERSION_WITH_LARGE_EVENTS
-    for one, other in zip(recorded.certificates, again.certificates, strict=True):
-        if is_older:
-            before = partial(before_version_8, point=other.betting_point)
-            others = tuple(map(before, other.others))
-            other = replace(other, fixed=before(other.fixed), others=others)
-        yield from _differences(f"{one.pair}: ", _names(one), one, other)
-        yield from _differences(f"{one.pair}: ", ("warnings", "notes"), one, other)
+def _differences(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
+    """Yield the first difference in each field of two results of the same audit."""
+    before, after = _comparable(recorded), _comparable(again)
+    for name in before:
+        for path, *values in _compared(name, name, before[name], after[name]):
+            yield "{}: recorded {}, repeated {}".format(path, *map(shown, values))
+            break
 
 
-def _names(record: AuditResult | Certificate) -> list[str]:
-    return [name for name in flat_fields(type(record)) if name not in _ANOTHERS]
+def _comparable(result: AuditResult) -> dict[str, Any]:
+    fields = fields_of(result)
+    for name in _OF_THE_RUN:
+        del fields[name]
+    for certificate in fields["certificates"]:
+        del certificate[_OF_NEW_PROCESSES]
+    fields["notes"] = [text for text in fields["notes"] if not text.startswith(ONE_PROCESS)]
+    return fields
 
 
-def _differences(where: str, names: Iterable[str], one: Any, other: Any) -> Iterator[str]:
-    for name in names:
-        # Compare values in the form that files have, where NaN equals NaN and a tuple equals a
-        # list.
-        before, after = encode(getattr(one, name)), encode(getattr(other, name))
-        if before != after:
-            yield f"{where}{name}: recorded {shown(before)}, repeated {shown(after)}"
+def _compared(path: str, name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (path, recorded value, repeated value) for each difference.
+
+    name: the innermost field on the path.
+    """
+    if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys():
+        for key in before:
+            yield from _compared(f"{path}.{key}", key, before[key], after[key])
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, both in enumerate(zip(before, after, strict=True)):
+            yield from _compared(f"{path}[{index}]", name, *both)
+    elif _normal(name, before) != _normal(name, after):
+        yield path, before, after
+
+
+def _normal(name: str, value: Any) -> str:
+    if name in _FILES and isinstance(value, str):
+        value = str(Path(value).absolute())
+    if name in _REMARKS and isinstance(value, str):
+        value = _SPEED.sub("", value)
+    return json.dumps(value)  # 1, 1.0 and true differ

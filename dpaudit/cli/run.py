@@ -241,6 +241,22 @@ def _requested(
     return [replace(spec, command=repeating(ctx, targets, spec.sampling.seed))]
 
 
+def audits_of(ctx: click.Context) -> list[AuditSpec]:
+    """Return the audits that a command line asks for; it names a mechanism or files."""
+    given = ctx.params
+    settings = given_settings(ctx, given)
+    requested = _requested(ctx, given["targets"], settings, here(), familywise=given["familywise"])
+    return _selected(requested, given["pattern"])
+
+
+def with_file(spec: AuditSpec, path: Path | str) -> AuditSpec:
+    """Return an audit with its file in its name, which another file has too."""
+    name, request = f"{path}: {spec.name}", spec.origin.request
+    if request is not None:
+        request = {**request, "settings": {**request["settings"], "name": name}}
+    return replace(spec, name=name, request=request)
+
+
 def _are_files(targets: Sequence[str]) -> bool:
     return bool(targets) and all(target.endswith(_CONFIGURATIONS) for target in targets)
 
@@ -311,10 +327,7 @@ def _from_files(
             loaded.append((path, replace(spec, command=command)))
     names = [spec.name for _, spec in loaded]
     shared = {name for name in names if names.count(name) > 1}
-    return [
-        replace(spec, name=f"{path}: {spec.name}") if spec.name in shared else spec
-        for path, spec in loaded
-    ]
+    return [with_file(spec, path) if spec.name in shared else spec for path, spec in loaded]
 
 
 def journaled(

@@ -27,7 +27,7 @@ from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
-from dpaudit.config.project import Project, here
+from dpaudit.config.project import here
 
 # Options of `dpaudit run` that `dpaudit search` does not have: those that give the inputs, avoid
 # draws, or concern several audits.
@@ -60,10 +60,6 @@ def search(
     ctx: click.Context,
     /,
     target: str | None,
-    space: str | None,
-    inside: bool,
-    outside: bool,
-    keep: int | None,
     json: str | None,
     report: list[str],
     journal: str | None,
@@ -79,13 +75,9 @@ def search(
     noted, unless --outside is given.
     """
     stdout = ctx.with_resource(set_apart())
-    settings, project = given_settings(ctx, flags), here()
-    how: dict[str, Any] = {"space": space, "keep": keep}
-    how |= {"inside": inside or None, "outside": outside or None}
-    how = {name: value for name, value in how.items() if value is not None}
-    spec = _spec(ctx, target, {**settings, **({"search": how} if space else {})}, project)
+    spec = audit_of(ctx)
     refuse_misread(ctx, [spec])
-    specs = journaled([spec], journal, resume, settings.get("seed"), project)
+    specs = journaled([spec], journal, resume, ctx.params["seed"], here())
     inputs: list[str | Path] = [*([] if target is None else [target]), *spec.origin.files]
     results = Results(destinations(json, report, inputs), stdout, planned=1)
     printer = Printer([spec.name], quiet=quiet, verbose=verbose, to=results.beside)
@@ -98,9 +90,13 @@ def search(
     return code
 
 
-def _spec(
-    ctx: click.Context, target: str | None, settings: dict[str, Any], project: Project
-) -> AuditSpec:
+def audit_of(ctx: click.Context) -> AuditSpec:
+    """Return the audit that a command line asks for."""
+    target, settings = ctx.params["target"], given_settings(ctx, ctx.params)
+    search = {name: ctx.params[name] or None for name in ("space", "inside", "outside")}
+    search["keep"] = ctx.params["keep"]
+    if search["space"]:
+        settings["search"] = {name: value for name, value in search.items() if value is not None}
     if target is None and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     instead = "write search: in it, in place of d1 and d2, and give it to dpaudit run"
@@ -112,7 +108,7 @@ def _spec(
     said = {**settings, **({"space": settings["search"]} if "search" in settings else {})}
     check_complete(said, ("space", "adjacency"), "a search", example)
     named = {} if target is None else {"mechanism": target}
-    spec = build_spec({**named, **settings}, project)
+    spec = build_spec({**named, **settings}, here())
     return replace(
         spec, command=repeating(ctx, [] if target is None else [target], spec.sampling.seed)
     )

@@ -111,7 +111,7 @@ class Entry(NamedTuple):
 
 def entry(result: AuditResult) -> Entry:
     """Return the `Entry` (text in a file of results) of one audit."""
-    audit = _audit(result)
+    audit = fields_of(result)
     return Entry("\n".join(f"    {line}" for line in _lines(audit)), _canonical(audit))
 
 
@@ -160,7 +160,7 @@ def read_document(text: str) -> tuple[list[AuditResult], Planned]:
         raise UsageError(f"the results are damaged: {error}", code="results-damaged") from None
 
 
-def _audit(result: AuditResult) -> dict[str, Any]:
+def fields_of(result: AuditResult) -> dict[str, Any]:
     fields = _with_ending(result)
     first = {"name": result.name, "verdict": result.verdict.value, "claim": fields["claim"]}
     blocks = [

@@ -94,7 +94,7 @@ def test_only_what_others_refute_changes_the_exit_code(
     ran = dpaudit("run", with_others, "--familywise")
     assert ran.exit_code == 1
     assert "VIOLATION           0.004" in ran.stdout
-    assert "--familywise -k 0.004" in ran.stdout
+    assert "-k 0.004 --familywise" in ran.stdout
     assert {one.statistics.confidence for one in p_values} == {p_values[0].statistics.confidence}
 
 

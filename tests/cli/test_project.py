@@ -128,11 +128,14 @@ def test_a_file_that_the_project_misspells_is_refused_with_a_near_name(
     assert "Did you mean 'audits.yaml'?" in result.stderr
 
 
-def test_a_rerun_does_not_ask_the_project_again(dpaudit: Any) -> None:
+def test_a_rerun_shows_that_the_project_has_changed_what_a_command_means(dpaudit: Any) -> None:
     project("samples = 2_000\nconfidence = 0.9")
     dpaudit("run", "--json", "r.json")
-    project("samples = 5_000\nconfidence = 0.8\nseed = 4")
     assert dpaudit("report", "r.json", "--rerun", "-q").exit_code == 0
+    project("samples = 2_000\nconfidence = 0.8")
+    result = dpaudit("report", "r.json", "--rerun", "-q")
+    assert result.exit_code == 3
+    assert ": confidence: recorded 0.9, repeated 0.8" in result.stderr
 
 
 def test_the_defaults_of_the_pages_are_those_of_the_code() -> None:

@@ -204,7 +204,7 @@ def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
     ]
     for lines, name in ((wrong, "wrong: VIOLATION"), (broken, "broken: ERROR")):
         assert lines[0] == name
-        assert lines[-1] == f"  dpaudit run {path} --samples 5000 -k {name.partition(':')[0]}"
+        assert lines[-1] == f"  dpaudit run {path} -k {name.partition(':')[0]} --samples 5000"
     assert re.findall(r"\d+ %", chance[0]) == ["1 %", "2 %"]
 
 
@@ -277,7 +277,7 @@ def test_the_command_repeats_one_audit_alone(
     path = config("a", "A a", "not c", "ab", "b") if name != "b" else config("a", "b", "c")
     dpaudit("run", path, "-q", "--epsilon", "3")
     (spec,) = (one for one in asked if one.name == name)
-    assert spec.origin.command == f"dpaudit run {path} --epsilon 3 -k {pattern}"
+    assert spec.origin.command == f"dpaudit run {path} -k {pattern} --epsilon 3"
     asked.clear()
     dpaudit(*shlex.split(spec.origin.command)[1:])
     assert [(one.name, one.claim) for one in asked] == [(name, spec.claim)]

@@ -43,7 +43,7 @@ from dpaudit.sampling.chunks import (
     ToTime,
 )
 from dpaudit.sampling.state import Written, changed, kept_state
-from dpaudit.wording import did_you_mean
+from dpaudit.wording import ONE_PROCESS, did_you_mean
 
 if TYPE_CHECKING:  # most audits start no process, and these imports take some 30 ms
     from concurrent.futures import Executor
@@ -432,7 +432,7 @@ class InProcess(WorkerPool):
         self._joining, self._may_join, self.is_here = None, False, True
         self.differed = isinstance(reason, _DiffersError)
         if str(reason):
-            self.note = f"only one process drew, though more would have been faster: {reason}"
+            self.note = f"{ONE_PROCESS}: {reason}"
 
 
 class _CannotJoinError(Exception):
