@@ -132,14 +132,23 @@ def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
     return (note,) if note is not None and has_integers(outcomes) else ()
 
 
-def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
-    """If any output is a number with a fraction, return a remark that the low-order bits of floats
-    were not searched for leaks. Return an empty list otherwise.
+def unsearched(
+    outcomes: Outcomes, *, floating_point: bool = False, timing: bool = False, command: str = ""
+) -> list[str]:
+    """Return remarks on properties of float outputs that no attack examines, each with its flag.
 
-    outcomes: the outputs.
-    remedy: name of the option, or the command, that searches low-order bits.
+    floating_point, timing: whether the audit has these options.
+    command: the command that has the flags, if the running one does not.
     """
-    return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []
+    searched = {
+        "low-order bits of floats": (floating_point, "--floating-point"),
+        "elapsed times": (timing, "--timing"),
+    }
+    return [
+        f"{name} ({command}{flag})"
+        for name, (is_searched, flag) in searched.items()
+        if not is_searched and has_fractions(outcomes)
+    ]
 
 
 def example_outputs(

@@ -29,10 +29,10 @@ from dpaudit.auditing.exact_tests import (
     frozen_rules,
     integer_noise,
     limited_divergence,
-    low_bits,
     not_counted,
     several_points,
     single_outputs,
+    unsearched,
     without_levels,
 )
 from dpaudit.auditing.ledger import LEARNING, TIMING, Ledger
@@ -497,10 +497,11 @@ class PairAudit:
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
         ledger, limits, selection = self._ledger, self._plan.limits, self._pool_buffer()
         first, counts = ledger.failures.first, ledger.failures.counts
-        kept = (
-            []
-            if self._spec.statistics.floating_point
-            else low_bits(selection.outcomes, "floating_point")
+        statistics = self._spec.statistics
+        left_out = unsearched(
+            selection.outcomes,
+            floating_point=statistics.floating_point,
+            timing=statistics.timing,
         )
         dropped = [] if self._counted_learning is None else self._counted_learning.rare.dropped()
         learning = sum(block.draws for block in ledger.blocks if block.stage == "learning")
@@ -519,7 +520,7 @@ class PairAudit:
             reproducible=True,
             warnings=tuple(self._warnings),
             notes=(*integer_noise(self._claim, selection.outcomes), *never_repeated(selection)),
-            ignored=(*dropped, *kept),
+            ignored=(*dropped, *left_out),
             attacks=learned.tried,
             scores=learned.scores,
             schedule=Schedule(

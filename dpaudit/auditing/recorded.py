@@ -26,10 +26,10 @@ from dpaudit.auditing.exact_tests import (
     frozen_rules,
     integer_noise,
     limited_divergence,
-    low_bits,
     not_counted,
     several_points,
     single_outputs,
+    unsearched,
     without_levels,
 )
 from dpaudit.auditing.options import DEFAULTS, MIN_SAMPLES, BoundMethod, verify
@@ -74,7 +74,6 @@ _UNEVEN_FACTOR = 2.0
 _FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"
 _THINNED = "certified on a random part of the draws, whose inputs fair coins chose"
 _PAIRED = "certified by a separate Clopper–Pearson bound for each input"
-_ONLY_DRAWN = "dpaudit run --floating-point searches them"
 _NO_COINS = (
     "the inputs of the rows do not look like tosses of a fair coin ({d1} of d1, {d2} of d2, "
     "{changes} changes from one to the next), so the audit treats them as fixed"
@@ -301,7 +300,7 @@ class _RecordedRun:
             warnings=tuple(self._warnings),
             notes=integer_noise(audit.claim, selection.outcomes),
             recording=Recording(*audit.arms, self._is_tossed),
-            ignored=(*self._ignored, *low_bits(selection.outcomes, _ONLY_DRAWN)),
+            ignored=(*self._ignored, *unsearched(selection.outcomes, command="dpaudit run ")),
             attacks=learned.tried,
             scores=learned.scores,
         )

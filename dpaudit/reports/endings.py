@@ -74,9 +74,9 @@ def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) 
         reach = findings.unseen(ending.deciding)
         lines += paragraph(reach) if reach else []
         lines += paragraph(_OTHER_PAIR) if _shows_nothing(result) else []
-        lines += paragraph(findings.UNPROVEN)
         listed = " and ".join(ending.deciding.ignored)
-        lines += paragraph(f"Not tested: {listed}.") if listed and verbose else []
+        lines += paragraph(f"Not tested: {listed}.") if listed else []
+        lines += paragraph(findings.UNPROVEN)
     return lines
 
 

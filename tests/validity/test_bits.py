@@ -50,16 +50,20 @@ def test_the_textbook_laplace_is_taken_apart() -> None:
 def test_over_the_reals_it_stays_unrefuted_and_the_report_says_what_was_not_seen() -> None:
     result = audited(textbook_laplace, floating_point=False)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
-    report = " ".join(text.render(result, verbose=1).split())
-    assert " (floating_point)." in report
+    bits, times = result.certificates[0].ignored
+    assert ("(--floating-point)" in bits, "(--timing)" in times) == (True, True)
+    report = " ".join(text.render(result).split())
+    assert bits in report.partition(" 9 of 10 runs")[2]
+    assert times in report.partition(" 9 of 10 runs")[2]
 
 
 def test_what_was_looked_at_is_not_said_to_be_left_out() -> None:
     looked = audited(grid_rounded_laplace)
     integers = audited(scipy_noise.discrete_laplace_mech, [1], [2], floating_point=False)
-    for result in (looked, integers):
-        assert result.certificates[0].ignored == ()
-        assert "Not tested" not in text.render(result, verbose=1)
+    (left_out,) = looked.certificates[0].ignored
+    assert "(--timing)" in left_out
+    assert integers.certificates[0].ignored == ()
+    assert "--timing" not in text.render(integers, verbose=1)
 
 
 @pytest.mark.parametrize(
