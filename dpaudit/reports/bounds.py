@@ -16,6 +16,7 @@ from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.claims import PrivacyClaim
 from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import numbers
+from dpaudit.reports.findings import bound_source
 from dpaudit.reports.layout import Item, row
 from dpaudit.wording import counted
 
@@ -48,7 +49,9 @@ class Bound:
         label = f"{self.symbol} {'above' if implied else 'at least'}"
         confidence = 1 - result.level if implied else result.confidence
         sure = f"with {numbers.level(confidence)} confidence"
-        return row(label, f"{number}{self.at}, {sure} (claimed: {numbers.plain(self.claimed)})")
+        source = bound_source(result) if self.symbol == "ε" and not implied else ""
+        text = f"{number}{self.at}, {sure} (claimed: {numbers.plain(self.claimed)})"
+        return row(label, f"{text}, {source}" if source else text)
 
     def brief(self, result: AuditResult) -> str:
         """Return the bound as a short text, such as `ε ≥ 1.69, claimed 1`."""

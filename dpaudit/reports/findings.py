@@ -53,6 +53,38 @@ def leading_event(certificate: Certificate) -> EventCount | None:
     return max(events, key=lambda one: _excess(one, point), default=None)
 
 
+def bound_source(result: AuditResult) -> str:
+    """Return what gives the lower bound for ε: bets, an event, or a pair; "" for the event that the
+    report shows, and for a bound of 0."""
+    shown = result.decisive
+    if not isinstance(shown, Certificate) or result.epsilon_lower <= 0:
+        return ""
+    if shown.epsilon_lower < result.epsilon_lower:
+        comparable = [one for one in result.certificates if one.point == result.point]
+        return f"from {max(comparable, key=lambda one: one.epsilon_lower).pair}"
+    tests = [
+        one for one in (shown.fixed, *shown.others) if one.epsilon_lower == result.epsilon_lower
+    ]
+    if not tests:
+        return "from all bets together"
+    if tests[0].method == "probabilistic" or not tests[0].events:
+        return ""
+    lower = {event.words: _own_lower(event, shown.point.delta) for event in tests[0].events}
+    most, leading = max(lower, key=lambda words: lower[words]), leading_event(shown)
+    # Of two events with bounds of one order, either one may be shown.
+    if leading is not None and 2 * lower.get(leading.words, -math.inf) >= lower[most]:
+        return ""
+    return f"from the event “{brief(most)}”"
+
+
+def _own_lower(event: EventCount, delta: float) -> float:
+    """Return the lower bound for ε from the intervals of one event."""
+    ahead, behind = event.interval_d1, event.interval_d2
+    if event.guess == "d2":
+        ahead, behind = behind, ahead
+    return max(0.0, math.log(max(ahead[0] - delta, 1e-300) / behind[1]))
+
+
 def shares(event: AnyEvent) -> tuple[float, float]:
     """Return two shares of draws (or exact probabilities) in the event.
 
