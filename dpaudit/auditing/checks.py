@@ -13,21 +13,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.ledger import DOUBTING, Ledger
 from dpaudit.auditing.schedule import FEW_DRAWS
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Block
 from dpaudit.certificates.wealth import tally as replay_tally
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
-from dpaudit.errors import Given, MechanismError, needs_device
+from dpaudit.errors import Given, MechanismError, UsageError, needs_device
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
 from dpaudit.levels.portfolio import Portfolio
 from dpaudit.sampling import homogeneity, independence
 from dpaudit.sampling.chunks import Measure, ToLearn
+from dpaudit.targets.construction import arguments_of
 from dpaudit.targets.target import what_to_check
 from dpaudit.torch_use import misses_device
 from dpaudit.wording import counted
@@ -51,6 +54,35 @@ _FURTHER_BLOCKS = 32
 # (`DrawChecks.check_counted_learning`). An audit usually learns at most this number of rules, so
 # each check gets 1/64 of the probability of a false warning.
 _MAX_RULES = 64
+
+
+# Parameters of claims that a mechanism may have under the same name.
+_SHARED_NAMES = frozenset(("epsilon", "delta", "mu", "sigma", "rho"))
+
+
+def other_values(spec: AuditSpec) -> list[str]:
+    """Return a note for each parameter of the mechanism that has the name of a parameter of the
+    claim, and another value. Claims of a library follow from its mechanism."""
+    claim = spec.claim if spec.grouped is None else spec.grouped.claim
+    stated = (spec.origin.request or {}).get("settings", {}).get("claim", claim.parameters())
+    arguments = {} if spec.claimed_by is not None else arguments_of(spec.target)
+    notes = []
+    for name in arguments.keys() & stated.keys() & _SHARED_NAMES:
+        claimed, (value, is_given, option) = stated[name], arguments[name]
+        if not _is_number(claimed) or not _is_number(value) or math.isclose(claimed, value):
+            continue
+        keyword = f"{option}={{{name!r}: {claimed!r}}}"
+        flag = f"--param {name}={claimed!r}"
+        if option == "init":
+            flag = f"--init '{{{name}: {claimed!r}}}'"
+        usual = "" if is_given else "its default "
+        ran = f"the mechanism ran with {usual}{name} = {value!r}; the claim is {claimed!r} ("
+        notes.append(spec.origin.message(UsageError(ran, Given(keyword, flag), ")")))
+    return sorted(notes)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class DrawChecks:

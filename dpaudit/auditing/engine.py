@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import torch_use
-from dpaudit.auditing.checks import doubtful_inputs
+from dpaudit.auditing.checks import doubtful_inputs, other_values
 from dpaudit.auditing.kept_state import KeptState, state_words
 from dpaudit.auditing.ledger import PROBING, Ledger
 from dpaudit.auditing.options import StopEarly, flag_of
@@ -337,7 +337,11 @@ class AuditRun:
             # `allowed` is the message that the audit has too little power, if the user allows this.
             # It is usually a warning. In a strict audit, every warning makes the audit fail, so the
             # message is a note instead.
-            notes=(*self._notes, *(allowed if spec.requirements.strict else ())),
+            notes=(
+                *self._notes,
+                *other_values(spec),
+                *(allowed if spec.requirements.strict else ()),
+            ),
         )
 
     def _exact(self) -> Exact:

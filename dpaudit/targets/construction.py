@@ -15,10 +15,10 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from dpaudit.errors import Given, Name, TargetError
 from dpaudit.float_errors import user_errstate
@@ -218,6 +218,51 @@ def source_of(target: AnyTarget) -> str | None:
             named = loaded(path)
             return _place(getattr(named, call, named) if call else named)
     return None
+
+
+class Argument(NamedTuple):
+    """A value that a parameter of a mechanism has.
+
+    is_given: whether the user gave the value; if not, it is the default.
+    option: the option that gives the parameter a value.
+    """
+
+    value: Any
+    is_given: bool
+    option: Literal["params", "init"]
+
+
+def arguments_of(target: AnyTarget) -> dict[str, Argument]:
+    """Return the arguments of a mechanism, and of the class or factory that makes it, by name. The
+    mapping is empty for a composition and a program. Defaults are unknown if this process has not
+    imported the mechanism."""
+    parts = single_targets(target)
+    part = parts[0].target if isinstance(parts[0], IsolatedTarget) else parts[0]
+    if len(parts) > 1 or not isinstance(part, CallableTarget | ImportedTarget):
+        return {}
+    if isinstance(part, CallableTarget):
+        return _arguments(part.function, part.params, "params")
+    named = loaded(part.path)
+    if not (part.factory or inspect.isclass(named)):
+        function = getattr(named, part.call, None) if part.call else named
+        return _arguments(function, part.params, "params")
+    method = getattr(named, part.call or "__call__", None) if inspect.isclass(named) else None
+    made = _arguments(named, part.init or {}, "init")
+    return {**made, **_arguments(method, part.params, "params")}
+
+
+def _arguments(
+    function: Any, given: Mapping[str, Any] | Sequence[Any], option: Literal["params", "init"]
+) -> dict[str, Argument]:
+    by_name = dict(given) if isinstance(given, Mapping) else {}
+    by_place = () if isinstance(given, Mapping) else tuple(given)
+    values, named = by_name, by_name.keys()
+    with suppress(TypeError, ValueError):  # not imported, compiled, or called otherwise
+        bound = inspect.signature(function).bind_partial(*by_place, **by_name)
+        named = dict(bound.arguments).keys()
+        bound.apply_defaults()
+        values = bound.arguments
+    return {name: Argument(value, name in named, option) for name, value in values.items()}
 
 
 def _place(value: Any) -> str | None:
