@@ -71,12 +71,13 @@ def other_values(spec: AuditSpec) -> list[str]:
         claimed, (value, is_given, option) = stated[name], arguments[name]
         if not _is_number(claimed) or not _is_number(value) or math.isclose(claimed, value):
             continue
-        keyword = f"{option}={{{name!r}: {claimed!r}}}"
-        flag = f"--param {name}={claimed!r}"
-        if option == "init":
-            flag = f"--init '{{{name}: {claimed!r}}}'"
+        claimed, value = (str(number).removesuffix(".0") for number in (claimed, value))
+        keyword = f"{option}={{{name!r}: {claimed}}}"
+        flag = (
+            f"--init '{{{name}: {claimed}}}'" if option == "init" else f"--param {name}={claimed}"
+        )
         usual = "" if is_given else "its default "
-        ran = f"the mechanism ran with {usual}{name} = {value!r}; the claim is {claimed!r} ("
+        ran = f"the mechanism ran with {usual}{name} = {value}; the claim is {claimed} ("
         notes.append(spec.origin.message(UsageError(ran, Given(keyword, flag), ")")))
     return sorted(notes)
 

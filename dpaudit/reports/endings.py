@@ -22,7 +22,7 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.claims import PrivacyClaim
 from dpaudit.inputs.neighbouring import EQUAL
-from dpaudit.reports import bounds, canaries, findings, numbers, searched
+from dpaudit.reports import bounds, canaries, findings, numbers, searched, trace
 from dpaudit.reports.bounds import own_bound
 from dpaudit.reports.findings import EVEN, allowance, brief, compared, inputs, shares
 from dpaudit.reports.layout import BELOW, Item, paragraph, row, table
@@ -74,6 +74,7 @@ def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) 
         reach = findings.unseen(ending.deciding)
         lines += paragraph(reach) if reach else []
         lines += paragraph(_OTHER_PAIR) if _shows_nothing(result) else []
+        lines += paragraph(trace.DECIDES) if trace.may_decide(result) else []
         listed = " and ".join(ending.deciding.ignored)
         lines += paragraph(f"Not tested: {listed}.") if listed else []
         lines += paragraph(findings.UNPROVEN)

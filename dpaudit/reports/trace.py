@@ -10,8 +10,9 @@ import json
 import math
 from collections.abc import Iterator
 
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Recorded, Sampled, Verdict
 from dpaudit.certificates.traced import Excerpt, Finding, Site, Trace
+from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.reports.layout import WIDTH, Item, Row, laid_out, wrap
 from dpaudit.reports.numbers import unglued
 from dpaudit.version import __version__
@@ -78,15 +79,36 @@ def rows(result: AuditResult) -> list[Item]:
     return [] if made.runs else [Row("cause", f"none: {made.notes[0]}")]
 
 
+DECIDES = (
+    "dpaudit trace needs no draws: it compares the noise of each line with the claim, even if no "
+    "number of draws can refute it."
+)
+
+
+def may_decide(result: AuditResult) -> bool:
+    """Return whether an audit made too few draws to refute its claim, and a trace, which makes
+    none, may find the line that leaks. Equal inputs, recorded outputs, programs and compositions
+    have no trace."""
+    settings = (result.request or {}).get("settings", {})
+    return (
+        result.verdict is Verdict.NO_VIOLATION_FOUND
+        and result.underpowered not in (None, EQUAL_INPUTS)
+        and isinstance(result.ending, Sampled)
+        and not isinstance(result.ending, Recorded)
+        and not {"command", "compose"} & settings.keys()
+    )
+
+
 def command(result: AuditResult, line: str | None) -> str | None:
-    """Return a command line that repeats the trace without a time limit. Return None if the trace
-    of the audit was complete, or if `line` does not state the inputs.
+    """Return a command line that traces the pair of inputs without a time limit. Return None if the
+    trace of the audit was complete and draws could decide, or if `line` does not state the inputs.
 
     line: command line that audits the pair of inputs; None if there is none.
     """
     made, audit = result.trace, "dpaudit run "
     is_cut = result.verdict is Verdict.VIOLATION and made is not None and made.cut is not None
-    if not is_cut or line is None or not line.startswith(audit) or " --d1" not in line:
+    is_asked = is_cut or may_decide(result)
+    if not is_asked or line is None or not line.startswith(audit) or " --d1" not in line:
         return None
     return f"dpaudit trace {line.removeprefix(audit)}"
 

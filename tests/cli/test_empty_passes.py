@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
+from dpaudit.reports.trace import DECIDES
 
 MECHANISMS = """
 import math
@@ -53,6 +55,37 @@ def test_too_few_draws_exit_4_and_say_so_before_drawing(dpaudit: Any) -> None:
     assert "rare" not in said
 
 
+def test_an_under_powered_audit_names_the_trace_that_decides_it(dpaudit: Any) -> None:
+    claim = ("--d1", "0", "--d2", "20", "--epsilon", "12", "--samples", "5000")
+    result = dpaudit("run", "m.py:laplace", *claim)
+    assert result.exit_code == 4
+    (row,) = (line for line in result.stdout.splitlines() if line.startswith("  trace  "))
+    assert DECIDES in words(result.stdout)
+    traced = dpaudit(*shlex.split(row)[2:])
+    assert (traced.exit_code, traced.stdout.partition(" ")[0]) == (1, "CAUSE")
+
+
+@pytest.mark.parametrize(
+    ("audit", "is_named"),
+    [
+        ("{mechanism: 'm.py:count', d1: [1], d2: []}", True),
+        ("{mechanism: 'm.py:count', d1: [1], d2: [], allow_underpowered: true}", False),
+        ("{mechanism: 'm.py:count', d1: [1], d2: [1]}", False),
+        ("{compose: ['m.py:count', 'm.py:count'], d1: [1], d2: []}", False),
+    ],
+)
+def test_what_cannot_be_traced_is_not_sent_to_a_trace(
+    dpaudit: Any, folder: Path, audit: str, is_named: bool
+) -> None:
+    (folder / "a.yaml").write_text(
+        f"version: 1\ndefaults: {{claim: {{epsilon: 12}}, samples: 5000}}\naudits: [{audit}]\n"
+    )
+    result = dpaudit("run", "a.yaml", "-v")
+    assert result.exit_code == (0 if "allow" in audit else 4)
+    assert (DECIDES in words(result.stdout)) is is_named
+    assert "  trace  " not in result.stdout  # a trace takes inputs, and no file
+
+
 def test_an_error_of_an_audit_with_equal_inputs_is_named(dpaudit: Any) -> None:
     result = dpaudit("run", "m.py:count", "--d1", "0", "--d2", "0", "--epsilon", "1")
     assert result.exit_code == 3
@@ -77,6 +110,7 @@ def test_what_no_recording_and_no_guesses_can_refute(dpaudit: Any) -> None:
     recorded = dpaudit("bound", "a.npy", "b.npy", "--epsilon", "800")
     assert recorded.exit_code == 4
     assert words(recorded.stdout).count("no number could") == 2
+    assert DECIDES not in words(recorded.stdout)
     guessed = dpaudit("bound", "--guesses", 1000, 100, 100, "--epsilon", "800")
     assert guessed.exit_code == 4
     assert "no number could" in words(guessed.stdout)

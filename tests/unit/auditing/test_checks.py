@@ -48,7 +48,7 @@ def made(epsilon: float) -> Any:
 # value, whether it is a default, the claimed value, and the option of the remedy.
 Difference = tuple[str, str, bool, str, str]
 CASES: list[tuple[str, dict[str, Any], list[Difference]]] = [
-    ("lap", {"claim": {"epsilon": 0.5}}, [("epsilon", "1.0", True, "0.5", "--param")]),
+    ("lap", {"claim": {"epsilon": 0.5}}, [("epsilon", "1", True, "0.5", "--param")]),
     ("lap", {"claim": {"epsilon": 1}}, []),
     ("lap", {"claim": {"epsilon": 0.5}, "params": {"epsilon": 0.5}}, []),
     (
@@ -59,7 +59,7 @@ CASES: list[tuple[str, dict[str, Any], list[Difference]]] = [
     (
         "lap",
         {"claim": {"epsilon": 0.5, "group": 2}},  # the claim for one record
-        [("epsilon", "1.0", True, "0.5", "--param")],
+        [("epsilon", "1", True, "0.5", "--param")],
     ),
     ("lap", {"claim": {"epsilon": 1}, "repeat": 3}, []),
     ("lap", {"claim": {"mu": 0.5}}, []),
@@ -68,13 +68,13 @@ CASES: list[tuple[str, dict[str, Any], list[Difference]]] = [
         {"claim": {"rho": 0.5}, "params": {"rho": 0.1}},
         [("rho", "0.1", False, "0.5", "--param")],
     ),
-    ("gaussian", {"claim": {"sigma": 2}}, [("sigma", "1.0", True, "2", "--param")]),
-    ("gaussian", {"claim": {"mu": 1}}, [("mu", "0.0", True, "1", "--param")]),
+    ("gaussian", {"claim": {"sigma": 2}}, [("sigma", "1", True, "2", "--param")]),
+    ("gaussian", {"claim": {"mu": 1}}, [("mu", "0", True, "1", "--param")]),
     ("released", {"claim": {"epsilon": 0.5, "delta": 0.1}}, []),
     (
         "Noise",
         {"claim": {"epsilon": 0.5, "delta": 0.1}},
-        [("delta", "1e-06", True, "0.1", "--init"), ("epsilon", "2.0", True, "0.5", "--init")],
+        [("delta", "1e-06", True, "0.1", "--init"), ("epsilon", "2", True, "0.5", "--init")],
     ),
     ("Noise", {"claim": {"epsilon": 0.5}, "init": [0.5]}, []),
     ("Noise", {"claim": {"epsilon": 0.5}, "call": "twice"}, []),
