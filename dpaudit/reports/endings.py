@@ -75,8 +75,8 @@ def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) 
         lines += paragraph(reach) if reach else []
         lines += paragraph(_OTHER_PAIR) if _shows_nothing(result) else []
         lines += paragraph(trace.DECIDES) if trace.may_decide(result) else []
-        listed = " and ".join(ending.deciding.ignored)
-        lines += paragraph(f"Not tested: {listed}.") if listed else []
+        left_out = findings.untested(ending.deciding.ignored)
+        lines += paragraph(left_out) if left_out else []
         lines += paragraph(findings.UNPROVEN)
     return lines
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpaudit.auditing.underpowered import event_could_not
@@ -270,6 +270,15 @@ def leaves_open(result: AuditResult) -> bool:
     """Return whether the audit found no violation, so that more draws or other inputs may still
     refute the claim."""
     return result.verdict is Verdict.NO_VIOLATION_FOUND
+
+
+def untested(ignored: Iterable[str]) -> str:
+    """Return a sentence on what no attack examined; "" if it is nothing.
+
+    ignored: entries of `Certificate.ignored`, also of several audits.
+    """
+    listed = " and ".join(dict.fromkeys(ignored))
+    return f"Not tested: {listed}." if listed else ""
 
 
 def is_expected(result: AuditResult) -> bool:

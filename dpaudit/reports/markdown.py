@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.reports.bounds import MAY_MISS, bounds, may_miss
-from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open, verdict_of
+from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open, untested, verdict_of
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import NOT_RUN, render, stopped, title, unended, warnings_of
 from dpaudit.wording import on_one_line, shortened, visible
@@ -31,12 +31,14 @@ class Part(NamedTuple):
     is_met: whether the result is as expected.
     is_open: whether the audit found no violation, so that more draws or other inputs may still
         refute the claim.
+    ignored: what no attack of an open audit examined.
     """
 
     row: str
     report: str
     is_met: bool
     is_open: bool
+    ignored: tuple[str, ...] = ()
 
 
 def entry(result: AuditResult) -> Part:
@@ -58,7 +60,9 @@ def entry(result: AuditResult) -> Part:
     if is_met and warnings_of(result):
         report = "\n".join(f"* {escaped(' '.join(one.split()))}" for one in warnings_of(result))
     section = f"#### {cells[1]}\n\n{report}\n" if report else ""
-    return Part(table_row(cells), section, is_met, leaves_open(result))
+    is_open = leaves_open(result)
+    ignored = getattr(result.decisive, "ignored", ()) if is_open else ()
+    return Part(table_row(cells), section, is_met, is_open, ignored)
 
 
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
@@ -77,6 +81,8 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
     rows = [*table_head(_HEAD), *_first([*ordered, *left_out])]
     reports = _within(parts, sum(map(_size, rows)))
     remark = [escaped(MAY_MISS), "", UNPROVEN, ""] if any(one.is_open for one in parts) else []
+    ignored = untested(text for part in parts for text in part.ignored)
+    remark += [escaped(ignored), ""] if ignored else []
     return "\n".join([*lines, *rows, "", *reports, *remark])
 
 
