@@ -264,6 +264,8 @@ _OF_NEW_PROCESSES = "redrawn"
 _FILES = ("source", "where", "file")
 # Fields with sentences, in which durations and speeds may differ.
 _REMARKS = ("warnings", "notes")
+# Fields with inputs of the user, whose keys may have the same names.
+_INPUTS = ("request.", "searched.")
 _SPEED = re.compile(r"\d[\d.,e+-]* (?:s|seconds|draws/s|draws per second)\b")
 
 
@@ -315,7 +317,7 @@ def _requested(words: list[str], name: str) -> AuditSpec:
     """
     from dpaudit.cli import run, search  # not needed without --rerun
 
-    while words and words[0].startswith(f"{VARIABLE}="):
+    if words and words[0].startswith(f"{VARIABLE}="):
         words = words[1:]
     if words[:1] != ["dpaudit"]:
         raise ValueError("it is no command of dpaudit")
@@ -374,8 +376,10 @@ def _compared(path: str, name: str, before: Any, after: Any) -> Iterator[tuple[s
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for index, both in enumerate(zip(before, after, strict=True)):
             yield from _compared(f"{path}[{index}]", name, *both)
-    elif _normal(name, before) != _normal(name, after):
-        yield path, before, after
+    else:
+        kind = "" if path.startswith(_INPUTS) else name
+        if _normal(kind, before) != _normal(kind, after):
+            yield path, before, after
 
 
 def _normal(name: str, value: Any) -> str:

@@ -191,6 +191,24 @@ def test_no_value_can_be_edited_but_times_and_numbers_of_processes(refuted_run: 
     assert passing == {("seconds",), ("workers",), ("resumed",), ("certificates", "redrawn")}
 
 
+def test_keys_of_inputs_with_names_of_fields_are_compared_too(
+    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def size(x, rng):\n    return len(x) + rng.laplace()\n")
+    inputs = ("--d1", '{"notes": "3 s", "file": "a"}', "--d2", '{"notes": "3 s"}')
+    draws = ("--epsilon", "1", "--samples", "1000", "--json", "r.json")
+    assert dpaudit("run", "mine.py:size", *inputs, *draws).exit_code == 0
+    assert dpaudit("report", "--rerun", "r.json").exit_code == 0
+    for key, value in (("notes", "4 s"), ("file", str(tmp_path / "a"))):
+        document = json.loads(Path("r.json").read_text("utf-8"))
+        document["audits"][0]["request"]["settings"]["d1"][key] = value
+        Path("changed.json").write_text(forged(document), "utf-8")
+        result = dpaudit("report", "--rerun", "changed.json")
+        assert result.exit_code == 3
+        assert f"request.settings.d1.{key}: " in result.stderr
+
+
 def test_a_rerun_may_have_other_times_and_processes(
     dpaudit: Any, kept_run: str, tmp_path: Path
 ) -> None:
