@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.canaries import certify_guesses
+from dpaudit.auditing.canaries import certify_guesses, guess_numbers, wrong_number
 from dpaudit.auditing.canary_scores import rate_of
 from dpaudit.auditing.exact_pmf import certify
 from dpaudit.auditing.exact_tests import several_points
@@ -163,23 +163,29 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
 
     result, record: the recorded result, which has the claim, and its certificate with the counts.
     """
-    seen = Guesses(record.canaries, record.guesses, record.correct)
-    # Use the recorded method if the canaries were assumed to be independent, or if the record has
-    # no bound for μ: then one point (ε, δ) was tested, as in results of older versions. Otherwise,
-    # None lets `certify_guesses` choose the test again.
-    method = record.method if record.method == "independent" or record.mu_lower is None else None
-    computed = certify_guesses(seen, result.claim, 1 - result.confidence, method)
+    n = record.canaries
+    numbers = [test.guesses for test in record.tests]
+    if len(numbers) > 1:
+        numbers = list(guess_numbers(n))
+    counts = [
+        Guesses(n, number, test.correct) for number, test in zip(numbers, record.tests, strict=True)
+    ]
+    independent = record.is_independent
+    computed = certify_guesses(counts, result.claim, 1 - result.confidence, independent)
     if record.scores is None:
         return computed
+    if independent:
+        wrong = replace(computed.tests[0], guesses=counts[0].correct + wrong_number(n))
+        computed = replace(computed, tests=(wrong,))
     total, level = record.scores.included, 1 - result.confidence
     rates = tuple(
         rate_of(one.false_positives, (one.above, one.fewest, one.most), total, level)
         for one in record.scores.rates
     )
     included, excluded = (sum(column) for column in zip(*record.scores.histogram, strict=True))
-    chosen_on = included + excluded - record.canaries
-    counts = {"included": included, "excluded": excluded, "chosen_on": chosen_on}
-    return replace(computed, scores=replace(record.scores, **counts, rates=rates))
+    sums = {"included": included, "excluded": excluded}
+    scores = replace(record.scores, **sums, rates=rates)
+    return replace(computed, canaries=included + excluded, scores=scores)
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
