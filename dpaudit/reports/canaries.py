@@ -127,7 +127,7 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
     elif math.isfinite(one.detectable_epsilon):
         share = numbers.sure(one.detectable_epsilon, numbers.UP)
         detectable = (
-            "Power: for the claim to be refuted in 9 of 10 runs, each guess must be right with "
+            "Power: the claim is refuted in 9 of 10 runs if each guess is right with "
             f"probability {share}."
         )
     return [*lines, *paragraph(detectable), *paragraph(_UNPROVEN)]
