@@ -97,11 +97,12 @@ def audit_scores(
     """
     verify(claim=claim, confidence=confidence)
     _check(included, scores, guesses)
-    if independent and (guesses is not None or sides is not None):
-        why = (
-            "independent canaries fix the number of wrong guesses; leave the number of guesses and "
-        )
-        raise UsageError(why, Name("sides"), " out", code="options-conflict")
+    if independent and sides is not None:
+        why = "independent canaries have a threshold, above which all guesses say in; leave out "
+        raise UsageError(why, Name("sides"), code="options-conflict")
+    if independent and guesses is not None:
+        why = "independent canaries fix the number of wrong guesses, and take no number of guesses"
+        raise UsageError(why, code="options-conflict")
     if sides is not None and guesses is None:
         why = " belongs to a number of guesses that was fixed before the run; give both, or neither"
         raise UsageError(Name("sides"), why, code="options-conflict")
