@@ -26,7 +26,7 @@ def infinite(x: int, rng: np.random.Generator) -> float:
 
 
 def huge(x: int, rng: np.random.Generator) -> float:
-    return rng.choice([LARGEST, -LARGEST, math.inf, -math.inf, 0.0]) * rng.choice([0.5, 1])
+    return float(rng.choice([LARGEST, -LARGEST, math.inf, -math.inf, 0.0]) * rng.choice([0.5, 1]))
 
 
 def vector(x: int, rng: np.random.Generator) -> list[float]:
