@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from dpaudit import ApproximateDP
-from dpaudit.auditing.canaries import SHARES, certify_guesses, guess_numbers, wrong_number
+from dpaudit.auditing.canaries import SHARES, certify_guesses, guess_numbers, wrong_numbers
 from dpaudit.auditing.canary_scores import included_above, right_guesses
 from dpaudit.claims.tradeoff import gaussian_delta, gaussian_epsilon
 from dpaudit.stats import one_run
@@ -121,10 +121,7 @@ def choice(runs: int = 20) -> None:
                 coins, scores = _scored(rng, canaries, name)
                 ranked = coins[np.argsort(-scores)]
                 fixed = [_bound(ranked, round(share * canaries)) for share in NUMBERS]
-                wrong = wrong_number(canaries)
-                inside = included_above(coins, scores, wrong)
-                seen = Guesses(canaries, inside + wrong, inside)
-                rows.append([_default(ranked), *fixed, cached_independent(seen, ALPHA)])
+                rows.append([_default(ranked), *fixed, _independent(coins, scores)])
             means = np.mean(rows, axis=0)
             columns = "".join(f"{mean:7.3f}" for mean in means)
             print(f"  {name:13}  {canaries:8,}{columns}")
@@ -177,6 +174,15 @@ def _default(ranked: NDArray[np.bool_]) -> float:
     """Return the bound of the two fixed numbers of guesses, each at its share of the level."""
     numbers = zip(guess_numbers(len(ranked)), SHARES, strict=True)
     return max(_bound(ranked, guesses, share * ALPHA) for guesses, share in numbers)
+
+
+def _independent(coins: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+    wrongs = wrong_numbers(len(coins))
+    insides = included_above(coins, scores, wrongs)
+    return max(
+        cached_independent(Guesses(len(coins), inside + wrong, inside), share * ALPHA)
+        for inside, wrong, share in zip(insides, wrongs, SHARES, strict=True)
+    )
 
 
 def _rate(name: str, count: int, runs: int, wanted: str) -> None:

@@ -212,7 +212,8 @@ def bound_canaries(
     independent_canaries : bool, default False
         Whether to assume that what the run reveals about one canary is independent of what it
         reveals about the others. The bound is then larger, and invalid without this assumption.
-        Excludes `guesses` and `sides`: the number of wrong guesses is fixed, 2 % of the canaries.
+        Excludes `guesses` and `sides`: two numbers of wrong guesses are fixed, 2 % of the canaries
+        and none.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0

@@ -49,21 +49,20 @@ _BLANK = (
     "of guesses was fixed before the run: a number that the scores choose raises the "
     "probability of a false alarm, in one example from 10 to 18.5 %"
 )
-# Numbers of guesses if the user gives none: one tenth of the canaries, and all of them; and the
-# shares of α at which they are tested. They and their sides are fixed before any run.
-_TENTH, SHARES = 10, (0.8, 0.2)
-# Wrong guesses about independent canaries, as a share of the canaries: 1 / _PER_WRONG.
-_PER_WRONG = 50
+# Shares of α of the two numbers of guesses (of wrong guesses about independent canaries) that are
+# tested if the user gives none. They and their sides are fixed before any run.
+SHARES = (0.8, 0.2)
 
 
 def guess_numbers(canaries: int) -> tuple[int, int]:
     """Return the two numbers of guesses, which are tested at `SHARES` of α."""
-    return max(1, canaries // _TENTH), canaries
+    return max(1, canaries // 10), canaries
 
 
-def wrong_number(canaries: int) -> int:
-    """Return the fixed number of wrong guesses about independent canaries."""
-    return canaries // _PER_WRONG
+def wrong_numbers(canaries: int) -> tuple[int, int]:
+    """Return the two numbers of wrong guesses about independent canaries. The second one shows a
+    large ε, which the first one cannot: it bounds ε by log(25)."""
+    return canaries // 50, 0
 
 
 def audit_guesses(
@@ -84,7 +83,7 @@ def audit_guesses(
     ----------
     counts : sequence of Guesses
         Numbers of canaries, of guesses, and of correct guesses: one item, or the two of
-        `guess_numbers`, which share the error probability.
+        `guess_numbers` or `wrong_numbers`, which share the error probability.
     claim : PrivacyClaim
         The claim to test.
     confidence : float
@@ -96,7 +95,7 @@ def audit_guesses(
         depend on the output of the run. The result then has a warning if δ > 0.
     independent : bool
         Whether to assume that the run reveals something about each canary independently of the
-        other canaries. The number of wrong guesses must then be `wrong_number`.
+        other canaries. The numbers of wrong guesses must then be `wrong_numbers`.
     scores : CanaryScores, optional
         The scores from which the guesses were made.
     warnings : tuple of str
@@ -259,30 +258,33 @@ def _guessed_too_few(
     counts: Sequence[Guesses], claim: PrivacyClaim, alpha: float, independent: bool
 ) -> str | None:
     """Return a message if the guesses could not refute the claim even if all were right, else None.
-    The message says how many guesses could.
-
-    Of the two `guess_numbers`, the guesses about all canaries refute first if all are right.
+    The message says how many guesses could, by the last test.
     """
-    seen, share = _shared(counts)[-1]
-    level = share * alpha
+    parts = _shared(counts)
+    seen, share = parts[-1]
 
-    def refutes(count: int) -> bool:
-        """Return whether `count` guesses (or independent canaries) refute the claim at best."""
-        best = Guesses(max(seen.canaries, count), count, count)
-        if independent:
-            best = Guesses(count, count // 2 + wrong_number(count), count // 2)
+    def refutes(best: Guesses, share: float) -> bool:
+        level = share * alpha
         return _test(best, claim, level, independent).refutes(best, level)
 
+    def at_best(count: int) -> bool:
+        if independent:  # all scores of included canaries, about half, are the highest
+            return refutes(Guesses(count, count // 2, count // 2), share)
+        return refutes(Guesses(max(seen.canaries, count), count, count), share)
+
     made = seen.canaries if independent else seen.guesses
-    if refutes(made):
+    best = [replace(part, correct=part.guesses) for part, _ in parts]
+    if independent:
+        best = [Guesses(made, made // 2 + wrong, made // 2) for wrong in wrong_numbers(made)]
+    if any(refutes(part, own) for part, (_, own) in zip(best, parts, strict=True)):
         return None
     enough = made + 1
-    while enough <= one_run.MAX_GUESSES and not refutes(enough):
+    while enough <= one_run.MAX_GUESSES and not at_best(enough):
         enough *= 2
     remedy = ", and no number could"
     if enough <= one_run.MAX_GUESSES:
-        sizes = range(max(made + 1, enough // 2), enough)
-        enough = sizes.start + bisect_left(sizes, True, key=refutes)
+        candidates = range(max(made + 1, enough // 2), enough)
+        enough = candidates.start + bisect_left(candidates, True, key=at_best)
         about = f" about {enough:,} canaries" if enough > seen.canaries else ""
         remedy = f"; at least {enough:,}{'' if independent else f' guesses{about}'} could"
     words = point_words(claim.point()) if len(claim.points()) == 1 else claim.describe()

@@ -9,13 +9,14 @@ line.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.canaries import audit_guesses, guess_numbers, wrong_number
+from dpaudit.auditing.canaries import audit_guesses, guess_numbers, wrong_numbers
 from dpaudit.auditing.options import DEFAULTS, verify
 from dpaudit.certificates.one_run import CanaryScores, Rate, Sides
 from dpaudit.certificates.result import AuditResult
@@ -79,7 +80,7 @@ def audit_scores(
         Default: 'both'.
     independent : bool
         True: assume that the canaries are independent; all guesses then say "in", about canaries
-        whose scores exceed all but `wrong_number` of the canaries that were left out. False:
+        whose scores exceed all but `wrong_numbers` of the canaries that were left out. False:
         canaries may influence the scores of other canaries.
     confidence, seed, name, source : float, int, str, str
         1 minus the probability of a false alarm; the seed of the order of equal scores; name of the
@@ -101,15 +102,19 @@ def audit_scores(
         why = "independent canaries have a threshold, above which all guesses say in; leave out "
         raise UsageError(why, Name("sides"), code="options-conflict")
     if independent and guesses is not None:
-        why = "independent canaries fix the number of wrong guesses, and take no number of guesses"
+        why = "independent canaries fix the numbers of wrong guesses, and take no number of guesses"
         raise UsageError(why, code="options-conflict")
     if sides is not None and guesses is None:
         why = " belongs to a number of guesses that was fixed before the run; give both, or neither"
         raise UsageError(Name("sides"), why, code="options-conflict")
     n, said = len(scores), "in" if independent else sides or "both"
     if independent:
-        inside, wrong = included_above(included, scores, wrong_number(n)), wrong_number(n)
-        counts = [Guesses(n, inside + wrong, inside)]
+        wrongs = wrong_numbers(n)
+        insides = included_above(included, scores, wrongs)
+        counts = [
+            Guesses(n, inside + wrong, inside)
+            for inside, wrong in zip(insides, wrongs, strict=True)
+        ]
     else:
         # Equal scores are in random order. They must not keep the order of the rows, which may
         # depend on the coins: for example, if all included canaries come first.
@@ -132,11 +137,11 @@ def audit_scores(
     return replace(result, seed=seed, notes=_notes(scores, summary.auroc))
 
 
-def included_above(included: Bools, scores: Floats, wrong: int) -> int:
-    """Return the number of included canaries with larger scores than all but `wrong` of the other
-    canaries; 0 if there are no more than `wrong` others."""
+def included_above(included: Bools, scores: Floats, wrongs: Sequence[int]) -> list[int]:
+    """Return for each number in `wrongs` the number of included canaries with larger scores than
+    all but so many of the other canaries; 0 if there are no more others."""
     inside, outside = np.sort(scores[included]), np.sort(scores[~included])
-    return _above(inside, outside, wrong) if wrong < len(outside) else 0
+    return [_above(inside, outside, wrong) if wrong < len(outside) else 0 for wrong in wrongs]
 
 
 def right_guesses(coins: Bools, guesses: int, sides: Sides) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.canaries import certify_guesses, guess_numbers, wrong_number
+from dpaudit.auditing.canaries import certify_guesses, guess_numbers, wrong_numbers
 from dpaudit.auditing.canary_scores import rate_of
 from dpaudit.auditing.exact_pmf import certify
 from dpaudit.auditing.exact_tests import several_points
@@ -163,20 +163,17 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
 
     result, record: the recorded result, which has the claim, and its certificate with the counts.
     """
-    n = record.canaries
-    numbers = [test.guesses for test in record.tests]
-    if len(numbers) > 1:
+    n, tests, independent = record.canaries, record.tests, record.is_independent
+    numbers = [test.guesses for test in tests]
+    if independent:
+        pairs = zip(tests, wrong_numbers(n), strict=True)
+        numbers = [test.correct + wrong for test, wrong in pairs]
+    elif len(tests) > 1:
         numbers = list(guess_numbers(n))
-    counts = [
-        Guesses(n, number, test.correct) for number, test in zip(numbers, record.tests, strict=True)
-    ]
-    independent = record.is_independent
+    counts = [Guesses(n, number, test.correct) for number, test in zip(numbers, tests, strict=True)]
     computed = certify_guesses(counts, result.claim, 1 - result.confidence, independent)
     if record.scores is None:
         return computed
-    if independent:
-        wrong = replace(computed.tests[0], guesses=counts[0].correct + wrong_number(n))
-        computed = replace(computed, tests=(wrong,))
     total, level = record.scores.included, 1 - result.confidence
     rates = tuple(
         rate_of(one.false_positives, (one.above, one.fewest, one.most), total, level)

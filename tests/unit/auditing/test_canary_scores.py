@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -89,17 +90,38 @@ def test_the_numbers_of_guesses_of_few_canaries(n: int, numbers: tuple[int, int]
     assert one.p_value <= 1
 
 
-def test_independent_canaries_have_a_fixed_number_of_wrong_guesses() -> None:
-    one = one_run(independent_canaries=True)
-    threshold = np.sort(LEAKING[~COINS])[::-1][40]
-    assert one.leading.correct == (LEAKING[COINS] > threshold).sum()
-    assert one.leading.guesses - one.leading.correct == 40
-    assert one.mu_lower == independent_mu_lower(
-        Guesses(2_000, one.leading.guesses, one.leading.correct), one.alpha
+def test_independent_canaries_have_fixed_numbers_of_wrong_guesses() -> None:
+    one, highest = one_run(independent_canaries=True), np.sort(LEAKING[~COINS])[::-1]
+    assert [test.share for test in one.tests] == [0.8, 0.2]
+    assert [test.guesses - test.correct for test in one.tests] == [40, 0]
+    for test, wrong in zip(one.tests, (40, 0), strict=True):
+        assert test.correct == (LEAKING[COINS] > highest[wrong]).sum()
+    assert one.mu_lower == max(
+        independent_mu_lower(Guesses(2_000, test.guesses, test.correct), test.share * one.alpha)
+        for test in one.tests
     )
     assert one_run(independent_canaries=True, seed=9) == one
     ties = one_run(scores=np.zeros(2_000), independent_canaries=True)
-    assert (ties.leading.guesses, ties.leading.correct) == (40, 0)
+    assert [(test.guesses, test.correct) for test in ties.tests] == [(40, 0), (0, 0)]
+
+
+def test_independent_canaries_show_a_large_epsilon() -> None:
+    one = one_run(scores=COINS.astype(float), independent_canaries=True, claim=PureDP(4.0))
+    assert one.refuted
+    assert one.epsilon_lower > 4.5
+
+
+@pytest.mark.parametrize("more", [{}, {"independent_canaries": True}])
+def test_the_number_that_could_refute_is_enough(more: dict[str, Any]) -> None:
+    def underpowered(n: int) -> str | None:
+        coins = np.random.default_rng(n).permutation(n) < n // 2
+        return dpaudit.bound_canaries(coins, 1.0 * coins, PureDP(1.0), **more).underpowered
+
+    message = underpowered(12)
+    assert message is not None
+    enough = int(re.findall(r"at least (\d+)", message)[0])
+    assert enough > 12
+    assert [underpowered(n) for n in (enough, enough + 1, 2 * enough)] == [None] * 3
 
 
 def test_equal_scores_do_not_follow_the_order_of_the_rows() -> None:
