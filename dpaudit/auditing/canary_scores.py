@@ -138,8 +138,8 @@ def audit_scores(
 
 
 def included_above(included: Bools, scores: Floats, wrongs: Sequence[int]) -> list[int]:
-    """Return for each number in `wrongs` the number of included canaries with larger scores than
-    all but so many of the other canaries; 0 if there are no more others."""
+    """Return, for each number in `wrongs`, the number of included canaries with larger scores than
+    all but this number of the other canaries; 0 if there are no more others."""
     inside, outside = np.sort(scores[included]), np.sort(scores[~included])
     return [_above(inside, outside, wrong) if wrong < len(outside) else 0 for wrong in wrongs]
 
