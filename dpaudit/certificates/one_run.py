@@ -170,6 +170,10 @@ class OneRunCertificate:
     mu_lower: float | None = None
     scores: CanaryScores | None = None
 
+    def __post_init__(self) -> None:
+        if not self.tests or any(not 0 < test.share <= 1 for test in self.tests):
+            raise ValueError(f"no tests with shares in (0, 1]: {self.tests}")
+
     @property
     def leading(self) -> GuessTest:
         """The test that decides the p-value: the smallest p-value divided by the share."""

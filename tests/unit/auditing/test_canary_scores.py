@@ -280,3 +280,11 @@ def test_a_changed_test_is_found(more: dict[str, Any], change: dict[str, Any]) -
     assert isinstance(one, OneRunCertificate)
     changed = (replace(one.tests[0], **change), *one.tests[1:])
     assert recheck(replace(result, ending=Canaries((replace(one, tests=changed),))))
+
+
+@pytest.mark.parametrize("share", [None, 0.0, 1.5])
+def test_a_certificate_has_tests_with_shares(share: float | None) -> None:
+    one = one_run(guesses=5)
+    tests = () if share is None else (replace(one.leading, share=share),)
+    with pytest.raises(ValueError, match="no tests"):
+        replace(one, tests=tests)
