@@ -5,13 +5,13 @@ python -m benchmarks.canaries [table null together choice blanks]
 Confidence is 95 %. Scores are normal with standard deviation 1 and mean μ for included canaries.
 
 table     bounds for fixed counts, in each row the number of right guesses that μ gives on average
-null      runs without a leak in which a bound is positive: --guess-count auto, and, as an invalid
-          twin, the best number of guesses on the same scores (1,000 canaries, 20,000 runs)
+null      runs without a leak in which a bound is positive: the two fixed numbers of guesses, and,
+          as an invalid twin, the best number on the same scores (1,000 canaries, 20,000 runs)
 together  canaries that leak together: a public coin decides whether every coin is released by
           randomized response with accuracy 0.9, or nothing is; the true μ is 1.519 (10,000
           canaries, 10,000 runs)
-choice    --guess-count auto compared with the best fixed number of guesses, and with its rivals:
-          other shares of the canaries to choose on, and a grid with Bonferroni's correction
+choice    mean bound of the two fixed numbers, of each number of guesses alone, and of independent
+          canaries, for normal scores, canaries of which 1 % leak all, and randomized response
 blanks    false alarms if the output decides how many guesses are made, computed exactly
 """
 
@@ -21,24 +21,23 @@ import argparse
 import math
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from dpaudit import ApproximateDP, GaussianDP
-from dpaudit.auditing import canary_scores
-from dpaudit.auditing.canaries import certify_guesses
-from dpaudit.auditing.canary_scores import GuessPlan, chosen_plan, right_guesses
+from dpaudit import ApproximateDP
+from dpaudit.auditing.canaries import SHARES, certify_guesses, guess_numbers, wrong_numbers
+from dpaudit.auditing.canary_scores import included_above, right_guesses
 from dpaudit.claims.tradeoff import gaussian_delta, gaussian_epsilon
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.one_run_tradeoff import independent_mu_lower, mu_lower
 
 ALPHA, DELTA = 0.05, 1e-5
-CLAIM = GaussianDP(1.0)
+# Numbers of guesses that are compared, as shares of the canaries.
+NUMBERS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0)
 # Accuracy of randomized response, and its μ if a public coin decides whether it is used.
 ACCURACY, TOGETHER_MU = 0.9, 1.519
 
@@ -65,7 +64,7 @@ def table() -> None:
         start = time.perf_counter()
         lower = mu_lower(seen, ALPHA)
         took = time.perf_counter() - start
-        pointwise = certify_guesses(seen, ApproximateDP(1.0, DELTA), ALPHA).epsilon_lower
+        pointwise = certify_guesses([seen], ApproximateDP(1.0, DELTA), ALPHA).epsilon_lower
         print(
             f"{true:6.1f}  {seen.canaries:8,}  {seen.guesses:7,}  {seen.correct:6,}  "
             f"{pointwise:9.3f} (≥ {epsilon})     {lower:6.4f} ({mu})  "
@@ -75,19 +74,19 @@ def table() -> None:
 
 def null(runs: int = 20_000, canaries: int = 1_000) -> None:
     rng = np.random.default_rng(1)
-    chosen = best = 0
+    fixed = best = 0
     for _ in range(runs):
         coins = rng.integers(0, 2, canaries, dtype=np.int8).astype(bool)  # scores say nothing
-        chosen += _auto(coins, rng) > 0
-        best += max(cached_mu(seen, ALPHA) for _, seen in _plans(coins)) > 0
+        fixed += _default(coins) > 0
+        best += max(_bound(coins, round(share * canaries)) for share in NUMBERS) > 0
     print(f"{runs:,} runs without a leak, {canaries:,} canaries, nominal 5 %:")
-    _rate("--guess-count auto", chosen, runs, "≤ 5 %")
+    _rate("two fixed numbers of guesses", fixed, runs, "≤ 5 %")
     _rate("best number of guesses on the same scores", best, runs, "invalid: above 5 %")
 
 
 def together(runs: int = 10_000, canaries: int = 10_000, guesses: int = 1_000) -> None:
     rng = np.random.default_rng(2)
-    above = {"fixed": 0, "auto": 0, "independent": 0}
+    above = {"fixed": 0, "two": 0, "independent": 0}
     largest = 0.0
     for _ in range(runs):
         leaks = rng.random() < 0.5
@@ -100,32 +99,32 @@ def together(runs: int = 10_000, canaries: int = 10_000, guesses: int = 1_000) -
         bound = cached_mu(Guesses(canaries, guesses, right), ALPHA)
         largest = max(largest, bound)
         above["fixed"] += bound > TOGETHER_MU
-        above["auto"] += _auto(ranked, rng) > TOGETHER_MU
+        above["two"] += _default(ranked) > TOGETHER_MU
         inside = int(answers.sum())
         seen = Guesses(canaries, inside, int(coins[answers].sum()))
         above["independent"] += cached_independent(seen, ALPHA) > TOGETHER_MU
     print(f"{runs:,} runs of canaries that leak together, true μ {TOGETHER_MU}, true ε 2.20:")
     _rate(f"{guesses:,} guesses", above["fixed"], runs, "≤ 5 %")
-    _rate("--guess-count auto", above["auto"], runs, "≤ 5 %")
+    _rate("two fixed numbers of guesses", above["two"], runs, "≤ 5 %")
     _rate("independent canaries", above["independent"], runs, "invalid: about half")
     print(f"  largest μ at least: {largest:.3f}, as an ε {gaussian_epsilon(largest, DELTA):.2f}")
 
 
 def choice(runs: int = 20) -> None:
-    for canaries, mu in ((10_000, 1.0), (2_000, 1.0)):
-        rng = np.random.default_rng(3)
-        every = [_ranked(rng, canaries, mu) for _ in range(runs)]
-        fixed: dict[GuessPlan, list[float]] = {}
-        for coins in every:
-            for plan, seen in _plans(coins):
-                fixed.setdefault(plan, []).append(mu_lower(seen, ALPHA))
-        best, bounds = max(fixed.items(), key=lambda item: np.mean(item[1]))
-        target = float(np.mean(bounds))
-        print(f"{canaries:,} canaries, μ = {mu}: best {best.guesses:,} guesses ({best.sides}): "
-              f"μ at least {target:.3f} on average")  # fmt: skip
-        for name, of in _rivals():
-            mean = float(np.mean([of(coins) for coins in every]))
-            print(f"  {name:32} {mean:6.3f}  {mean / target:5.2f}")
+    print("mean μ at least (95 %); numbers of guesses in % of the canaries")
+    heads = "".join(f"{share:7.1%}" for share in NUMBERS)
+    print(f"  scores         canaries    two{heads}  independent")
+    for canaries in (10_000, 2_000):
+        for name in ("μ = 0.5", "μ = 1", "μ = 2", "1 % leak", "accuracy 0.6"):
+            rng, rows = np.random.default_rng(3), []
+            for _ in range(runs):
+                coins, scores = _scored(rng, canaries, name)
+                ranked = coins[np.argsort(-scores)]
+                fixed = [_bound(ranked, round(share * canaries)) for share in NUMBERS]
+                rows.append([_default(ranked), *fixed, _independent(coins, scores)])
+            means = np.mean(rows, axis=0)
+            columns = "".join(f"{mean:7.3f}" for mean in means)
+            print(f"  {name:13}  {canaries:8,}{columns}")
 
 
 def blanks() -> None:
@@ -154,41 +153,36 @@ def true_mu_of_together() -> float:
     return high
 
 
-def _ranked(rng: np.random.Generator, canaries: int, mu: float) -> NDArray[np.bool_]:
-    """Return coins in falling order of the scores."""
+def _scored(
+    rng: np.random.Generator, canaries: int, name: str
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     coins = rng.integers(0, 2, canaries, dtype=np.int8).astype(bool)
-    return coins[np.argsort(-(mu * coins + rng.normal(size=canaries)))]
+    noise = rng.normal(size=canaries)
+    if name.startswith("μ"):
+        return coins, float(name[4:]) * coins + noise
+    if name == "1 % leak":  # with both coins: the highest and the lowest scores tell
+        return coins, noise + np.where(rng.random(canaries) < 0.01, 20 * (2 * coins - 1), 0)
+    return coins, noise + 20 * (coins == (rng.random(canaries) < 0.6))
 
 
-def _plans(ranked: NDArray[np.bool_]) -> Iterator[tuple[GuessPlan, Guesses]]:
-    n = len(ranked)
-    for plan in canary_scores.plans(n, None):
-        yield plan, Guesses(n, plan.guesses, right_guesses(ranked, plan.guesses, plan.sides))
+def _bound(ranked: NDArray[np.bool_], guesses: int, level: float = ALPHA) -> float:
+    seen = Guesses(len(ranked), guesses, right_guesses(ranked, guesses, "both"))
+    return cached_mu(seen, level)
 
 
-def _auto(
-    ranked: NDArray[np.bool_],
-    rng: np.random.Generator,
-    choosing: float = canary_scores.CHOOSING_SHARE,
-) -> float:
-    """Return the bound of --guess-count auto: a random part of the canaries chooses the plan."""
-    mine = rng.permutation(len(ranked)) < round(choosing * len(ranked))
-    plan, rest = chosen_plan(ranked[mine], CLAIM, ALPHA), ranked[~mine]
-    made = plan.made(len(rest))
-    return cached_mu(Guesses(len(rest), made, right_guesses(rest, made, plan.sides)), ALPHA)
+def _default(ranked: NDArray[np.bool_]) -> float:
+    """Return the bound of the two fixed numbers of guesses, each at its share of the level."""
+    numbers = zip(guess_numbers(len(ranked)), SHARES, strict=True)
+    return max(_bound(ranked, guesses, share * ALPHA) for guesses, share in numbers)
 
 
-def _rivals() -> Iterator[tuple[str, Callable[[NDArray[np.bool_]], float]]]:
-    for share in (0.5, 0.2, 0.35):
-        yield f"choose on {share:.0%}", partial(_auto, rng=np.random.default_rng(4), choosing=share)
-    for size in (4, 8):
-        yield f"Bonferroni, {size} numbers", partial(_bonferroni, size=size)
-
-
-def _bonferroni(ranked: NDArray[np.bool_], size: int) -> float:
-    every = [seen for plan, seen in _plans(ranked) if plan.sides == "both"]
-    few = sorted(every, key=lambda seen: seen.guesses)[1 :: len(every) // size][:size]
-    return max(mu_lower(seen, ALPHA / len(few)) for seen in few)
+def _independent(coins: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+    wrongs = wrong_numbers(len(coins))
+    insides = included_above(coins, scores, wrongs)
+    return max(
+        cached_independent(Guesses(len(coins), inside + wrong, inside), share * ALPHA)
+        for inside, wrong, share in zip(insides, wrongs, SHARES, strict=True)
+    )
 
 
 def _rate(name: str, count: int, runs: int, wanted: str) -> None:
@@ -200,8 +194,8 @@ PARTS = {one.__name__: one for one in (table, null, together, choice, blanks)}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
-    for name in parser.parse_args().parts:
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
+    for name in parser.parse_args().parts or PARTS:
         PARTS[name]()
         print()
 

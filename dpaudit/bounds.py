@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +132,7 @@ def bound_guesses(
         in the input of the run or left out.
     guesses : int
         Number of guesses. A guess says, from the output of the run, whether a canary was included.
-        If the claim has δ > 0, this number must be fixed before the run.
+        If the claim has δ > 0 or is a curve, this number must be fixed before the run.
     correct : int
         Number of right guesses.
     claim : PrivacyClaim
@@ -176,7 +176,7 @@ def bound_guesses(
     except ValueError as error:
         why = f"{error}; give canaries ≥ guesses ≥ correct ≥ 0"
         raise UsageError(why, code="option-invalid") from None
-    return audit_guesses(seen, claim, confidence=confidence, name=name)
+    return audit_guesses([seen], claim, confidence=confidence, name=name)
 
 
 def bound_canaries(
@@ -184,7 +184,7 @@ def bound_canaries(
     scores: Sequence[float] | NDArray[Any],
     claim: PrivacyClaim,
     *,
-    guesses: int | Literal["auto"] = "auto",
+    guesses: int | None = None,
     sides: Sides | None = None,
     independent_canaries: bool = False,
     confidence: float = DEFAULTS["confidence"],
@@ -202,21 +202,22 @@ def bound_canaries(
         A larger score means that the canary was more likely included.
     claim : PrivacyClaim
         The claim to test, about inputs that differ in one canary.
-    guesses : int or 'auto', default 'auto'
-        Number of guesses, which are about the canaries with the most extreme scores. If you give a
-        number, choose it before you see the scores. With 'auto', the scores of a random half of the
-        canaries are used to choose the number, and the guesses are about the other half.
+    guesses : int, optional
+        Number of guesses, which are about the canaries with the most extreme scores. Fix it before
+        the run. Default: two numbers, a tenth of the canaries and all of them, whose p-values
+        count with 0.8 and 0.2 of the error probability.
     sides : {'both', 'in'}, optional
         'both': half of the guesses say that a canary was included, and half that it was not. 'in':
-        all guesses say that a canary was included. Default: 'both'; if `guesses` is 'auto', chosen
-        together with the number of guesses.
+        all guesses say that a canary was included; needs `guesses`. Default: 'both'.
     independent_canaries : bool, default False
         Whether to assume that what the run reveals about one canary is independent of what it
         reveals about the others. The bound is then larger, and invalid without this assumption.
+        Excludes `guesses` and `sides`: two numbers of wrong guesses are fixed, 2 % of the canaries
+        and none.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
-        Seed of the random half of the canaries, and of the random order of equal scores.
+        Seed of the random order of equal scores.
     name : str, default 'canaries'
         Name of the audit in reports.
 
@@ -233,8 +234,9 @@ def bound_canaries(
     Notes
     -----
     If the mechanism satisfies the claim, the verdict is VIOLATION with probability at most
-    1 - confidence (docs/method.md §12), however the canaries depend on each other. Sources:
-    Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024.
+    1 - confidence (docs/method.md §12), however the canaries depend on each other, if `guesses` and
+    `sides` were fixed before the run, or left out. With `independent_canaries`, only if they are
+    independent. Sources: Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024.
 
     Examples
     --------
@@ -249,11 +251,8 @@ def bound_canaries(
     from dpaudit.auditing.canary_scores import audit_scores, checked_coins, checked_scores
 
     verify(name=name, confidence=confidence, seed=seed)
-    count: int | None = None
-    if guesses != "auto":
-        if isinstance(guesses, bool) or not isinstance(guesses, Integral):
-            raise refused("guesses", guesses, "must be a whole number, or 'auto'")
-        count = int(guesses)
+    if guesses is not None and (isinstance(guesses, bool) or not isinstance(guesses, Integral)):
+        raise refused("guesses", guesses, "must be a whole number")
     if sides not in (None, "both", "in"):
         raise refused("sides", sides, "must be 'both' or 'in'")
     if not isinstance(independent_canaries, bool):
@@ -263,7 +262,7 @@ def bound_canaries(
         checked_coins(coins),
         checked_scores(scores),
         claim,
-        guesses=count,
+        guesses=None if guesses is None else int(guesses),
         sides=sides,
         independent=independent_canaries,
         confidence=confidence,

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpaudit.certificates.certificate import ExactCertificate, ExactEvent
-from dpaudit.certificates.one_run import OneRunCertificate
+from dpaudit.certificates.one_run import GuessTest, OneRunCertificate
 from dpaudit.certificates.records import FirstFailure, Recording
 from dpaudit.certificates.result import (
     AuditResult,
@@ -65,8 +65,7 @@ ONE_RUN = replace(
                 point=PureDP(1.0).point(),
                 refuted=True,
                 canaries=1_000,
-                guesses=800,
-                correct=700,
+                tests=(GuessTest(800, 700, 1.0, "point", 3e-23),),
                 alpha=0.01,
                 epsilon_lower=1.69,
                 delta_lower=0.0043,

@@ -2,14 +2,15 @@
 
 A canary is a record that a fair coin included in the run or left out. An attacker guesses for some
 canaries whether they were included. `audit_guesses` turns the numbers of guesses and of correct
-guesses into an `AuditResult`; `dpaudit.bounds` and the command line call it.
+guesses into an `AuditResult`; `dpaudit.bounds` and the command line call it. Several numbers of
+guesses share the error probability α: each is tested at its share of α.
 """
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -17,7 +18,12 @@ from functools import partial
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, verify
 from dpaudit.auditing.underpowered import point_words
-from dpaudit.certificates.one_run import CanaryScores, GuessMethod, OneRunCertificate
+from dpaudit.certificates.one_run import (
+    CanaryScores,
+    GuessMethod,
+    GuessTest,
+    OneRunCertificate,
+)
 from dpaudit.certificates.result import AuditResult, Canaries
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import smallest_probability
@@ -40,20 +46,34 @@ _ONE_POINT = (
 )
 _BLANK = (
     "{blank:,} of {all:,} canaries have no guess. With δ > 0 the result holds only if the number "
-    "of guesses was fixed before the scores were seen: a number that the scores choose raises the "
+    "of guesses was fixed before the run: a number that the scores choose raises the "
     "probability of a false alarm, in one example from 10 to 18.5 %"
 )
+# Shares of α of the two numbers of guesses (of wrong guesses about independent canaries) that are
+# tested if the user gives none. They and their sides are fixed before any run.
+SHARES = (0.8, 0.2)
+
+
+def guess_numbers(canaries: int) -> tuple[int, int]:
+    """Return the two numbers of guesses, which are tested at `SHARES` of α."""
+    return max(1, canaries // 10), canaries
+
+
+def wrong_numbers(canaries: int) -> tuple[int, int]:
+    """Return the two numbers of wrong guesses about independent canaries. The second one shows a
+    large ε, which the first one cannot: it bounds ε by log(25)."""
+    return canaries // 50, 0
 
 
 def audit_guesses(
-    seen: Guesses,
+    counts: Sequence[Guesses],
     claim: PrivacyClaim,
     *,
     confidence: float = DEFAULTS["confidence"],
     name: str = "one run",
     source: str = "guesses about canaries",
     has_blanks: bool = False,
-    method: GuessMethod | None = None,
+    independent: bool = False,
     scores: CanaryScores | None = None,
     warnings: tuple[str, ...] = (),
 ) -> AuditResult:
@@ -61,8 +81,9 @@ def audit_guesses(
 
     Parameters
     ----------
-    seen : Guesses
-        Numbers of canaries, of guesses, and of correct guesses.
+    counts : sequence of Guesses
+        Numbers of canaries, of guesses, and of correct guesses: one item, or the two of
+        `guess_numbers` or `wrong_numbers`, which share the error probability.
     claim : PrivacyClaim
         The claim to test.
     confidence : float
@@ -72,9 +93,9 @@ def audit_guesses(
     has_blanks : bool
         Whether the file of guesses has canaries without a guess. If so, the number of guesses may
         depend on the output of the run. The result then has a warning if δ > 0.
-    method : {'independent'}, optional
-        'independent': assume that the run reveals something about each canary independently of the
-        other canaries. Default: no such assumption.
+    independent : bool
+        Whether to assume that the run reveals something about each canary independently of the
+        other canaries. The numbers of wrong guesses must then be `wrong_numbers`.
     scores : CanaryScores, optional
         The scores from which the guesses were made.
     warnings : tuple of str
@@ -92,129 +113,112 @@ def audit_guesses(
     """
     start, alpha = time.perf_counter(), 1 - confidence
     verify(claim=claim, confidence=confidence)
-    _check(seen, claim)
-    certificate = certify_guesses(seen, claim, alpha, method)
-    if certificate.method == "point" and len(claim.points()) > 1:
+    most = counts[-1]
+    _check(most, claim)
+    certificate = certify_guesses(counts, claim, alpha, independent)
+    if certificate.leading.method == "point" and len(claim.points()) > 1:
         warnings += (_ONE_POINT,)
     if has_blanks and certificate.fixes_guesses:
-        blank = _BLANK.format(blank=seen.canaries - seen.guesses, all=seen.canaries)
+        blank = _BLANK.format(blank=most.canaries - most.guesses, all=most.canaries)
         warnings += (blank,)
-    certificate = replace(certificate, scores=scores, warnings=warnings)
-    # If the number of guesses was chosen from scores of other canaries, it could have been any
-    # number up to the number of canaries. So the power check assumes a guess about every canary.
-    were_chosen = scores is not None and scores.chosen_on > 0
-    most = Guesses(seen.canaries, seen.canaries, 0) if were_chosen else seen
     return AuditResult(
         name=name,
         claim=claim,
         target=source,
         confidence=confidence,
         seed=0,
-        ending=Canaries((certificate,)),
+        ending=Canaries((replace(certificate, scores=scores, warnings=warnings),)),
         seconds=time.perf_counter() - start,
         versions=versions(),
-        underpowered=_guessed_too_few(
-            most,
-            claim,
-            lambda other: _test(other, claim, alpha, method).refutes(other, alpha),
-            were_chosen=were_chosen,
-        ),
+        underpowered=_guessed_too_few(counts, claim, alpha, independent),
     )
 
 
 def certify_guesses(
-    seen: Guesses, claim: PrivacyClaim, alpha: float, method: GuessMethod | None = None
+    counts: Sequence[Guesses], claim: PrivacyClaim, alpha: float, independent: bool = False
 ) -> OneRunCertificate:
     """Return the certificate, with p-value and bounds, for counts of guesses (docs/method.md §12).
 
-    seen: numbers of canaries, guesses and correct guesses.
-    claim: the claim to test.
+    counts: one item, or one for each of `SHARES`.
     alpha: probability of a false alarm.
-    method: "independent" if the canaries are assumed to be independent; "point" for the test of one
-        point (ε, δ); "tradeoff" for the test of the whole claim. None: "point" or "tradeoff",
-        whichever `chosen_test` returns.
+    independent: whether the canaries are assumed to be independent.
     """
-    point, test = claim.point(), _test(seen, claim, alpha, method)
+    point = claim.point()
     bounds, mu_of = point_bounds, mu_lower
-    if method == "independent":
+    if independent:
         bounds, mu_of = independent_bounds, independent_mu_lower
-    p = test.p_value(seen)
-    epsilon, delta = bounds(seen, point.epsilon, point.delta, alpha)
-    mu = None if method == "point" or len(claim.points()) == 1 else mu_of(seen, alpha)
-    needed = one_run.fewest_correct(seen, lambda other: test.refutes(other, alpha))
+    tests, epsilons, deltas, mus, detectable = [], [], [], [], []
+    for seen, share in _shared(counts):
+        level = share * alpha
+        test = _test(seen, claim, level, independent)
+        tests.append(GuessTest(seen.guesses, seen.correct, share, test.method, test.p_value(seen)))
+        epsilon, delta = bounds(seen, point.epsilon, point.delta, level)
+        epsilons.append(epsilon)
+        deltas.append(delta)
+        if len(claim.points()) > 1:
+            mus.append(mu_of(seen, level))
+        detectable.append(_detectable(seen, test, level, point.epsilon))
+    # p rises with each parameter, so the largest bound of a test is where p = alpha.
+    p = min(1.0, *(test.p_value / test.share for test in tests))
     return OneRunCertificate(
         pair=_PAIR,
         point=point,
         refuted=p <= alpha,
-        canaries=seen.canaries,
-        guesses=seen.guesses,
-        correct=seen.correct,
+        canaries=counts[0].canaries,
+        tests=tuple(tests),
         alpha=alpha,
-        epsilon_lower=epsilon,
-        delta_lower=delta,
+        epsilon_lower=max(epsilons),
+        delta_lower=max(deltas),
         p_value=p,
-        detectable_epsilon=one_run.smallest_detectable(seen, needed, point.epsilon),
-        method=test.method,
-        mu_lower=mu,
+        detectable_epsilon=min(detectable),
+        mu_lower=max(mus, default=None),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class GuessTest:
-    """A test of a claim by guesses about canaries.
-
-    method: name of the test.
-    p_value: a function from counts of guesses to the p-value.
-    refutes: a function of counts of guesses and an error probability; returns whether the counts
-        refute the claim at this error probability.
-    """
+class _Test:
+    """A test of a claim by counts of guesses: its name, its p-value, and whether it refutes the
+    claim at an error probability."""
 
     method: GuessMethod
     p_value: Callable[[Guesses], float]
     refutes: Callable[[Guesses, float], bool]
 
 
-def _test(
-    seen: Guesses, claim: PrivacyClaim, alpha: float, method: GuessMethod | None
-) -> GuessTest:
-    if method == "independent":
-        smallest = smallest_probability(claim)
-        return _by_p_value(method, partial(independent_p_value, smallest=smallest))
-    return _of_point(claim) if method == "point" else chosen_test(seen, claim, alpha)
+def _shared(counts: Sequence[Guesses]) -> tuple[tuple[Guesses, float], ...]:
+    return tuple(zip(counts, SHARES if len(counts) > 1 else (1.0,), strict=True))
 
 
-def chosen_test(seen: Guesses, claim: PrivacyClaim, alpha: float) -> GuessTest:
-    """Return the test that refutes the claim with fewer right guesses: the test of one point (ε, δ)
-    of the claim, or the test of the whole claim. If the claim has a single point, return the test
-    of this point. It cannot be improved, since some mechanism attains its p-value.
+def _test(seen: Guesses, claim: PrivacyClaim, level: float, independent: bool) -> _Test:
+    """Return the test that refutes the claim at `level` with fewer right guesses: the test of one
+    point (ε, δ) of the claim, or the test of the whole claim. `seen.correct` is not used, so that
+    the scores do not choose the test.
 
-    seen: numbers of canaries and of guesses; the number of right guesses is not used, so that the
-        scores do not choose the test.
-    claim: the claim to test.
-    alpha: probability of a false alarm.
+    For a claim with a single point, the test of this point cannot be improved, since some mechanism
+    attains its p-value.
     """
-    if len(claim.points()) == 1:
-        return _of_point(claim)
-    smallest = smallest_probability(claim)
-    whole = GuessTest(
-        "tradeoff",
-        partial(tradeoff_p_value, smallest=smallest),
-        lambda other, level: one_run_tradeoff.refutes(other, smallest, level),
-    )
-    return min(
-        (whole, _of_point(claim)),
-        key=lambda test: one_run.fewest_correct(seen, lambda other: test.refutes(other, alpha)),
-    )
-
-
-def _of_point(claim: PrivacyClaim) -> GuessTest:
     point = claim.point()
-    p_value = partial(one_run.p_value, epsilon=point.epsilon, delta=point.delta)
-    return _by_p_value("point", p_value)
+    by_point = partial(one_run.p_value, epsilon=point.epsilon, delta=point.delta)
+    tests = [_Test("point", by_point, lambda other, alpha: by_point(other) <= alpha)]
+    if independent or len(claim.points()) > 1:
+        smallest = smallest_probability(claim)
+    if independent:
+        whole = partial(independent_p_value, smallest=smallest)
+        return _Test("independent", whole, lambda other, alpha: whole(other) <= alpha)
+    if len(claim.points()) > 1:
+        whole = partial(tradeoff_p_value, smallest=smallest)
+        refutes = partial(one_run_tradeoff.refutes, smallest=smallest)
+        tests.insert(0, _Test("tradeoff", whole, lambda other, alpha: refutes(other, alpha=alpha)))
+        return min(tests, key=lambda test: _needed(seen, test, level))
+    return tests[0]
 
 
-def _by_p_value(method: GuessMethod, p_value: Callable[[Guesses], float]) -> GuessTest:
-    return GuessTest(method, p_value, lambda other, level: p_value(other) <= level)
+def _needed(seen: Guesses, test: _Test, level: float) -> int:
+    return one_run.fewest_correct(seen, lambda other: test.refutes(other, level))
+
+
+def _detectable(seen: Guesses, test: _Test, level: float, epsilon: float) -> float:
+    return one_run.smallest_detectable(seen, _needed(seen, test, level), epsilon)
 
 
 def point_bounds(seen: Guesses, epsilon: float, delta: float, alpha: float) -> tuple[float, float]:
@@ -251,41 +255,40 @@ def _check(seen: Guesses, claim: PrivacyClaim) -> None:
 
 
 def _guessed_too_few(
-    seen: Guesses,
-    claim: PrivacyClaim,
-    refutes: Callable[[Guesses], bool],
-    *,
-    were_chosen: bool = False,
+    counts: Sequence[Guesses], claim: PrivacyClaim, alpha: float, independent: bool
 ) -> str | None:
-    """Return a message if the guesses about canaries are too few to refute the claim, else None.
-    The message says how many guesses would be enough. The check assumes the best case, in which all
-    guesses are right.
-
-    seen: numbers of canaries and of guesses.
-    claim: the claim to test.
-    refutes: a function from counts of guesses to whether they refute the claim, by the test of the
-        audit.
-    were_chosen: whether the number of guesses was chosen by the scores of other canaries.
+    """Return a message if the guesses could not refute the claim even if all were right, else None.
+    The message says how many guesses could, by the last test.
     """
-    canaries, most = seen.canaries, seen.guesses
-    if refutes(replace(seen, correct=most)):
+    parts = _shared(counts)
+    seen, share = parts[-1]
+
+    def refutes(best: Guesses, share: float) -> bool:
+        level = share * alpha
+        return _test(best, claim, level, independent).refutes(best, level)
+
+    def at_best(count: int) -> bool:
+        if independent:  # all scores of included canaries, about half, are the highest
+            return refutes(Guesses(count, count // 2, count // 2), share)
+        return refutes(Guesses(max(seen.canaries, count), count, count), share)
+
+    made = seen.canaries if independent else seen.guesses
+    best = [replace(part, correct=part.guesses) for part, _ in parts]
+    if independent:
+        best = [Guesses(made, made // 2 + wrong, made // 2) for wrong in wrong_numbers(made)]
+    if any(refutes(part, own) for part, (_, own) in zip(best, parts, strict=True)):
         return None
-    enough = most + 1
-    while enough <= one_run.MAX_GUESSES and not _all_right_refute(canaries, enough, refutes):
+    enough = made + 1
+    while enough <= one_run.MAX_GUESSES and not at_best(enough):
         enough *= 2
     remedy = ", and no number could"
     if enough <= one_run.MAX_GUESSES:
-        sizes = range(max(most + 1, enough // 2), enough)
-        enough = sizes.start + bisect_left(
-            sizes, True, key=lambda guesses: _all_right_refute(canaries, guesses, refutes)
-        )
-        about = f" about {enough:,} canaries" if enough > canaries else ""
-        remedy = f"; at least {enough:,} guesses{about} could"
-        remedy += ", and as many other canaries to choose that number" if were_chosen else ""
+        candidates = range(max(made + 1, enough // 2), enough)
+        enough = candidates.start + bisect_left(candidates, True, key=at_best)
+        about = f" about {enough:,} canaries" if enough > seen.canaries else ""
+        remedy = f"; at least {enough:,}{'' if independent else f' guesses{about}'} could"
     words = point_words(claim.point()) if len(claim.points()) == 1 else claim.describe()
-    guesses = f"{counted(most, 'guess')} cannot refute {words}"
-    return f"{guesses} even if all are right{remedy}"
-
-
-def _all_right_refute(canaries: int, guesses: int, refutes: Callable[[Guesses], bool]) -> bool:
-    return refutes(Guesses(max(canaries, guesses), guesses, guesses))
+    if independent:
+        how = "even if the included ones have the highest scores"
+        return f"{made:,} independent canaries cannot refute {words} {how}{remedy}"
+    return f"{counted(made, 'guess')} cannot refute {words} even if all are right{remedy}"

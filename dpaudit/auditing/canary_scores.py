@@ -1,28 +1,28 @@
 """Choose the canaries to guess from their scores, after checks of the coins.
 
 A *coin* decides at random whether a canary is included. A *score* is a number for each canary, the
-larger the more likely the canary was included. The number of guesses is given, or chosen on a
-random half of the canaries; the certificate then counts guesses about the other half only.
-`audit_scores` is called by `dpaudit.bounds` and by the command line.
+larger the more likely the canary was included. The numbers of guesses are fixed before the run, by
+the user or by `guess_numbers`. `audit_scores` is called by `dpaudit.bounds` and by the command
+line.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.canaries import audit_guesses, point_bounds
+from dpaudit.auditing.canaries import audit_guesses, guess_numbers, wrong_numbers
 from dpaudit.auditing.options import DEFAULTS, verify
 from dpaudit.certificates.one_run import CanaryScores, Rate, Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import Name, UsageError
-from dpaudit.inputs.canaries import SPLIT, coins_digest
+from dpaudit.inputs.canaries import TIES, coins_digest
 from dpaudit.sampling.independence import IMPOSSIBLE, WARNING_ALPHA
 from dpaudit.stats.binomial import (
     clopper_pearson_lower,
@@ -31,35 +31,11 @@ from dpaudit.stats.binomial import (
     upper_tail,
 )
 from dpaudit.stats.one_run import Guesses
-from dpaudit.stats.one_run_tradeoff import independent_bounds, independent_mu_lower, mu_lower
 from dpaudit.wording import counted
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 
-# Numbers of guesses to try, as shares of the number of canaries. The first share is used if none of
-# them gives a positive bound.
-_GUESS_SHARES = (
-    0.1,
-    0.005,
-    0.01,
-    0.015,
-    0.02,
-    0.03,
-    0.04,
-    0.05,
-    0.07,
-    0.15,
-    0.2,
-    0.3,
-    0.5,
-    0.75,
-    1.0,
-)
-# The number of guesses is chosen on this share of the canaries, and guesses are made about the
-# others (measured: benchmarks/canaries.py).
-CHOOSING_SHARE = 0.5
 # Coins are refused as repeated if they consist of equal copies of a sequence of at least this
 # length, or if each coin is written twice and there are at least this number of such pairs. Fair
 # coins repeat in this way with a probability below `IMPOSSIBLE`.
@@ -98,17 +74,17 @@ def audit_scores(
     claim : PrivacyClaim
         The claim to test.
     guesses : int, optional
-        Number of guesses, fixed before the scores were seen. Default: chosen on half of the
-        canaries.
+        Number of guesses, fixed before the run. Default: the two of `guess_numbers`.
     sides : {'both', 'in'}, optional
-        'both': half of the guesses say "in", half "out". 'in': all say "in". Default: 'both' if
-        `guesses` is given; otherwise chosen on half of the canaries, like `guesses`.
+        'both': half of the guesses say "in", half "out". 'in': all say "in"; only with `guesses`.
+        Default: 'both'.
     independent : bool
-        True: assume that the canaries are independent; all guesses then say "in", and `sides` must
-        not be 'both'. False: canaries may influence the scores of other canaries.
+        True: assume that the canaries are independent; all guesses then say "in", about canaries
+        whose scores exceed all but `wrong_numbers` of the canaries that were left out. False:
+        canaries may influence the scores of other canaries.
     confidence, seed, name, source : float, int, str, str
-        1 minus the probability of a false alarm; the seed of the split and of the order of equal
-        scores; name of the audit and origin of the scores, both for reports.
+        1 minus the probability of a false alarm; the seed of the order of equal scores; name of the
+        audit and origin of the scores, both for reports.
 
     Returns
     -------
@@ -122,130 +98,50 @@ def audit_scores(
     """
     verify(claim=claim, confidence=confidence)
     _check(included, scores, guesses)
-    if independent and sides == "both":
-        why = "independent canaries need a threshold, above which all guesses say in; leave out "
+    if independent and sides is not None:
+        why = "independent canaries have a threshold, above which all guesses say in; leave out "
         raise UsageError(why, Name("sides"), code="options-conflict")
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SPLIT,)))
-    order = rng.permutation(len(scores))
-    # The canaries are in random order. If the number of guesses (for independent canaries: the
-    # threshold of the scores) must be chosen, the first half of the canaries chooses it, and
-    # guesses are made about the other half. Otherwise, guesses are made about all canaries.
-    first = round(CHOOSING_SHARE * len(order)) if guesses is None or independent else 0
-    # The sort is stable, so equal scores keep the random order of `order`. They must not keep the
-    # original order of the rows, which may reveal the coins: for example, if all included canaries
-    # come first.
-    chosen_on, guessed = (
-        half[np.argsort(-scores[half], kind="stable")] for half in (order[:first], order[first:])
-    )
-    if guesses is None:
-        plan = chosen_plan(included[chosen_on], claim, 1 - confidence, sides, independent)
-    else:
-        plan = GuessPlan("in" if independent else sides or "both", guesses, len(order))
-    made = plan.made(len(guessed))
+    if independent and guesses is not None:
+        why = "independent canaries fix the numbers of wrong guesses, and take no number of guesses"
+        raise UsageError(why, code="options-conflict")
+    if sides is not None and guesses is None:
+        why = " belongs to a number of guesses that was fixed before the run; give both, or neither"
+        raise UsageError(Name("sides"), why, code="options-conflict")
+    n, said = len(scores), "in" if independent else sides or "both"
     if independent:
-        threshold = scores[chosen_on[plan.made(first) - 1]]
-        made = int((scores[guessed] >= threshold).sum())
-    coins = included[guessed]
-    summary = _summary(included, scores, plan.sides, first, confidence)
+        wrongs = wrong_numbers(n)
+        insides = included_above(included, scores, wrongs)
+        counts = [
+            Guesses(n, inside + wrong, inside)
+            for inside, wrong in zip(insides, wrongs, strict=True)
+        ]
+    else:
+        # Equal scores are in random order. They must not keep the order of the rows, which may
+        # depend on the coins: for example, if all included canaries come first.
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(TIES,)))
+        order = rng.permutation(n)
+        coins = included[order[np.argsort(-scores[order], kind="stable")]]
+        numbers = guess_numbers(n) if guesses is None else (guesses,)
+        counts = [Guesses(n, number, right_guesses(coins, number, said)) for number in numbers]
+    summary = _summary(included, scores, said, confidence)
     result = audit_guesses(
-        Guesses(len(coins), made, right_guesses(coins, made, plan.sides)),
+        counts,
         claim,
         confidence=confidence,
         name=name,
         source=source,
-        method="independent" if independent else None,
+        independent=independent,
         scores=summary,
         warnings=_warnings(included),
     )
     return replace(result, seed=seed, notes=_notes(scores, summary.auroc))
 
 
-@dataclass(frozen=True, slots=True)
-class GuessPlan:
-    """A plan of guesses about canaries.
-
-    sides: "both" if half of the guesses say "in" and half "out"; "in" if all say "in".
-    guesses: number of guesses about the canaries on which the plan was chosen.
-    canaries: number of these canaries. For another number of canaries, `made` changes the number of
-        guesses in proportion.
-    """
-
-    sides: Sides
-    guesses: int
-    canaries: int
-
-    def made(self, canaries: int) -> int:
-        """Return the number of guesses to make if there are `canaries` canaries: the same share of
-        the canaries as in the plan (self.guesses / self.canaries), but at least one guess.
-        """
-        return min(canaries, max(1, round(self.guesses * canaries / self.canaries)))
-
-
-def chosen_plan(
-    coins: Bools,
-    claim: PrivacyClaim,
-    alpha: float,
-    sides: Sides | None = None,
-    independent: bool = False,
-) -> GuessPlan:
-    """Return the plan of guesses that gives the best bound on the given canaries. The bound is too
-    optimistic for these canaries, since they chose the plan: only guesses about other canaries may
-    be certified.
-
-    coins: whether each canary was included, from the largest score to the smallest.
-    claim: the claim to test.
-    alpha: probability of a false alarm.
-    sides: "both" or "in", the kind of plans to try, as in `GuessPlan`; None: try both kinds.
-    independent: whether the canaries are assumed to be independent. If so, only plans of kind "in"
-        are tried.
-    """
-    n = len(coins)
-
-    def bound(plan: GuessPlan) -> tuple[float, float]:
-        seen = Guesses(n, plan.guesses, right_guesses(coins, plan.guesses, plan.sides))
-        return _bound(seen, claim, alpha, independent)
-
-    return max(plans(n, "in" if independent else sides), key=bound)
-
-
-def plans(canaries: int, sides: Sides | None) -> list[GuessPlan]:
-    """Return the plans of guesses to try. `chosen_plan` uses the plan with the best bound, or the
-    first plan if no plan has a positive bound.
-
-    canaries: number of canaries.
-    sides: "both" for plans in which half of the guesses say "in" and half "out"; "in" for plans in
-        which all guesses say "in"; None for plans of both kinds.
-    """
-    made = [max(1, round(share * canaries)) for share in _GUESS_SHARES]
-    every: tuple[Sides, ...] = ("both", "in") if sides is None else (sides,)
-    return [
-        GuessPlan(side, guesses, canaries)
-        for guesses in dict.fromkeys(made)
-        for side in every
-        # A plan with more guesses "in" than half of the canaries is left out: about half of the
-        # canaries are in, so some of its guesses must be wrong.
-        if side == "both" or guesses <= max(1, canaries // 2)
-    ]
-
-
-@lru_cache(maxsize=4096)
-def _bound(
-    seen: Guesses, claim: PrivacyClaim, alpha: float, independent: bool
-) -> tuple[float, float]:
-    """Return a pair of numbers by which plans of guesses are compared: the plan with the largest
-    pair is best.
-
-    For a claim with a single point (ε, δ), the pair is (lower bound for ε, lower bound for δ) at
-    this point. For a claim that is a curve of points, it is (lower bound for μ of Gaussian DP, 0);
-    this bound does not depend on the claim, so all curves get the same plan. If at most half of the
-    guesses are right, the pair is (0, 0).
-    """
-    if 2 * seen.correct <= seen.guesses:
-        return 0.0, 0.0
-    if len(claim.points()) > 1:
-        return (independent_mu_lower if independent else mu_lower)(seen, alpha), 0.0
-    point, bounds = claim.point(), independent_bounds if independent else point_bounds
-    return bounds(seen, point.epsilon, point.delta, alpha)
+def included_above(included: Bools, scores: Floats, wrongs: Sequence[int]) -> list[int]:
+    """Return, for each number in `wrongs`, the number of included canaries with larger scores than
+    all but this number of the other canaries; 0 if there are no more others."""
+    inside, outside = np.sort(scores[included]), np.sort(scores[~included])
+    return [_above(inside, outside, wrong) if wrong < len(outside) else 0 for wrong in wrongs]
 
 
 def right_guesses(coins: Bools, guesses: int, sides: Sides) -> int:
@@ -356,9 +252,7 @@ def _notes(scores: Floats, auroc: float) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _summary(
-    included: Bools, scores: Floats, sides: Sides, chosen_on: int, confidence: float
-) -> CanaryScores:
+def _summary(included: Bools, scores: Floats, sides: Sides, confidence: float) -> CanaryScores:
     """Return the AUROC, the ROC curve and the histogram of the scores for reports. No bound is
     computed from them.
     """
@@ -377,7 +271,6 @@ def _summary(
         included=len(inside),
         excluded=len(outside),
         sides=sides,
-        chosen_on=chosen_on,
         auroc=float(below.sum() / (2 * len(inside) * len(outside))),
         rates=tuple(_rate(inside, outside, rate, confidence) for rate in _FALSE_POSITIVE_RATES),
         roc=tuple(roc),

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.canaries import certify_guesses
+from dpaudit.auditing.canaries import certify_guesses, guess_numbers, wrong_numbers
 from dpaudit.auditing.canary_scores import rate_of
 from dpaudit.auditing.exact_pmf import certify
 from dpaudit.auditing.exact_tests import several_points
@@ -163,12 +163,15 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
 
     result, record: the recorded result, which has the claim, and its certificate with the counts.
     """
-    seen = Guesses(record.canaries, record.guesses, record.correct)
-    # Use the recorded method if the canaries were assumed to be independent, or if the record has
-    # no bound for μ: then one point (ε, δ) was tested, as in results of older versions. Otherwise,
-    # None lets `certify_guesses` choose the test again.
-    method = record.method if record.method == "independent" or record.mu_lower is None else None
-    computed = certify_guesses(seen, result.claim, 1 - result.confidence, method)
+    n, tests, independent = record.canaries, record.tests, record.is_independent
+    numbers = [test.guesses for test in tests]
+    if independent:
+        pairs = zip(tests, wrong_numbers(n), strict=True)
+        numbers = [test.correct + wrong for test, wrong in pairs]
+    elif len(tests) > 1:
+        numbers = list(guess_numbers(n))
+    counts = [Guesses(n, number, test.correct) for number, test in zip(numbers, tests, strict=True)]
+    computed = certify_guesses(counts, result.claim, 1 - result.confidence, independent)
     if record.scores is None:
         return computed
     total, level = record.scores.included, 1 - result.confidence
@@ -177,9 +180,9 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
         for one in record.scores.rates
     )
     included, excluded = (sum(column) for column in zip(*record.scores.histogram, strict=True))
-    chosen_on = included + excluded - record.canaries
-    counts = {"included": included, "excluded": excluded, "chosen_on": chosen_on}
-    return replace(computed, scores=replace(record.scores, **counts, rates=rates))
+    sums = {"included": included, "excluded": excluded}
+    scores = replace(record.scores, **sums, rates=rates)
+    return replace(computed, canaries=included + excluded, scores=scores)
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:

@@ -59,9 +59,6 @@ class CanaryScores:
     sides : {'both', 'in'}
         'both': half of the guesses say that a canary was included, and half that it was not. 'in':
         all guesses say that a canary was included.
-    chosen_on : int
-        Number of canaries whose scores were used to choose the number of guesses; 0 if the user
-        gave that number. The certificate is about the other canaries only.
     auroc : float
         Area under the ROC curve: the share of all pairs (included canary, other canary) in which
         the included canary has the larger score. A pair with equal scores counts half.
@@ -79,12 +76,41 @@ class CanaryScores:
     included: int
     excluded: int
     sides: Sides
-    chosen_on: int
     auroc: float
     rates: tuple[Rate, ...]
     roc: tuple[tuple[float, float], ...] = field(repr=False)
     edges: tuple[float, ...] = field(repr=False)
     histogram: tuple[tuple[int, int], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GuessTest:
+    """A test of the claim by one number of guesses, which was fixed before the run.
+
+    Attributes
+    ----------
+    guesses, correct : int
+        Number of guesses, each of which says whether a canary was included; and number of right
+        guesses.
+    share : float
+        Share of the certificate's `alpha` at which the claim is tested, in (0, 1]. The shares of
+        all tests of a certificate add up to 1.
+    method : {'point', 'tradeoff', 'independent'}
+        How the claim is tested. 'point': at one point (ε, δ), with (12.1) of docs/method.md.
+        'tradeoff': with the claim's whole trade-off function, with (12.2). 'independent': with the
+        assumption that canaries are independent; if this is false, the result is invalid. The
+        numbers of canaries and guesses, the claim and the share of `alpha` decide between the first
+        two. For 'independent', the number of wrong guesses is fixed before the run in place of the
+        number of guesses.
+    p_value : float
+        p-value of the claim by this test alone.
+    """
+
+    guesses: int
+    correct: int
+    share: float
+    method: GuessMethod
+    p_value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,30 +127,26 @@ class OneRunCertificate:
         The point (ε, δ) of the claim that was tested.
     refuted : bool
         Whether the claim was refuted.
-    canaries, guesses, correct : int
-        Number of canaries; number of guesses, each of which says whether a canary was included; and
-        number of right guesses.
+    canaries : int
+        Number of canaries.
+    tests : tuple of GuessTest
+        One test for each number of guesses: one if the number was given, and two otherwise.
     alpha : float
         Error probability.
     epsilon_lower, delta_lower : float
         Lower bounds for ε at the δ of the point, and for δ at the ε of the point; each valid with
         probability at least 1 - alpha.
     p_value : float
-        p-value of the claim.
+        p-value of the claim: the smallest p-value of a test divided by its share, at most 1.
     detectable_epsilon : float
         If the true ε were at least this number and each guess were right with probability
         e^ε / (1 + e^ε), the claim would have been refuted with probability 0.9; inf if no ε is
         large enough.
     warnings : tuple of str
         Reasons to doubt the result.
-    method : {'point', 'tradeoff', 'independent'}
-        How the claim was tested. 'point': at one point (ε, δ), with (12.1) of docs/method.md.
-        'tradeoff': with the claim's whole trade-off function, with (12.2). 'independent': with the
-        assumption that canaries are independent; if this is false, the result is invalid. The
-        numbers of canaries and guesses, and the claim, decide between the first two.
     mu_lower : float or None
         Lower bound for μ of Gaussian DP, valid with probability at least 1 - alpha, whatever the
-        claim is. None if the claim has only one point (ε, δ), and in files of older versions.
+        claim is. None if the claim has only one point (ε, δ).
     scores : CanaryScores or None
         The scores from which the guesses were made; None if the guesses were given.
 
@@ -138,20 +160,33 @@ class OneRunCertificate:
     point: ProfilePoint
     refuted: bool
     canaries: int
-    guesses: int
-    correct: int
+    tests: tuple[GuessTest, ...]
     alpha: float
     epsilon_lower: float
     delta_lower: float
     p_value: float
     detectable_epsilon: float
     warnings: tuple[str, ...] = ()
-    method: GuessMethod = "point"
     mu_lower: float | None = None
     scores: CanaryScores | None = None
 
+    def __post_init__(self) -> None:
+        if not self.tests or any(not 0 < test.share <= 1 for test in self.tests):
+            raise ValueError(f"no tests with shares in (0, 1]: {self.tests}")
+
+    @property
+    def leading(self) -> GuessTest:
+        """The test that decides the p-value: the smallest p-value divided by the share."""
+        return min(self.tests, key=lambda test: test.p_value / test.share)
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether the result assumes that the canaries are independent."""
+        return self.leading.method == "independent"
+
     @property
     def fixes_guesses(self) -> bool:
-        """Whether the result is valid only if the number of guesses was fixed before anyone saw the
-        scores."""
-        return self.method != "independent" and (self.method == "tradeoff" or self.point.delta > 0)
+        """Whether the result is valid only if the number of guesses was fixed before the run."""
+        return self.leading.method == "tradeoff" or (
+            self.leading.method == "point" and self.point.delta > 0
+        )

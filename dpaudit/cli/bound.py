@@ -15,7 +15,7 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer
-from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.flags import check_complete, given_settings, some_flags, whole_number
 from dpaudit.cli.options import AuditCommand, Choice, option, repeating
 from dpaudit.cli.process.ending import heeded
 from dpaudit.cli.process.streams import set_apart
@@ -88,15 +88,16 @@ Examples:
 @option(
     "--guess-count",
     section="Usual options",
-    metavar="N|auto",
-    help="Number of guesses, fixed before you see the scores. Default: auto, chosen on half "
-    "of the canaries.",
+    callback=whole_number,
+    metavar="N",
+    help="Number of guesses about --canaries, fixed before the run. Default: a tenth of the "
+    "canaries and all of them, at 0.8 and 0.2 of the error probability.",
 )
 @option(
     "--sides",
     type=Choice(["both", "in"]),
-    help="Whether half of the guesses about --canaries say in and half out, or all in. Default: "
-    "both, or chosen with the number of guesses.",
+    help="Whether half of the guesses of --guess-count say in and half out, or all in. Default: "
+    "both.",
 )
 @option(
     "--independent-canaries",
@@ -120,7 +121,7 @@ def bound(
     scores: bool,
     guesses: bool,
     canaries: bool,
-    guess_count: str | None,
+    guess_count: int | None,
     sides: Sides | None,
     independent_canaries: bool,
     bound: str | None,
@@ -154,8 +155,8 @@ def bound(
         with heeded():
             if canaries:
                 _refuse("--canaries", others)
-                settings |= {"sides": sides, "independent": independent_canaries}
-                result = _of_scores(files, claim, settings, guess_count)
+                settings |= {"guesses": guess_count, "sides": sides}
+                result = _of_scores(files, claim, settings, independent_canaries)
             else:
                 _refuse("anything but --canaries", {**more, "sides": sides})
                 result = _result(files, claim, settings, **others)
@@ -191,7 +192,7 @@ def _result(
         seen = _guesses(files)
         has_blanks = len(files) == 1 and seen.guesses < seen.canaries
         given = {"name": name, "source": source, "has_blanks": has_blanks, **settings}
-        return audit_guesses(seen, claim, **given)
+        return audit_guesses([seen], claim, **given)
     more = {"bound": bound, "scores_only": scores, "claim": claim}
     return _of_draws(files, arm, {**settings, **more})
 
@@ -212,7 +213,7 @@ def _of_scores(
     files: Sequence[str],
     claim: PrivacyClaim,
     settings: dict[str, Any],
-    guess_count: str | None,
+    independent: bool,
 ) -> AuditResult:
     from dpaudit.auditing.canary_scores import audit_scores
     from dpaudit.inputs.canaries import read_scores
@@ -220,16 +221,9 @@ def _of_scores(
     if len(files) != 1:
         why = f"--canaries takes one file, as in {_CANARIES}; not {' '.join(files)!r}"
         raise UsageError(why, code="arguments-wrong")
-    count = None
-    if guess_count not in (None, "auto"):
-        word = str(guess_count).replace("_", "").replace(",", "")
-        if not word.isdecimal():
-            why = f"--guess-count {guess_count} must be a whole number, or auto"
-            raise UsageError(why, code="option-invalid")
-        count = int(word)
     included, scores = read_scores(Path(files[0]))
     given = {"name": files[0], "source": f"scores of canaries in {files[0]}", **settings}
-    return audit_scores(included, scores, claim, guesses=count, **given)
+    return audit_scores(included, scores, claim, independent=independent, **given)
 
 
 def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:

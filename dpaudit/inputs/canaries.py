@@ -31,8 +31,8 @@ _MAX_CANARIES = 10**8
 _COINS = 1
 # Index of the random stream from which the directions of the canaries' gradients are drawn.
 _DIRECTIONS = 2
-# Number of the random stream for the split of the canaries and the order of equal scores.
-SPLIT = 3
+# Number of the random stream for the order of equal scores.
+TIES = 3
 
 
 @dataclass(frozen=True, slots=True)

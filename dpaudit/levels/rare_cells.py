@@ -209,8 +209,9 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
         low, high = usual.numbers[[0, -1]].tolist()
     # A value that repeats outside the usual values, but near them, counts as part of a tail, which
     # is weaker evidence of a leak: noise in whole numbers gives such values, too.
-    distance = np.maximum(low - singles, singles - high)
-    is_tail = (distance > 0) & (distance < high - low) & (not is_range)
+    with np.errstate(over="ignore", invalid="ignore"):  # ±inf among the values: inf - inf is NaN
+        distance, width = np.maximum(low - singles, singles - high), np.subtract(high, low)
+    is_tail = (distance > 0) & (distance < width) & (not is_range)
     pieces = _tails(numbers, low, high) if is_range else []
     rare_labels = column.take(is_rare & ~are_numbers)
     labels = frequent_labels(rare_labels, MIN_REPEATS, FEW_VALUES)
@@ -334,7 +335,7 @@ def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
     high = max(low, high)  # with few numbers all are rare, and low may exceed high
     below, above = numbers[numbers < low], numbers[numbers > high]
     pieces: list[Piece] = []
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         width, start = np.subtract(high, low), float(np.nextafter(high, np.inf))
         if len(below) >= MIN_REPEATS:
             ends = np.unique([-np.inf, *_cut(below, low), low]).tolist()

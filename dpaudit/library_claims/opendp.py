@@ -5,7 +5,18 @@ from __future__ import annotations
 
 import math
 
-from .answers import NoClaim, Question, curve, edits, exchanged, norm, point, rows, single
+from .answers import (
+    NoClaim,
+    Question,
+    curve,
+    edits,
+    exchanged,
+    norm,
+    point,
+    rows,
+    single,
+    vector,
+)
 
 TYPE_CHECKING = False  # avoids the import of typing
 if TYPE_CHECKING:
@@ -14,14 +25,16 @@ if TYPE_CHECKING:
 NAME, PACKAGE = "OpenDP", "opendp"
 # Maps the name of an OpenDP metric to the order of its norm.
 _NORMS = {"AbsoluteDistance": 1.0, "L1Distance": 1.0, "L2Distance": 2.0, "LInfDistance": math.inf}
+# Maps the name of an OpenDP metric of histograms to the order p of its second norm: the distance is
+# a triple of the number of changed entries, their l_p norm, and their largest change.
+_HISTOGRAMS = {"L01InfDistance": 1.0, "L02InfDistance": 2.0}
 # Maps the name of an OpenDP metric to {neighbouring relation: distance of two neighbours in this
 # metric}. Used if no pair of inputs is known yet.
 _RECORDS = {
-    "SymmetricDistance": {"add-remove": 1, "replace": 2},
-    "InsertDeleteDistance": {"add-remove": 1, "replace": 2},
-    "ChangeOneDistance": {"replace": 1},
+    "SymmetricDistance": {"add-remove": 1, "replace": 2, "hamming": 2},
+    "InsertDeleteDistance": {"add-remove": 1, "replace": 2, "hamming": 2},
+    "ChangeOneDistance": {"replace": 1, "hamming": 1},
     "HammingDistance": {"replace": 1, "hamming": 1},
-    "DiscreteDistance": {"replace": 1},
 }
 
 
@@ -30,7 +43,8 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
     for the distance of the two inputs."""
     metric = str(measurement.input_metric)
     d_in = distance(metric, question)
-    asked = f"m.map(d_in={d_in:.12g})"
+    words = [f"{part:.12g}" for part in (d_in if isinstance(d_in, tuple) else [d_in])]
+    asked = f"m.map(d_in={words[0] if len(words) == 1 else '({})'.format(', '.join(words))})"
     loss = measurement.map(d_in)
     measure = str(measurement.output_measure)
     if measure == "MaxDivergence":
@@ -52,25 +66,33 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
 
 def distance(metric: str, question: Question) -> Any:
     """Return the distance of the two inputs in the measurement's metric or, if the pair is not
-    known yet, the largest distance of two neighbours. Whole numbers are returned as int, since
-    OpenDP accepts no float for an integer metric."""
-    name, _, kind = metric.partition("(")
-    found = _of_relation(name, question) if question.pair is None else _of_pair(name, question.pair)
+    known yet, the largest distance of two neighbours.
+
+    OpenDP accepts numbers of the metric's type alone. An integer metric gets int, rounded up, and a
+    metric of histograms a tuple.
+    """
+    pair = question.pair
+    found = _of_relation(metric, question) if pair is None else _of_pair(metric, pair)
     if found is None:
         raise NoClaim(
             f"the distance of d1 and d2 in the measurement's input metric {metric} cannot be "
             "computed; give the claim itself",
             code="claim-not-for-pair",
         )
-    is_whole = name not in _NORMS or kind[:1] in ("i", "u")
-    return int(found) if is_whole and found == int(found) else float(found)
+    # The metric ends with its type, as in LInfDistance(monotonic, T=i32).
+    kind = metric.rstrip(")").replace("=", "(").rpartition("(")[2]
+    as_type = float if kind[:1] == "f" else math.ceil
+    if isinstance(found, tuple):
+        return (found[0], *map(as_type, found[1:]))
+    return as_type(found)
 
 
-def _of_pair(name: str, pair: tuple[Any, Any]) -> float | None:
-    if name in _NORMS:
-        return norm(*pair, order=_NORMS[name])
+def _of_pair(metric: str, pair: tuple[Any, Any]) -> Any:
+    name = metric.partition("(")[0]
+    if name in _NORMS or name in _HISTOGRAMS:
+        return _of_vectors(metric, *pair)
     if name == "DiscreteDistance":
-        return float(repr(pair[0]) != repr(pair[1]))
+        return int(repr(pair[0]) != repr(pair[1]))
     one, two, gone = rows(pair[0]), rows(pair[1]), exchanged(*pair)
     if one is None or two is None or gone is None:
         return None
@@ -87,14 +109,44 @@ def _of_pair(name: str, pair: tuple[Any, Any]) -> float | None:
     return None
 
 
-def _of_relation(name: str, question: Question) -> float | None:
+def _of_vectors(metric: str, first: Any, second: Any) -> Any:
+    """Return the distance of two numbers, vectors or histograms {key: count}."""
+    name, changed = metric.partition("(")[0], None
+    if isinstance(first, dict) and isinstance(second, dict):
+        if name not in _HISTOGRAMS and first.keys() != second.keys():
+            return None
+        keys = [*first, *(key for key in second if key not in first)]
+        # A key of one input alone is a changed entry, even with a count of 0.
+        changed = sum(first.get(key) != second.get(key) for key in keys)
+        first, second = ([counts.get(key, 0) for key in keys] for counts in (first, second))
+    one, two = vector(first), vector(second)
+    if one is None or two is None or len(one) != len(two):
+        return None
+    rises = [a < b for a, b in zip(one, two) if a != b]
+    if name in _NORMS:
+        # In a monotonic metric, entries that change in both directions are infinitely far apart.
+        is_infinite = "monotonic" in metric and len(set(rises)) > 1
+        return None if is_infinite else norm(one, two, order=_NORMS[name])
+    if not metric.startswith(f"{name}(AbsoluteDistance("):
+        return None
+    size, largest = (norm(one, two, order=order) for order in (_HISTOGRAMS[name], math.inf))
+    return (len(rises) if changed is None else changed), size, largest
+
+
+def _of_relation(metric: str, question: Question) -> Any:
     if question.relation is None:
         return None
-    kind, size = question.relation
-    if name in _NORMS:
-        order = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "coordinate": 1.0}.get(kind)
-        # If only one coordinate changes, and by at most `size`, the vector moves by at most `size`
-        # in every norm.
-        return size if kind == "coordinate" or order == _NORMS[name] else None
+    name, (kind, size) = metric.partition("(")[0], question.relation
+    if name == "DiscreteDistance":
+        return 1
+    # If only one coordinate changes, and by at most `size`, the vector moves by at most `size` in
+    # every norm.
+    if kind == "coordinate" and name in _NORMS:
+        return size
+    if kind == "coordinate" and name in _HISTOGRAMS:
+        return (1, size, size) if f"{name}(AbsoluteDistance(" in metric else None
+    if name in _NORMS and "monotonic" not in metric:
+        order = {"l1": 1.0, "l2": 2.0, "linf": math.inf}.get(kind)
+        return size if order == _NORMS[name] else None
     found = _RECORDS.get(name, {}).get(kind)
     return None if found is None else found * size

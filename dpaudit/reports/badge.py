@@ -122,7 +122,7 @@ def _of_one(result: AuditResult) -> Badge:
 def _amount(result: AuditResult) -> str:
     one = result.decisive
     if isinstance(one, OneRunCertificate):
-        return f"{short(one.guesses)} guesses"
+        return f"{short(one.leading.guesses)} guesses"
     return f"{short(result.draws)} draws"
 
 
@@ -167,7 +167,7 @@ def _evidence(result: AuditResult) -> list[str]:
     parts = [shortened("; ".join(pairs), 2 * _MAX_CHARACTERS)] if pairs else []
     one = result.decisive
     if isinstance(one, OneRunCertificate):
-        parts.append(f"{counted(one.guesses, 'guess')} about {one.canaries:,} canaries")
+        parts.append(f"{counted(one.leading.guesses, 'guess')} about {one.canaries:,} canaries")
     elif result.certificates:
         recorded = any(each.recording is not None for each in result.certificates)
         seed = "recorded" if recorded else f"seed {result.seed}"

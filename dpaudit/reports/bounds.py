@@ -181,7 +181,7 @@ def may_miss(result: AuditResult) -> str:
     the claim is refuted, if chance has no part in the verdict, or if no leak of this kind is known.
     """
     least, point, one = detectable_epsilon(result), result.point, result.decisive
-    if least is None or (isinstance(one, OneRunCertificate) and one.method != "point"):
+    if least is None or (isinstance(one, OneRunCertificate) and one.leading.method != "point"):
         return ""
     symbol = bounds(result)[0].symbol
     if math.isinf(least):

@@ -19,10 +19,7 @@ _ASSUMED = (
     "Holds if a fair coin of its own put each canary in or left it out, and the guesses depend on "
     "the coins only through the run."
 )
-_FIXED = (
-    "It also holds only if the number of guesses was fixed before the scores of the canaries were "
-    "seen."
-)
+_FIXED = "It also holds only if the number of guesses was fixed before the run."
 _INDEPENDENT = (
     "It also holds only if what the run reveals about one canary is independent of what it reveals "
     "about the others, as assumed by --independent-canaries. Training may violate this."
@@ -34,11 +31,11 @@ def said(result: AuditResult, ending: Canaries) -> str:
     """Return the headline of an audit of one training run: the number of right guesses, and whether
     they refute the claim."""
     one = ending.deciding
-    level = numbers.level(result.confidence)
-    if one.method == "independent":
+    leading, level = one.leading, numbers.level(result.confidence)
+    if one.is_independent:
         level += " if the canaries are independent"
-    verb = "was" if one.correct == 1 else "were"
-    right = f"{one.correct:,} of {counted(one.guesses, 'guess')} {verb} right"
+    verb = "was" if leading.correct == 1 else "were"
+    right = f"{leading.correct:,} of {counted(leading.guesses, 'guess')} {verb} right"
     if not one.refuted:
         return f"{right}, which does not refute {result.claim.describe()} at {level}"
     p = f"p {numbers.p_at_most(one.p_value)}"
@@ -53,29 +50,29 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
     """Return the rows of the report: bounds, inputs, guesses, and the scores of the canaries if
     they are known."""
     one = ending.deciding
-    share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
-    right = f"{one.correct:,} right{share}"
     return [
         *bounds.rows(result, every=verbose > 0),
         *_of_family(result, one),
         *inputs(result, one),
-        *row("guesses", f"{one.guesses:,} about {_canaries(one)}, {right}{_chosen(result, one)}"),
+        *_guesses(one),
         *(_of_scores(result, one.scores) if one.scores else []),
     ]
 
 
-def _chosen(result: AuditResult, one: OneRunCertificate) -> str:
-    """Return words that say which canaries were guessed, and which were used to choose the number
-    of guesses. Return "" if the canaries have no scores."""
-    if one.scores is None:
-        return ""
-    sides = "all say in" if one.scores.sides == "in" else "half say in, half out"
-    others = f"{one.scores.chosen_on:,} other canaries (seed {result.seed})"
-    if not one.scores.chosen_on:
-        return f"; {sides}"
-    if one.method == "independent":
-        return f"; {sides}, above a threshold from {others}"
-    return f"; {sides}; how many was chosen on {others}"
+def _guesses(one: OneRunCertificate) -> list[Item]:
+    """Return a row for each number of guesses."""
+    items: list[Item] = []
+    for test in one.tests:
+        share = f" ({numbers.share(test.correct / test.guesses)})" if test.guesses else ""
+        text = f"{test.guesses:,} about {_canaries(one)}, {test.correct:,} right{share}"
+        if one.is_independent:
+            text += f"; all say in, {test.guesses - test.correct:,} wrong as fixed before"
+        elif one.scores is not None:
+            text += "; all say in" if one.scores.sides == "in" else "; half say in, half out"
+        if len(one.tests) > 1:
+            text += f"; tested with {numbers.plain(test.share)} of the error probability"
+        items += row("" if items else "guesses", text)
+    return items
 
 
 def _of_scores(result: AuditResult, scores: CanaryScores) -> list[Item]:
@@ -117,26 +114,21 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
     included, and what the audit assumes and does not show."""
     one = ending.deciding
     sentences = [_attacker(result, one), _ASSUMED] if verbose else [_ASSUMED]
-    if one.method == "independent":
+    if one.is_independent:
         sentences.append(_INDEPENDENT)
-    elif one.fixes_guesses and not (one.scores and one.scores.chosen_on):
+    elif one.fixes_guesses and len(one.tests) == 1:
         sentences.append(_FIXED)
     lines = paragraph(" ".join(sentences))
     if result.verdict is not Verdict.NO_VIOLATION_FOUND:
         return lines
     detectable = "Even if all guesses had been right, the claim would not have been refuted."
-    if math.isfinite(one.detectable_epsilon) and one.method == "point":
+    if math.isfinite(one.detectable_epsilon) and one.leading.method == "point":
         detectable = f"{caught(one.detectable_epsilon, one.point, 'these guesses')}."
     elif math.isfinite(one.detectable_epsilon):
         share = numbers.sure(one.detectable_epsilon, numbers.UP)
         detectable = (
-            "Power: for the claim to be refuted in 9 of 10 runs, each guess must be right with "
+            "Power: the claim is refuted in 9 of 10 runs if each guess is right with "
             f"probability {share}."
-        )
-    elif one.scores is not None and one.scores.chosen_on:
-        detectable = (
-            f"The other canaries chose {counted(one.guesses, 'guess')}, which cannot refute the "
-            "claim even if all are right. Scores that tell more lead to more guesses."
         )
     return [*lines, *paragraph(detectable), *paragraph(_UNPROVEN)]
 

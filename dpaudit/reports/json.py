@@ -29,6 +29,8 @@ History of the format (`version`); versions 1 to 4 are not read:
 8   `detectable_epsilon` is larger, or infinite, for a rule that guesses the same input at more than
     half of the draws (docs/method.md §8). `audited` of a leader of `searched`: whether it was
     audited; false before. `more_beyond` of `searched`: pairs like `beyond`, of other kinds.
+    `tests` of `one_run`: one for each number of guesses, in place of `guesses`, `correct` and
+    `method`; files of older versions with `one_run` are not read.
 """
 
 from __future__ import annotations

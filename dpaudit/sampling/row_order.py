@@ -175,7 +175,8 @@ def _is_numbering(column: Column) -> bool:
         return False
     values = column.numbers
     for part in (values[:_EXAMINED_ROWS], values):
-        with np.errstate(invalid="ignore"):  # inf - inf is NaN, and equals no other step
+        # inf - inf is NaN, and equals no other step
+        with np.errstate(over="ignore", invalid="ignore"):
             steps = np.diff(part)
         if not (len(steps) and steps[0] != 0 and (steps == steps[0]).all()):
             return False

@@ -146,13 +146,14 @@ def mu_lower(seen: Guesses, alpha: float) -> float:
 
 
 def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
-    """Return the p-value of a claim from scores of independent canaries above a fixed threshold.
+    """Return the p-value of a claim from scores of independent canaries above a threshold.
 
     Parameters
     ----------
     seen : Guesses
-        Three counts: `canaries` is the number of canaries, `guesses` the number of canaries whose
-        score is above the threshold, and `correct` the number of included canaries among `guesses`.
+        Three counts: `canaries` is the number of canaries, `correct` the number of included
+        canaries whose scores are above the threshold, and `guesses - correct` the number of other
+        canaries above it.
     smallest : callable
         The function g of the claim, rounded down: the least probability of an event for one input,
         given its probability for the other input.
@@ -164,8 +165,9 @@ def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
 
     Notes
     -----
-    If the claim holds, the canaries are independent and the threshold was fixed without their
-    scores, then Pr[p ≤ u] ≤ u for every u. Let P be the probability that the score of an included
+    If the claim holds, the canaries are independent, and either the threshold or the number of
+    other canaries above it was fixed before the run (docs/method.md §12), then Pr[p ≤ u] ≤ u for
+    every u. Let P be the probability that the score of an included
     canary is above the threshold, and Q this probability for a canary that is left out, both
     averaged over the canaries. The claim says Q ≥ g(P). A fair coin includes each of the n
     canaries, so the numbers of included and of left-out canaries above the threshold are binomial

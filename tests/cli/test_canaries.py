@@ -40,7 +40,7 @@ def test_make_writes_coins_and_their_digest(dpaudit: Any, tmp_path: Path) -> Non
     [
         (["--mu", "0.3"], 1, "tradeoff"),
         (["--mu", "0.3", "--guess-count", "200"], 1, "tradeoff"),
-        (["--mu", "0.3", "--guess-count", "auto", "--sides", "in", "--seed", "2"], 1, "tradeoff"),
+        (["--mu", "0.3", "--guess-count", "50", "--sides", "in", "--seed", "2"], 1, "tradeoff"),
         (["--epsilon", "0.5", "--delta", "1e-5"], 1, "point"),
         (["--mu", "0.3", "--independent-canaries"], 1, "independent"),
         (["--mu", "1.2"], 0, "tradeoff"),
@@ -55,7 +55,7 @@ def test_scores_are_audited_and_rechecked(
     (read,) = from_json(kept.read_text("utf-8"))
     (one,) = read.by_pair
     assert isinstance(one, OneRunCertificate)
-    assert one.method == method
+    assert one.leading.method == method
     assert Canaries(1_000, 3).digest in result.stdout
     assert ("independent" in result.stdout.split("\n\n")[0]) == (method == "independent")
     assert dpaudit("report", kept, "-q").exit_code == 0
@@ -66,7 +66,8 @@ def test_scores_are_audited_and_rechecked(
     [
         ("--canaries {run} --mu 1 --guess-count 0", "canaries-invalid"),
         ("--canaries {run} --mu 1 --guess-count 1001", "canaries-invalid"),
-        ("--canaries {run} --mu 1 --guess-count many", "option-invalid"),
+        ("--canaries {run} --mu 1 --guess-count auto", "option-invalid"),
+        ("--canaries {run} --mu 1 --sides in", "options-conflict"),
         ("--canaries {run} --mu 1 --arm included", "options-conflict"),
         ("--canaries {run} --mu 1 --guesses", "options-conflict"),
         ("--canaries {run} {run} --mu 1", "arguments-wrong"),

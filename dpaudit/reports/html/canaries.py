@@ -9,7 +9,6 @@ from dpaudit.claims.tradeoff import at_bound, tradeoff
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Scale
 
-_OF_SCORES = "All canaries are drawn, also those that chose the number of guesses."
 _NO_BOUND = (
     "The curve of the scores is an estimate, and proves nothing by itself: if the canaries leak "
     "together, it may lie below the claim by chance. The verdict follows from the guesses."
@@ -51,7 +50,7 @@ def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -
          Key("even", "line", "blind guesses")),
         f"The curve of the claim, and that of the scores, with an AUROC of "
         f"{numbers.about(scores.auroc)}. Certified is {at_least}.",
-        (_OF_SCORES, _NO_BOUND),
+        (_NO_BOUND,),
         ("false positives, at most", "true positives", "at least", "at most"),
         tuple(
             (numbers.share(rate.false_positives), numbers.share(rate.above / scores.included),
@@ -79,7 +78,7 @@ def _histogram(scores: CanaryScores) -> Picture:
         (Key("d1", "line", f"in ({scores.included:,})"),
          Key("d2", "line", f"out ({scores.excluded:,})")),
         "The shares of the canaries that were in, and of those that were out, by score.",
-        (_OF_SCORES,),
+        (),
         ("score from", "to", "in", "out"),
         tuple(
             (f"{low:.4g}", f"{high:.4g}", f"{both[0]:,}", f"{both[1]:,}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from dpaudit.certificates.result import Canaries
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports.json import document, entry, read_document
 from dpaudit.stats.one_run import Guesses
-from dpaudit.stats.one_run_tradeoff import mu_lower
+from dpaudit.stats.one_run_tradeoff import independent_mu_lower, mu_lower
 from tests.raising import code
 
 CANARIES = dpaudit.Canaries(2_000, seed=4)
@@ -42,38 +43,92 @@ def test_the_highest_and_the_lowest_scores_are_guessed() -> None:
     order = np.argsort(-LEAKING)
     highest, lowest = COINS[order], ~COINS[order[::-1]]
     both, inside = one_run(guesses=301), one_run(guesses=301, sides="in")
-    assert (both.canaries, both.guesses) == (inside.canaries, inside.guesses) == (2_000, 301)
-    assert both.correct == highest[:151].sum() + lowest[:150].sum()
-    assert inside.correct == highest[:301].sum()
-    assert both.mu_lower == mu_lower(Guesses(2_000, 301, both.correct), both.alpha)
+    assert (both.canaries, both.leading.guesses) == (2_000, 301)
+    assert [test.share for test in both.tests + inside.tests] == [1.0, 1.0]
+    assert both.leading.correct == highest[:151].sum() + lowest[:150].sum()
+    assert inside.leading.correct == highest[:301].sum()
+    assert both.mu_lower == mu_lower(Guesses(2_000, 301, both.leading.correct), both.alpha)
 
 
-def test_mu_at_least_does_not_depend_on_the_claim() -> None:
-    for more in ({"guesses": 200}, {}):
-        bounds = {one_run(claim=GaussianDP(mu), **more).mu_lower for mu in (0.1, 0.9, 3.0)}
-        assert len(bounds) == 1
+@pytest.mark.parametrize("more", [{}, {"guesses": 200}])
+def test_mu_at_least_does_not_depend_on_the_claim(more: dict[str, Any]) -> None:
+    bounds = {one_run(claim=GaussianDP(mu), **more).mu_lower for mu in (0.1, 0.9, 3.0)}
+    assert len(bounds) == 1
 
 
-def test_what_chose_the_number_of_guesses_is_not_certified() -> None:
-    """Changing the scores of the certifying half changes no choice, and the other way round."""
-    one = one_run(seed=3)
-    assert (one.canaries, scores_of(one).chosen_on) == (1_000, 1_000)
-    order = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(3,))).permutation(2_000)
-    changed = LEAKING.copy()
-    changed[order[1_000:]] = np.random.default_rng(6).normal(size=1_000)
-    other = one_run(scores=changed, seed=3)
-    assert (other.guesses, scores_of(other).sides) == (one.guesses, scores_of(one).sides)
-    assert other.correct < one.correct
-    changed = LEAKING.copy()
-    changed[order[:1_000]] += 100
-    assert one_run(scores=changed, seed=3).correct == one.correct
+@pytest.mark.parametrize("claim", [PureDP(0.5), ApproximateDP(0.5, 1e-5), GaussianDP(0.3)])
+def test_two_fixed_numbers_of_guesses_share_alpha(claim: PrivacyClaim) -> None:
+    both = one_run(claim=claim)
+    assert [(test.guesses, test.share) for test in both.tests] == [(200, 0.8), (2_000, 0.2)]
+    parts = [
+        one_run(claim=claim, guesses=test.guesses, confidence=1 - test.share * both.alpha)
+        for test in both.tests
+    ]
+    assert [test.correct for test in both.tests] == [part.leading.correct for part in parts]
+    assert [test.p_value for test in both.tests] == [part.p_value for part in parts]
+    assert both.p_value == min(parts[0].p_value / 0.8, parts[1].p_value / 0.2)
+    assert both.leading.p_value == both.p_value * both.leading.share
+    assert both.epsilon_lower == pytest.approx(max(part.epsilon_lower for part in parts))
+    assert both.delta_lower == pytest.approx(max(part.delta_lower for part in parts))
+    assert both.detectable_epsilon == pytest.approx(min(p.detectable_epsilon for p in parts))
+    # The bound is where the p-value of both is alpha.
+    at: PrivacyClaim = ApproximateDP(both.epsilon_lower, claim.point().delta)
+    if both.mu_lower is not None:
+        assert both.mu_lower == pytest.approx(max(part.mu_lower or 0 for part in parts))
+        at = GaussianDP(both.mu_lower)
+    p = one_run(claim=at).p_value
+    assert p == pytest.approx(both.alpha, rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "numbers"), [(2, (1, 2)), (9, (1, 9)), (19, (1, 19)), (25, (2, 25))])
+def test_the_numbers_of_guesses_of_few_canaries(n: int, numbers: tuple[int, int]) -> None:
+    coins = np.arange(n) % 3 == 0
+    one = one_run(coins=coins, scores=coins.astype(float), claim=PureDP(1.0))
+    assert tuple(test.guesses for test in one.tests) == numbers
+    # Of an odd number of guesses, one more says in.
+    assert one.tests[1].correct == n - abs(int(coins.sum()) - (n + 1) // 2)
+    assert one.p_value <= 1
+
+
+def test_independent_canaries_have_fixed_numbers_of_wrong_guesses() -> None:
+    one, highest = one_run(independent_canaries=True), np.sort(LEAKING[~COINS])[::-1]
+    assert [test.share for test in one.tests] == [0.8, 0.2]
+    assert [test.guesses - test.correct for test in one.tests] == [40, 0]
+    for test, wrong in zip(one.tests, (40, 0), strict=True):
+        assert test.correct == (LEAKING[COINS] > highest[wrong]).sum()
+    assert one.mu_lower == max(
+        independent_mu_lower(Guesses(2_000, test.guesses, test.correct), test.share * one.alpha)
+        for test in one.tests
+    )
+    assert one_run(independent_canaries=True, seed=9) == one
+    ties = one_run(scores=np.zeros(2_000), independent_canaries=True)
+    assert [(test.guesses, test.correct) for test in ties.tests] == [(40, 0), (0, 0)]
+
+
+def test_independent_canaries_show_a_large_epsilon() -> None:
+    one = one_run(scores=COINS.astype(float), independent_canaries=True, claim=PureDP(4.0))
+    assert one.refuted
+    assert one.epsilon_lower > 4.5
+
+
+@pytest.mark.parametrize("more", [{}, {"independent_canaries": True}])
+def test_the_number_that_could_refute_is_enough(more: dict[str, Any]) -> None:
+    def underpowered(n: int) -> str | None:
+        coins = np.random.default_rng(n).permutation(n) < n // 2
+        return dpaudit.bound_canaries(coins, 1.0 * coins, PureDP(1.0), **more).underpowered
+
+    message = underpowered(12)
+    assert message is not None
+    enough = int(re.findall(r"at least (\d+)", message)[0])
+    assert enough > 12
+    assert [underpowered(n) for n in (enough, enough + 1, 2 * enough)] == [None] * 3
 
 
 def test_equal_scores_do_not_follow_the_order_of_the_rows() -> None:
     """A file that is sorted by its coins would otherwise give only right guesses."""
     coins = np.arange(2_000) < 1_000
     one = one_run(coins=coins, scores=np.zeros(2_000), guesses=500)
-    assert 180 < one.correct < 320
+    assert 180 < one.leading.correct < 320
     assert len(one.warnings) == 1
 
 
@@ -172,7 +227,9 @@ def test_coins_and_scores_of_no_run_are_refused(
     ("more", "wanted"),
     [
         ({"guesses": 1.5}, "option-invalid"),
-        ({"guesses": "all"}, "option-invalid"),
+        ({"guesses": "auto"}, "option-invalid"),
+        ({"sides": "in"}, "options-conflict"),
+        ({"guesses": 5, "independent_canaries": True}, "options-conflict"),
         ({"sides": "out"}, "option-invalid"),
         ({"claim": 1.0}, "option-invalid"),
         ({"independent_canaries": 1}, "option-invalid"),
@@ -197,13 +254,10 @@ def test_few_canaries_are_underpowered(n: int) -> None:
     [
         ({"mu_lower": 0.9}, {}),
         ({"p_value": 1e-9}, {}),
-        ({"correct": 0}, {}),
-        ({"method": "independent"}, {}),
+        ({"canaries": 1_999}, {}),
         ({}, {"included": 1_200}),
-        ({}, {"chosen_on": 7}),
         ({}, {"included": 2}),
         ({}, {"histogram": ()}),
-        ({"guesses": 5}, {}),
     ],
 )
 def test_a_changed_number_is_found(changes: dict[str, Any], of_scores: dict[str, Any]) -> None:
@@ -213,3 +267,24 @@ def test_a_changed_number_is_found(changes: dict[str, Any], of_scores: dict[str,
     changed = replace(one, **changes, scores=replace(scores_of(one), **of_scores))
     assert recheck(replace(result, ending=Canaries((changed,))))
     assert not recheck(result)
+
+
+@pytest.mark.parametrize("more", [{}, {"guesses": 200}, {"independent_canaries": True}])
+@pytest.mark.parametrize(
+    "change",
+    [{"guesses": 5}, {"correct": 0}, {"share": 0.5}, {"p_value": 1e-9}, {"method": "point"}],
+)
+def test_a_changed_test_is_found(more: dict[str, Any], change: dict[str, Any]) -> None:
+    result = dpaudit.bound_canaries(COINS, LEAKING, CLAIM, **more)
+    (one,) = result.by_pair
+    assert isinstance(one, OneRunCertificate)
+    changed = (replace(one.tests[0], **change), *one.tests[1:])
+    assert recheck(replace(result, ending=Canaries((replace(one, tests=changed),))))
+
+
+@pytest.mark.parametrize("share", [None, 0.0, 1.5])
+def test_a_certificate_has_tests_with_shares(share: float | None) -> None:
+    one = one_run(guesses=5)
+    tests = () if share is None else (replace(one.leading, share=share),)
+    with pytest.raises(ValueError, match="no tests"):
+        replace(one, tests=tests)

@@ -277,12 +277,118 @@ def test_distances_of_records() -> None:
         "ChangeOneDistance()": ([1, 2, 3], [3, 2, 5], 1),
         "HammingDistance()": ([1, 2, 3], [3, 2, 5], 2),
         "DiscreteDistance()": ("a", "b", 1),
-        "LInfDistance(f64)": ([1.0, 5.0], [2.0, 2.5], 2.5),
         "AbsoluteDistance(i32)": (-3, 4, 7),
+        "AbsoluteDistance(f64)": (-3, 4, 7.0),
+        "L1Distance(u32)": ([1, 5], [2, 2], 4),
+        "L2Distance(i32)": ([0, 0], [1, 1], 2),
+        "L2Distance(f64)": ([0, 0], [3, 4], 5.0),
+        "LInfDistance(T=f64)": ([1.0, 5.0], [2.0, 2.5], 2.5),
+        "LInfDistance(T=i32)": ([1, 5], [2, 2], 3),
+        "LInfDistance(monotonic, T=i32)": ([1, 5, 3], [2, 9, 3], 4),
     }
     for metric, (first, second, expected) in pairs.items():
         found = opendp.distance(metric, Question((first, second)))
         assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("metric", "first", "second", "expected"),
+    [
+        ("L01InfDistance(AbsoluteDistance(i32))", {"a": 5, "b": 1}, {"b": 3, "a": 2}, (2, 5, 3)),
+        ("L02InfDistance(AbsoluteDistance(i32))", {"a": 5, "b": 1}, {"b": 3, "a": 2}, (2, 4, 3)),
+        ("L02InfDistance(AbsoluteDistance(f64))", {"a": 5, "b": 1}, {"b": 4, "a": 1},
+         (2, 5.0, 4.0)),
+        ("L01InfDistance(AbsoluteDistance(u32))", {"a": 5}, {"a": 5, "b": 0}, (1, 0, 0)),
+        ("L01InfDistance(AbsoluteDistance(u32))", {"a": 5, "c": 2}, {"a": 5, "b": 1}, (2, 3, 2)),
+        ("L01InfDistance(AbsoluteDistance(i32))", [5, 1, 0], [5, 2, 0], (1, 1, 1)),
+        ("L1Distance(i32)", {"a": 5, "b": 1}, {"b": 3, "a": 2}, 5),
+    ],
+)  # fmt: skip
+def test_distances_of_histograms(metric: str, first: Any, second: Any, expected: Any) -> None:
+    found = opendp.distance(metric, Question((first, second)))
+    assert found == expected
+    if isinstance(found, tuple):
+        assert list(map(type, found)) == list(map(type, expected))
+
+
+@pytest.mark.parametrize(
+    ("metric", "first", "second"),
+    [
+        ("LInfDistance(monotonic, T=i32)", [0, 0], [1, -1]),
+        ("L1Distance(i32)", {"a": 5}, {"a": 5, "b": 1}),
+        ("L01InfDistance(AbsoluteDistance(i32))", [5], [5, 1]),
+        ("L01InfDistance(SymmetricDistance())", {"a": [1]}, {"a": [2]}),
+    ],
+)
+def test_inputs_that_are_infinitely_far_apart_have_no_claim(
+    metric: str, first: Any, second: Any
+) -> None:
+    with pytest.raises(NoClaim) as caught:
+        opendp.distance(metric, Question((first, second)))
+    assert caught.value.code == "claim-not-for-pair"
+
+
+@pytest.mark.parametrize(
+    ("metric", "relation", "expected"),
+    [
+        ("DiscreteDistance()", "replace", 1),
+        ("DiscreteDistance()", "add-remove", 1),
+        ("DiscreteDistance()", "hamming:3", 1),
+        ("DiscreteDistance()", "l1:2", 1),
+        ("SymmetricDistance()", "hamming:3", 6),
+        ("InsertDeleteDistance()", "hamming:3", 6),
+        ("ChangeOneDistance()", "hamming:3", 3),
+        ("HammingDistance()", "hamming:3", 3),
+        ("SymmetricDistance()", "replace", 2),
+        ("LInfDistance(T=i32)", "linf:2", 2),
+        ("LInfDistance(monotonic, T=i32)", "coordinate:2", 2),
+        ("LInfDistance(monotonic, T=i32)", "linf:2", None),
+        ("L02InfDistance(AbsoluteDistance(i32))", "coordinate:2", (1, 2, 2)),
+        ("L02InfDistance(AbsoluteDistance(i32))", "l2:2", None),
+        ("L2Distance(i32)", "l1:2", None),
+        ("ChangeOneDistance()", "add-remove", None),
+    ],
+)
+def test_distances_of_neighbours(metric: str, relation: str, expected: Any) -> None:
+    adjacency = parse_adjacency(relation)
+    assert adjacency is not None
+    question = Question(None, (adjacency.kind, adjacency.distance))
+    if expected is None:
+        with pytest.raises(NoClaim):
+            opendp.distance(metric, question)
+    else:
+        assert opendp.distance(metric, question) == expected
+
+
+def test_maps_of_opendp_take_integers_and_distances_of_histograms() -> None:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    vectors, keys = dp.vector_domain(dp.atom_domain(T=int)), dp.atom_domain(T=str)
+    noisy_max: Any = dp.m.make_noisy_max(
+        vectors, dp.linf_distance(T=int), dp.zero_concentrated_divergence(), scale=1.0
+    )
+    assert asked(noisy_max, ([0, 0], [1, -1])) == ZeroConcentratedDP(noisy_max.map(1))
+    counts: Any = dp.m.make_laplace_threshold(
+        dp.map_domain(keys, dp.atom_domain(T=int)),
+        dp.l01inf_distance(dp.absolute_distance(T=int)),
+        scale=2.0,
+        threshold=20,
+    )
+    claim, source = library_claim(
+        target(counts), [NeighbouringPair({"a": 30, "b": 7}, {"a": 28, "b": 8})]
+    )
+    assert claim == ApproximateDP(*counts.map((2, 3, 2)))
+    assert source.asked == "m.map(d_in=(2, 3, 2))"
+    sizes: Any = dp.m.make_gaussian_threshold(
+        dp.map_domain(keys, dp.atom_domain(T=float, nan=False)),
+        dp.l02inf_distance(dp.absolute_distance(T=float)),
+        scale=2.0,
+        threshold=20.0,
+    )
+    rho, delta = sizes.map((1, 1.5, 1.5))
+    _, source = library_claim(target(sizes), [NeighbouringPair({"a": 30.0}, {"a": 31.5})])
+    assert source.answer == f"ρ = {rho:.12g}, δ = {delta:.12g}"
 
 
 def test_edits_are_the_fewest_insertions_and_deletions() -> None:
