@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 _MODULE = "dpaudit.sampling.executors.new_processes"
@@ -19,3 +21,4 @@ def no_new_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare violations with draws of new processes, also on a busy machine."""
     monkeypatch.setattr(f"{_MODULE}.DRAWING_SECONDS", 60.0)
+    monkeypatch.setattr(f"{_MODULE}.SLOW_IMPORT", math.inf)

@@ -174,10 +174,6 @@ def keeps_a_fork() -> bool:
     return True
 
 
-def is_imported(name: str) -> bool:
-    return name in sys.modules
-
-
 def padded(_: bytes, make: Any) -> Any:
     return make()
 

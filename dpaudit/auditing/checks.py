@@ -35,15 +35,12 @@ from dpaudit.targets.target import what_to_check
 from dpaudit.torch_use import misses_device
 from dpaudit.wording import counted
 
-# If an e-value is at least this number, a refutation is checked with further draws. This holds for
-# two e-values: one tests whether draws depend on the call that made them, the other whether
-# different processes draw from different distributions. If draws are independent, the first reaches
-# 2 in about 1 of 100 audits, the second in at most half of the audits.
-SUSPECT_E_VALUE = 2.0
-# Largest number of draws of each new process in the first comparison of new processes with this
-# process. Second use: if a call makes many draws, a refutation is checked with blocks of further
-# draws; a block usually has at least this number of draws.
-DRAWS_OF_NEW_PROCESS = 250
+# If the e-value against draws that depend on the call that made them is at least this number, a
+# refutation is checked with further draws. If draws are independent, this happens in about 1 of 100
+# audits.
+_SUSPECT_E_VALUE = 2.0
+# Least usual number of draws of a block of further draws, if a call makes many draws.
+_FURTHER_BLOCK = 250
 # A refutation by fewer draws than this number may be checked with further draws: such draws come
 # from few calls of the mechanism, too few to show noise that is shared by all draws of a call
 # (docs/method.md §11, "Few draws").
@@ -232,12 +229,12 @@ class DrawChecks:
         if self._is_timed or draws >= _ENOUGH_DRAWS:
             return []
         before = homogeneity.doubt(tallies, guesses)
-        if before < math.log(SUSPECT_E_VALUE) and limits.single_draws:
+        if before < math.log(_SUSPECT_E_VALUE) and limits.single_draws:
             return []
         size = FEW_DRAWS
         if not limits.single_draws:  # more further draws than the check can use are not made
             most = independence.TESTED_DRAWS
-            size = min(max(draws, _FURTHER_BLOCKS * DRAWS_OF_NEW_PROCESS), most)
+            size = min(max(draws, _FURTHER_BLOCKS * _FURTHER_BLOCK), most)
         size = min(size, limits.buffer_draws)
         if ledger.ends_by_bets:  # draws are slow: use no more
             size = min(size, ledger.spent)

@@ -504,12 +504,12 @@ class AuditRun:
         )
 
     def _compared(self, seconds: float, ledger: Ledger, *refutation: Any) -> Redrawn | None:
-        """Make the draws that refuted the claim again in new processes. Compare these draws with
-        the earlier ones, and return a record of the comparison. Return None if no comparison is
-        wanted or possible. Raise MechanismError if new processes draw from other distributions.
+        """Compare draws of this process with draws of new processes, and return a record of the
+        comparison. Return None if no comparison is wanted or possible. Raise MechanismError if new
+        processes draw from other distributions.
 
         seconds: duration of one draw.
-        ledger, refutation: the arguments of `Refutation.of`, which selects the draws to repeat.
+        ledger, refutation: the fields of `Refutation`.
         """
         processes = new_processes.current() or self._processes
         targets = single_targets(self._spec.target)
@@ -519,8 +519,10 @@ class AuditRun:
             return None
         from dpaudit.auditing.redrawing import Redrawing, Refutation
 
-        redrawing = Redrawing(self._spec, processes, self._make, seconds, self._time.show_waiting)
-        return redrawing.recorded(self._journal, Refutation.of(ledger, *refutation))
+        redrawing = Redrawing(
+            self._spec, processes, self._pool, self._make, seconds, self._time.show_waiting
+        )
+        return redrawing.recorded(self._journal, Refutation(ledger, *refutation))
 
     def _most_workers(self) -> int:
         """Return the largest number of processes that may draw at any time of the audit."""

@@ -372,7 +372,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Redrawn:
-    """A comparison of the draws that refute a claim with draws made by new processes.
+    """A comparison of draws made by new processes with draws of the audit, after a refutation.
 
     Attributes
     ----------
@@ -380,7 +380,8 @@ class Redrawn:
         Number of new processes, and total number of their draws; both are 0 if no comparison was
         made.
     note : str
-        Reason why there were fewer than eight processes; "" if there were eight.
+        Reason why there were fewer than eight processes; "" if there were eight, or four because
+        the mechanism takes long to import.
     """
 
     processes: int

@@ -1,7 +1,7 @@
-"""Tests that the distribution of draws is the same in all calls, blocks and processes.
+"""Tests that the distribution of draws is the same in all calls and blocks.
 
 The tests of `independence.py` compare single draws; the tests of this module compare the counts of
-groups of draws (docs/method.md §11, *Draws of one call* and *New processes*). A check returns
+groups of draws (docs/method.md §11, *Draws of one call*). A check returns
 warnings in words if chance rarely explains the counts, and raises DependentDrawsError if chance is
 excluded (p < 1e-12). Terms: a *block* is the draws of one chunk; a *level* is a bin of outcomes; a
 *guess* is the input that a learned rule names at a level (1: d1, -1: d2, 0: abstain); an *e-value*
@@ -65,13 +65,6 @@ _CALLS = Difference(
     "for every output and keep nothing between calls",
     "every bound is for independent draws; do the outputs of a call share noise, or does the "
     "mechanism keep state between calls?",
-)
-_FROM_PROCESSES = (
-    "outputs for {} differ from process to process more than independent draws can (p < {:g}): an "
-    "event {} {:,} draws here and {} draws of new processes; every process of the mechanism keeps "
-    "something, such as noise that it draws when it is imported or takes from the clock; draw "
-    "fresh noise for every output and keep nothing between calls; if outputs contain the date or "
-    "the time, remove it by post_process"
 )
 
 
@@ -145,36 +138,6 @@ def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
     guesses: (levels,), the rule's guess at each level: 1 for d1, -1 for d2, 0 for none.
     """
     return log_mean_e_value(log for log, _ in _between_blocks(tallies, guesses))
-
-
-def between_processes(
-    first: Tally, others: Sequence[Tally], guesses: IntArray, level: float
-) -> tuple[float, str]:
-    """Return (log of an e-value, text) for the hypothesis "all processes draw from one
-    distribution".
-
-    If the e-value is at least 1 / level, the hypothesis is rejected, and the text is an error
-    message that says how the draws differ. Otherwise the text is empty.
-
-    first: counts by level and input of the certification draws, made by the auditing process.
-    others: counts by level and input, one tally for each new process.
-    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
-    level: probability that the hypothesis is rejected although it is true.
-    """
-    every = _between_blocks([first, *others], guesses)
-    evidence = log_mean_e_value(log for log, _ in every)
-    if evidence < -math.log(level):
-        return evidence, ""
-    place = max(range(len(every)), key=lambda number: every[number][0])
-    arm, number = divmod(place, len(every) // 2)
-    event = level_sets(sum(others, first).counts[:, arm], guesses)[number]
-    draws, *new_draws = (int(one.counts[:, arm].sum()) for one in (first, *others))
-    here, *there = (100 * one.counts[event, arm].sum() for one in (first, *others))
-    shares = [inside / size for inside, size in zip(there, new_draws, strict=True) if size]
-    low, high = min(shares, default=0.0), max(shares, default=0.0)
-    own = f"came up in {here / max(1, draws):.3g} % of" if here else "never came up in"
-    new = f"in {low:.3g} % to {high:.3g} % of" if high else "never in"
-    return evidence, _FROM_PROCESSES.format(every[place][1], level, own, draws, new)
 
 
 def judged(

@@ -3,8 +3,8 @@
 `dpaudit.auditing.checks` passes draws, or their counts, to a check. A check returns warnings in
 words if chance rarely explains the draws, and raises DependentDrawsError if chance is excluded (p <
 1e-12). The checks find cached or repeated draws, copied generators, and noise that many draws
-share. `homogeneity.py` has the tests that compare calls, blocks and processes. A *block* is the
-draws of one chunk.
+share. `homogeneity.py` compares calls and blocks, `between_processes.py` processes. A *block* is
+the draws of one chunk.
 """
 
 from __future__ import annotations

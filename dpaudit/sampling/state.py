@@ -11,6 +11,7 @@ worker processes.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import sys
 from collections import deque
@@ -43,6 +44,10 @@ _MAX_OBJECTS, _MAX_DEPTH, _MAX_BYTES = 2_000, 4, 1 << 20
 _MAX_FUNCTIONS = 500
 # Types of values that contain no other values.
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
+
+# Modules of the standard library whose variables calls change by a log message, a warning or a
+# traceback.
+_REGISTRIES = ("linecache", "logging", "warnings")
 
 
 class State(dict[str, bytes]):
@@ -87,19 +92,23 @@ def kept_state(*parts: Any) -> State:
             if _is_code(variable):
                 queue.append(variable)
             elif not (
-                isinstance(variable, ModuleType) or is_generator(variable) or _compares(variable)
+                isinstance(variable, ModuleType) or is_generator(variable) or _is_left_out(variable)
             ):
                 state[name] = _digest(variable)
         queue.extend(_behind(value))
     return State(state)
 
 
-def _compares(variable: Any) -> bool:
-    """Return True if a variable is left out of the comparison of states: an object of a class of
-    dpaudit.training. Such objects store values of the last call, so they change with every call
-    although the mechanism keeps no state.
-    """
-    return str(type(variable).__module__).startswith("dpaudit.training.")
+def _is_left_out(value: Any) -> bool:
+    """Return whether a value is no state of the mechanism, although calls change it: a logger or a
+    log handler, a cached function of the standard library, or an object of dpaudit.training, which
+    stores values of the last call."""
+    if isinstance(value, logging.Filterer):
+        return True
+    if callable(getattr(value, "cache_info", None)):
+        module = str(getattr(value, "__module__", ""))
+        return module.partition(".")[0] in sys.stdlib_module_names
+    return str(type(value).__module__).startswith("dpaudit.training.")
 
 
 def changed(before: State, after: State) -> tuple[str, ...]:
@@ -156,7 +165,7 @@ def _of_modules(
     """Yield (name, value) for variables of the modules that a function's code uses.
 
     All variables of the user's modules are yielded. Of libraries, only variables whose names occur
-    in the code are yielded.
+    in the code are yielded, and none of `_REGISTRIES`.
 
     names: all names that occur in the code.
     scope: globals of the function.
@@ -165,6 +174,8 @@ def _of_modules(
     for name in sorted(names):
         module = scope.get(name, sys.modules.get(name))
         if not isinstance(module, ModuleType) or vars(module) is scope:
+            continue
+        if module.__name__.partition(".")[0] in _REGISTRIES:
             continue
         there = vars(module)
         kept = there.keys() if comes_from(module.__name__, home) else names & there.keys()
@@ -225,6 +236,8 @@ def _digested(value: Any) -> bytes:
     seen = dict[int, Any]()
     while entries and len(seen) < _MAX_OBJECTS:
         entry, depth = entries.popleft()
+        if not isinstance(entry, _PLAIN) and _is_left_out(entry):
+            continue
         digest.update(_mark(entry))
         if depth < _MAX_DEPTH and id(entry) not in seen and not isinstance(entry, _PLAIN):
             seen[id(entry)] = entry

@@ -217,6 +217,32 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
     return _log_sum(alike.sum(axis=1)) - math.log(len(_WEIGHTS)) - log_null
 
 
+def log_table_e_value(counts: IntArray) -> float:
+    """Return log E, E an e-value against "all groups of draws have one distribution over cells".
+
+    counts: number x_gc of draws of group g in cell c, (groups, cells).
+
+    Given the totals of groups and cells, the counts of independent draws of one law are
+    multivariate hypergeometric. With p_c the share of cell c (docs/method.md (11.1)),
+
+        E = mean over w of Π_{g < G} DirichletMultinomial(x_g; n_g, w p) / Pr[x_1, ..., x_G].
+
+    As in `log_e_value`, the last group follows from the totals, so that E has expectation at most 1
+    for any number of draws.
+    """
+    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    groups, cells = counts.shape
+    if groups < 2 or cells < 2:
+        return 0.0
+    sizes, totals = counts.sum(axis=1), counts.sum(axis=0)
+    weights = _WEIGHTS[:, None, None] * (totals / totals.sum())
+    alike = (gammaln(counts[:-1] + weights) - gammaln(weights)).sum(axis=(1, 2))
+    alike += (gammaln(_WEIGHTS[:, None]) - gammaln(sizes[:-1] + _WEIGHTS[:, None])).sum(axis=1)
+    log_null = gammaln(totals + 1.0).sum() - gammaln(counts[-1] + 1.0).sum()
+    log_null += gammaln(sizes[-1] + 1.0) - gammaln(totals.sum() + 1.0)
+    return _log_sum(alike) - math.log(len(_WEIGHTS)) - float(log_null)
+
+
 def log_mean_e_value(evidence: Iterable[float]) -> float:
     """Return the log of the mean of several e-values; 0 if there are none. The mean is an e-value,
     too, however the e-values depend on each other.

@@ -14,10 +14,6 @@ if TYPE_CHECKING:  # pytest imports this for tests that audit nothing, too
 
 from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, Project, here
 
-# Modules that are imported before new processes fork, to save time: the test modules, which each
-# new process imports, need them anyway.
-_PRELOADED = ("pytest", "dpaudit.testing.assertions")
-
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -74,13 +70,12 @@ class Session:
     _processes: NewProcesses | None = field(default=None, repr=False)
 
     def processes(self) -> NewProcesses:
-        """Return the executor that draws in new processes; all tests share it. If the draws of an
-        audit refute its claim, the audit compares them with draws of this executor. A difference
-        reveals noise that a process draws once and then reuses."""
+        """Return the new processes, which all tests share. An audit that refutes its claim compares
+        its draws with theirs: a difference reveals noise that a process draws only once."""
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 
-            self._processes = NewProcesses(_PRELOADED)
+            self._processes = NewProcesses()
         return self._processes
 
     def close(self) -> None:

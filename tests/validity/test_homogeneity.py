@@ -380,12 +380,15 @@ def test_times_are_not_compared(tmp_path: Any) -> None:
     assert timed.verdict is Verdict.NO_VIOLATION_FOUND
 
 
-def test_new_processes_draw_where_only_workers_can(tmp_path: Path, new_processes: None) -> None:
+def test_new_processes_draw_where_only_workers_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_processes: None
+) -> None:
     """The auditing process need not be able to: it may lack what the workers have."""
+    monkeypatch.setenv("FIRST", str(os.getpid()))
     (tmp_path / "m.py").write_text(
-        "import multiprocessing\n"
+        "import os\n"
         "def elsewhere(x, rng):\n"
-        "    if multiprocessing.parent_process() is None:\n"
+        "    if os.environ['FIRST'] == str(os.getpid()):\n"
         "        raise RuntimeError('not here')\n"
         "    return x + rng.laplace()\n"
     )

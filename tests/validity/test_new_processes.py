@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from tests.unit.sampling.test_independence import difference
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from benchmarks.new_processes import KINDS, LAWS, difference
+from dpaudit.draws import SelectionDraws
+from dpaudit.outcomes import from_raw
+from dpaudit.sampling.between_processes import between_processes, order_free_cells
 from tests.validity.conftest import IsAbove
 
-# One of two looks; both together: 1e-3.
-LOOK = 5e-4
-RUNS = 20_000
+# Far above the level of an audit, which no simulation could tell from 0.
+LEVEL = 1e-2
+RUNS = 2_000
 
 
-def test_independent_draws_are_accused_no_more_often_than_stated(is_above: IsAbove) -> None:
-    """For few draws of the first process and of the others, and for many."""
-    for first, each in ((100, 8), (1_000, 60), (20_000, 250)):
-        alarms = (bool(difference(seed, first=first, each=each)) for seed in range(RUNS))
-        assert not is_above(alarms, RUNS, LOOK)
+@pytest.mark.parametrize("name", ["number", "count", "numbers_of_a_set", "names_of_a_set"])
+def test_independent_draws_are_accused_no_more_often_than_stated(
+    is_above: IsAbove, name: str
+) -> None:
+    alarms = (bool(difference(LAWS[name], 8, 40, seed, LEVEL)) for seed in range(RUNS))
+    assert not is_above(alarms, RUNS, LEVEL)
 
 
-def test_a_shift_that_each_process_keeps_is_accused_more_often(is_above: IsAbove) -> None:
+def test_a_value_that_each_process_keeps_is_accused_more_often(is_above: IsAbove) -> None:
     """The planted twin: a law of its own for every process."""
-    alarms = (bool(difference(seed, shift=0.5)) for seed in range(RUNS))
-    assert is_above(alarms, RUNS, LOOK)
+    kind = KINDS["one value, fresh noise of spread 1"]
+    alarms = (bool(difference(kind, 8, 40, seed, LEVEL)) for seed in range(RUNS))
+    assert is_above(alarms, RUNS, LEVEL)
+
+
+def test_cells_that_follow_from_the_draws_of_one_process_accuse_more_often(
+    is_above: IsAbove,
+) -> None:
+    """The planted twin: cells may follow from all draws together only."""
+
+    def alarms() -> Iterator[bool]:
+        for seed in range(RUNS):
+            rng = np.random.default_rng(seed)
+            values, is_d1 = rng.normal(size=(9, 40)), rng.random((9, 40)) < 0.5
+            parts = [
+                SelectionDraws(from_raw(each), arm) for each, arm in zip(values, is_d1, strict=True)
+            ]
+            valid = list(order_free_cells(from_raw(values.ravel())))
+            seen = np.isin(values.ravel(), values[0]).astype(np.int64)
+            assert between_processes(parts, valid, 1e-6)[1] == ""
+            yield bool(between_processes(parts, [*valid, seen], LEVEL)[1])
+
+    assert is_above(alarms(), RUNS, LEVEL)

@@ -62,10 +62,7 @@ _DASK_ADDRESS = "dask://host:8786"
 # Workers are started only if this process alone would need at least this many more seconds to draw,
 # since a worker takes about 1 s to start.
 WORTHWHILE_SECONDS = 5.0
-# Libraries whose import takes seconds, but draws no random number and starts no thread. If this
-# process uses one of them, one new interpreter imports it and makes all forks that repeat the draws
-# of a refutation (`NewProcesses`), so that it is imported only once. If these processes need
-# different hash seeds, several new interpreters import it instead: a fork keeps its hash seed.
+# Libraries whose import takes seconds.
 LARGE_LIBRARIES = ("torch", "opacus")
 # No worker is started in this number of seconds after the first draw, since an audit may find a
 # violation in this time.

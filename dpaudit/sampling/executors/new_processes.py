@@ -1,372 +1,258 @@
 """New processes that repeat the draws of a refutation, to detect noise that a process draws once.
 
-After draws have refuted a claim, `dpaudit.auditing.redrawing` calls `NewProcesses.draw`. Up to
-eight new processes draw again, and their counts are compared with the counts that refuted the claim
-(docs/method.md §11, "New processes"). Each new process imports the mechanism for itself, since a
-fork of this process would share noise that was drawn when the mechanism was imported. The clocks of
-the processes run ahead by different numbers of hours: noise that is seeded by the time then differs
-between processes. The processes are kept for later refutations of the same command or test run.
+After draws have refuted a claim, `dpaudit.auditing.redrawing` calls `NewProcesses.draw`. New Python
+interpreters draw again, and their draws are compared with draws of the auditing process
+(docs/method.md §11, "New processes"). Each of them imports the mechanism for itself, has a hash
+seed of its own, and a clock that runs ahead by another number of hours. They are kept for later
+refutations of the same command or test run.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import select
+import signal
+import subprocess
 import sys
+import threading
 import time
-import types
-import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from dpaudit.hash_seed import VARIABLE
+from dpaudit.processes.cores import cores, room_for
+from dpaudit.processes.other_clock import SHIFT, shift_as_asked
+from dpaudit.sampling.chunks import Learning, ToLearn
+from dpaudit.sampling.executors import WORKER, in_a_line
+from dpaudit.watching import Watch
 
-from dpaudit.errors import UsageError
-from dpaudit.sampling.chunks import Chunk, Counted
-from dpaudit.sampling.executors import LARGE_LIBRARIES, in_a_line
+if TYPE_CHECKING:
+    from dpaudit.sampling.executors.pools import Recipe
 
-if TYPE_CHECKING:  # most audits start no process, and these imports take some 30 ms
-    from concurrent.futures import Future
-    from multiprocessing.connection import Connection
-
-    from dpaudit.sampling.executors.pools import Done, Recipe
-    from dpaudit.sampling.executors.processes import ProcessPool
-
-# Number of new processes that repeat the draws of each refutation, to detect noise that a process
-# draws once and then reuses; 0: no draws are repeated. With 8 processes, such noise is missed with
-# probability 0.1 %; with two processes, with 11 % (simulated, docs/method.md §11).
+# Number of new processes that repeat the draws of each refutation; 0: no draws are repeated.
 PROCESSES = 8
-# Least number of new processes that draw at the same time. An audit waits up to `WAITING_SECONDS`
-# seconds for their draws. The number is above 1: in 28 % of audits, the draws of a single new
-# process would not show noise that a process draws once and then reuses.
+# If the import of the mechanism takes more than `SLOW_IMPORT` seconds, only this number draws.
+FEWER_PROCESSES, SLOW_IMPORT = 4, 2.0
+# Least number of new processes that draw at the same time, also on one core.
 _MIN_PROCESSES = 2
-# DRAWING_SECONDS: time limit for all new processes of a refutation together.
-# WAITING_SECONDS: longest wait until `_MIN_PROCESSES` processes have drawn, since an import may be
-#     slow.
-# IMPORTING_SECONDS: longest wait for the import of large libraries by one interpreter for all its
-#     forks, which does not count towards the other two limits. The import takes 8 s of processor
-#     time for torch and Opacus, and longer on a busy machine. Interpreters with hash seeds of their
-#     own import large libraries within the other two limits.
-DRAWING_SECONDS, WAITING_SECONDS, IMPORTING_SECONDS = 5.0, 60.0, 300.0
-# The new processes take turns on the cores, two or more at a time, and each may take long to start,
-# on a busy machine or with a slow import. So if the first process has drawn after t seconds, the
-# time limit for all processes is at least this number times t (but at most `WAITING_SECONDS`).
-TIMES_OF_FIRST = 4.0
+# DRAWING_SECONDS: seconds of drawing of all new processes of a refutation together.
+# WAITING_SECONDS: longest wait for all of them, with imports, on a busy machine.
+DRAWING_SECONDS, WAITING_SECONDS = 10.0, 120.0
+# The processes take turns on the cores. All have this number times as long as all would need if
+# each took as long as the first.
+TIMES_OF_FIRST = 2.0
 # Seconds between two checks for results, while new processes draw.
 _LOOK_SECONDS = 0.1
 # The clock of new process number k runs k times this number of seconds ahead. This is neither a
 # whole number of minutes nor of seconds, so noise that is seeded by the time differs between
 # processes, even if the time is rounded.
 _CLOCK_SHIFT = 7 * 3600 + 13 * 60 + 17.371
-# Whether new processes may be forks. On systems other than Linux, libraries that NumPy uses may
-# fail after a fork.
-_MAY_FORK = sys.platform == "linux"
-_HASH_SEED = "PYTHONHASHSEED"
+_ENDED = "a new process ended before it had drawn"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
     """The result of `NewProcesses.draw`.
 
-    drawn: counts of each chunk (request for draws) that was drawn, in the order of the chunks.
-    why: reason why chunks are missing; empty if all chunks were drawn.
+    drawn: the draws of each process that drew in time, in the order of the chunks.
+    why: reason why draws are missing; empty if none are.
     failed: whether any process could not draw; `drawn` is empty then.
     """
 
-    drawn: list[Counted]
+    drawn: list[Learning]
     why: str = ""
     failed: bool = False
 
 
-class _CannotDrawError(Exception):
-    """Raised if a new process cannot draw; the message gives the reason."""
-
-
 class NewProcesses:
-    """Starts new processes when they are first needed, and keeps them until `close`.
+    """Starts new processes when they are first needed, and keeps them until `close`."""
 
-    On Linux, a few new Python interpreters import NumPy and dpaudit, and then fork; every fork
-    imports the mechanism for itself. So not every process has to import NumPy and dpaudit, which
-    takes longer than the import of a small mechanism. On other systems, every process is a Python
-    interpreter of its own.
-    """
-
-    def __init__(self, preload: Sequence[str] = ()) -> None:
-        """Start no process yet; `draw` starts processes when they are needed.
-
-        preload: names of modules that an interpreter imports before it forks. Their import must
-        draw no random number, since all forks would share it.
-        """
-        self._preload = tuple(preload)
-        # The new Python interpreters. The key is (whether the interpreter has a hash seed of its
-        # own, its number, counted from 0); interpreters of both kinds are numbered separately.
-        self._pools: dict[tuple[bool, int], ProcessPool] = {}
+    def __init__(self) -> None:
+        self._processes: dict[int, _NewProcess] = {}
 
     def draw(
         self,
         recipe: Recipe,
-        chunks: Sequence[Chunk[Counted]],
-        *,
-        own_hashes: bool = False,
+        chunks: Sequence[ToLearn],
         look: Callable[[], None] = lambda: None,
     ) -> Answers:
-        """Return the counts of each chunk, each drawn in a new process of its own.
+        """Return the draws of each chunk, each made in a new process of its own.
 
-        Chunks are left out when time runs out: after `DRAWING_SECONDS`, or `TIMES_OF_FIRST` times
-        the time until the first process has drawn, if that is longer; after `WAITING_SECONDS` in
+        If the first process needs more than `SLOW_IMPORT` seconds to import the mechanism, only the
+        first `FEWER_PROCESSES` chunks are drawn. Chunks are left out when time runs out: after
+        `DRAWING_SECONDS`, or longer if the first process needed long; after `WAITING_SECONDS` in
         any case.
 
         recipe: makes the sampler in the new processes.
-        own_hashes: give every interpreter a different hash seed, if PYTHONHASHSEED is a number.
         look: called without arguments every 0.1 seconds or so; may raise to stop drawing.
         """
-        from concurrent.futures import FIRST_COMPLETED, wait
-
-        from dpaudit.processes.cores import cores, room_for
-
-        workers = min(len(chunks), max(_MIN_PROCESSES, min(cores(), room_for(len(chunks)))))
-        is_own = own_hashes and has_fixed_hashes()
-        large = _large_modules() if _MAY_FORK else []
-        if large and not is_own:
-            workers = 1
-        # One list for each interpreter: the indices of the chunks that it draws. With n
-        # interpreters, interpreter k draws the chunks k, k + n, k + 2 · n, and so on.
-        queues = [list(range(len(chunks)))[start::workers] for start in range(workers)]
-        # Chunks that are being drawn. Maps the future of a chunk to (index of its worker, index of
-        # the chunk, key of its interpreter in `_pools`).
-        running: dict[Future[Done], tuple[int, int, tuple[bool, int]]] = {}
-        drawn: dict[int, Counted] = {}
-        if large and not is_own:
-            self._import(recipe, large, look)
-        begun, slowest, limit = time.monotonic(), 0.0, DRAWING_SECONDS
-        try:
-            while (elapsed := time.monotonic() - begun) < limit or (
-                len(drawn) < _MIN_PROCESSES and running and elapsed < WAITING_SECONDS
-            ):
-                idle = set(range(workers)) - {worker for worker, _, _ in running.values()}
-                for worker in idle if elapsed + slowest <= limit else ():
-                    if queues[worker]:
-                        place = queues[worker].pop(0)
-                        key = is_own, worker if _MAY_FORK else place
-                        future = self._sent(recipe, chunks[place], place, key, large)
-                        running[future] = worker, place, key
-                if not running:
-                    break
-                for future in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
-                    _, place, _ = running.pop(future)
-                    done = _done(future)
-                    (drawn[place],) = done.drawn
-                    slowest = max(slowest, done.seconds)
-                    if len(drawn) == 1:
-                        first = time.monotonic() - begun
-                        limit = max(DRAWING_SECONDS, min(TIMES_OF_FIRST * first, WAITING_SECONDS))
-                look()
-        except _CannotDrawError as error:
-            return Answers([], str(error), failed=True)
-        finally:
-            for _, _, key in running.values():
-                self._pools.pop(key).close(in_order=False)
-        in_order = [drawn[place] for place in sorted(drawn)]
-        return Answers(in_order, "" if len(drawn) == len(chunks) else late(len(drawn)))
+        wanted, begun, limit = len(chunks), time.monotonic(), WAITING_SECONDS
+        at_once = min(wanted, max(_MIN_PROCESSES, min(cores(), room_for(wanted))))
+        running: dict[Future[_Reply], int] = {}
+        drawn: dict[int, Learning] = {}
+        with ThreadPoolExecutor(at_once) as threads:
+            try:
+                begin = 0
+                while len(drawn) < wanted and time.monotonic() - begun < limit:
+                    while begin < wanted and len(running) < at_once:
+                        process = self._process(begin)
+                        running[threads.submit(process.ask, recipe, chunks[begin])] = begin
+                        begin += 1
+                    for future in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
+                        number, reply = running.pop(future), future.result()
+                        if isinstance(reply.drawn, str):
+                            return Answers([], reply.drawn, failed=True)
+                        drawn[number] = reply.drawn
+                        if len(drawn) == 1:
+                            is_slow = reply.importing > SLOW_IMPORT
+                            wanted = min(wanted, FEWER_PROCESSES) if is_slow else wanted
+                            rounds = -(-wanted // at_once)
+                            time_of_all = TIMES_OF_FIRST * rounds * (time.monotonic() - begun)
+                            limit = min(WAITING_SECONDS, max(DRAWING_SECONDS, time_of_all))
+                    look()
+            finally:
+                for number in running.values():
+                    self._processes.pop(number).close()
+        in_order = [drawn[number] for number in sorted(drawn)]
+        return Answers(in_order, "" if len(drawn) >= wanted else late(len(drawn)))
 
     def close(self) -> None:
         """Kill all new processes."""
-        while self._pools:
-            self._pools.popitem()[1].close(in_order=False)
+        while self._processes:
+            self._processes.popitem()[1].close()
 
-    def _import(self, recipe: Recipe, large: Sequence[str], look: Callable[[], None]) -> None:
-        """Wait until the first new interpreter has imported large libraries, at most
-        `IMPORTING_SECONDS` seconds. If the interpreter ends during this time, the next request for
-        draws starts another interpreter.
+    def _process(self, number: int) -> _NewProcess:
+        process = self._processes.get(number)
+        if process is None or not process.is_running():
+            process = self._processes[number] = _NewProcess(number)
+        return process
 
-        recipe, look: as in `draw`.
-        """
-        from concurrent.futures import wait
 
-        end = time.monotonic() + IMPORTING_SECONDS
-        with suppress(OSError):
-            future = self._pool(recipe, (False, 0)).call(_imported, (*self._preload, *large))
-            while not wait([future], _LOOK_SECONDS).done and time.monotonic() < end:
-                look()
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reply:
+    """The draws of a new process, or an error in words, and the seconds that its import took."""
 
-    def _sent(
-        self,
-        recipe: Recipe,
-        chunk: Chunk[Counted],
-        place: int,
-        key: tuple[bool, int],
-        large: Sequence[str],
-    ) -> Future[Done]:
-        """Send a chunk (request for draws) to a new Python interpreter, which on Linux forks to
-        draw it. Return the future of its counts. Raise _CannotDrawError if the chunk cannot be
-        sent.
+    drawn: Learning | str
+    importing: float = 0.0
 
-        recipe: makes the sampler in the new process.
-        place: index of the chunk.
-        key: key of the interpreter in `_pools`; an interpreter that does not run yet is started.
-        large: names of further modules that the interpreter imports before it forks.
-        """
+
+class _NewProcess:
+    """A new Python interpreter, which runs `serve`."""
+
+    def __init__(self, number: int) -> None:
+        seed = os.environ.get(VARIABLE, "")
+        environment = {
+            **os.environ,
+            VARIABLE: str((int(seed) if seed.isdecimal() else 0) + number + 1),
+            SHIFT: str((number + 1) * _CLOCK_SHIFT),
+        }
+        program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
+        self._number, self._is_closed = number, False
+        self._closing = threading.Lock()
+        self._process = subprocess.Popen(  # noqa: S603  # this interpreter
+            [sys.executable, *flags, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def is_running(self) -> bool:
+        return not self._is_closed and self._process.poll() is None
+
+    def ask(self, recipe: Recipe, chunk: ToLearn) -> _Reply:
+        """Have the process draw a chunk, and wait for its reply."""
+        requests, replies = self._process.stdin, self._process.stdout
+        assert requests is not None
+        assert replies is not None
         try:
-            given = pickle.dumps((recipe, [chunk]))
-            pool = self._pool(recipe, key)
-            if _MAY_FORK:
-                return pool.call(_draw_in_fork, given, place, (*self._preload, *large))
-            return pool.call(_draw_here, given, place)
-        except Exception as error:  # noqa: BLE001  # raised by the system, or by pickling
-            raise _CannotDrawError(in_a_line(error)) from None
+            request = pickle.dumps((recipe, chunk))
+            prepared = _prepared(self._number, has_main=b"__main__" in recipe.made)
+            requests.write(pickle.dumps((prepared, request)))
+            requests.flush()
+            reply: _Reply = pickle.load(replies)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self.close()
+            return _Reply(_ENDED)
+        except Exception as error:  # noqa: BLE001  # raised by pickling
+            return _Reply(in_a_line(error))
+        return reply
 
-    def _pool(self, recipe: Recipe, key: tuple[bool, int]) -> ProcessPool:
-        """Return the new Python interpreter with this key. Start it if it does not run.
-
-        recipe: makes the sampler; the interpreter imports the user's script if the mechanism is
-            defined in it.
-        key: (whether the interpreter has a hash seed of its own, its index).
-        """
-        from dpaudit.sampling.executors.processes import ProcessPool
-
-        if key in self._pools and self._pools[key].has_ended():
-            self._pools.pop(key).close(in_order=False)
-        if key not in self._pools:
-            is_own, number = key
-            seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
-            starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
-            # With replaced=0, the pool does not replace an interpreter that ends. It would do so in
-            # a thread of its own, and in the context `_starting`, which changes variables of the
-            # whole process while other threads run.
-            self._pools[key] = ProcessPool(None, 1, starting=starting, replaced=0)
-        return self._pools[key]
+    def close(self) -> None:
+        """Kill the process and all processes that it started."""
+        with self._closing:
+            if self._is_closed:  # another process may have its number now
+                return
+            self._is_closed = True
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
 
 
-def _large_modules() -> list[str]:
-    """Return the names of all modules of large libraries that this process has imported. There may
-    be many: the first step of a training imports about 190 modules of torch. If forks had to import
-    them, each would take 1 s longer.
-    """
-    return [name for name in list(sys.modules) if name.partition(".")[0] in LARGE_LIBRARIES]
+def _prepared(number: int, *, has_main: bool) -> dict[str, Any]:
+    """Return what a spawned process takes over from this process: its path, folder and, if the
+    mechanism is defined there, its main module."""
+    from multiprocessing import spawn
+
+    prepared = spawn.get_preparation_data(f"{WORKER}-new-{number}")
+    dropped = {"authkey"} if has_main else {"authkey", "init_main_from_name", "init_main_from_path"}
+    return {key: value for key, value in prepared.items() if key not in dropped}
 
 
-@contextmanager
-def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
-    """Return a context in which this process can start a process with the given settings. The
-    context changes PYTHONHASHSEED and the module `__main__` of this process, which a new process
-    takes over, and restores both at its end.
-
-    hash_seed: PYTHONHASHSEED of the new process; None: as in this process.
-    has_main: whether the new process imports the program that runs here. It must do so if the
-        mechanism is defined in this program.
-    """
-    main, seed = sys.modules["__main__"], os.environ.get(_HASH_SEED)
-    if hash_seed is not None:
-        os.environ[_HASH_SEED] = str(hash_seed)
-    if not has_main:
-        sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-        if seed is not None:
-            os.environ[_HASH_SEED] = seed
-        else:
-            os.environ.pop(_HASH_SEED, None)
+def serve() -> None:
+    """Draw chunks for the auditing process until it closes the connection. This is the main
+    function of a new process; the mechanism may print."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(nothing, stream)
+    threading.Thread(target=_end_with_parent, args=(requests.fileno(),), daemon=True).start()
+    shift_as_asked()  # before the mechanism is imported
+    Watch.may_warn = staticmethod(lambda: False)
+    Watch.warns_of_steps = False
+    with suppress(EOFError):
+        while True:
+            pickle.dump(_answer(*pickle.load(requests)), replies)
+            replies.flush()
 
 
-def _draw_here(given: bytes, place: int) -> Done:
-    """Import the mechanism and draw chunks in this process. Return the results, and the seconds for
-    import and draws. The clock is shifted before `given` is unpickled, so that modules see the
-    shifted clock when they are imported.
+def _answer(prepared: dict[str, Any], request: bytes) -> _Reply:
+    from multiprocessing import process, spawn
 
-    given: pickle of the recipe and the chunks.
-    place: index of the process, which decides how far its clock runs ahead.
-    """
-    from dpaudit.processes.other_clock import SHIFT, shift_as_asked
-    from dpaudit.sampling.executors.pools import Done, draw
+    from dpaudit.sampling.executors.pools import draw
 
-    os.environ[SHIFT] = str((place + 1) * _CLOCK_SHIFT)
-    shift_as_asked()
     begun = time.perf_counter()
+    current: Any = process.current_process()
     try:
-        return Done(draw(*pickle.loads(given)).drawn, time.perf_counter() - begun)
-    except BaseException as error:  # noqa: BLE001  # the mechanism may raise any exception
-        # The exception is sent as text. If it were pickled, the interpreter that made this fork
-        # might import the mechanism to unpickle it. Later forks would then share the noise that the
-        # import draws.
-        raise UsageError(in_a_line(error)) from None
-
-
-# In a new interpreter: maps the index of a fork to the connection to the fork.
-_forked: dict[int, Connection] = {}
-
-
-def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
-    """Draw chunks in a fork of this process, and return the results. This process is a new
-    interpreter; it makes the fork at its first use and keeps it. Raises UsageError with the text of
-    the fork's error.
-
-    given: pickled recipe and chunks, which only the fork reads.
-    place: index of the fork.
-    preload: names of modules to import before the fork.
-    """
-    from dpaudit.sampling.executors.processes import ask, result_of
-
-    if place not in _forked:
-        _imported(preload)
-        _forked[place] = _fork()
-    try:
-        reply = ask(_forked[place], pickle.dumps((_draw_here, (given, place))))
-    except (EOFError, OSError):
-        _forked.pop(place).close()
-        raise UsageError(_ENDED, code="worker-died") from None
-    return result_of(reply)
-
-
-def _imported(names: Sequence[str]) -> Done:
-    """Import modules by their names, and return an empty result. A module that cannot be imported
-    is skipped, such as torch.ops, which has no file. If the mechanism needs it, the mechanism
-    raises the error.
-    """
-    from dpaudit.sampling.executors.pools import Done
-
-    for name in names:
-        with suppress(Exception):
-            import_module(name)
-    return Done([], 0.0)
-
-
-def _fork() -> Connection:
-    """Fork this process, and return a connection to the fork. The fork runs the tasks that it
-    receives until this process ends or closes the connection.
-    """
-    from multiprocessing import Pipe
-
-    from dpaudit.sampling.executors.processes import serve
-
-    here, there = Pipe()
-    with warnings.catch_warnings():
-        # Python warns when a process with several threads forks. Hide the warning: the only other
-        # thread here waits for the end of the auditing process and holds no lock.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        is_fork = os.fork() == 0
-    if is_fork:
-        for connection in (here, *_forked.values()):
-            connection.close()
-        np.random.seed()  # forks share its state; `random` re-seeds itself in a fork
+        current._inheriting = True  # an audit of the main module must not start processes
         try:
-            serve(there)
+            spawn.prepare(prepared)
         finally:
-            os._exit(0)
-    there.close()
-    return here
+            del current._inheriting
+        recipe, chunk = pickle.loads(request)
+        done = draw(recipe, [chunk])
+        return _Reply(done.drawn[0], time.perf_counter() - begun - done.seconds)
+    except BaseException as error:  # noqa: BLE001  # the mechanism may raise any exception
+        return _Reply(in_a_line(error))
 
 
-def has_fixed_hashes() -> bool:
-    """Return whether PYTHONHASHSEED is a number, so that all processes hash texts in the same
-    way.
-    """
-    return os.environ.get(_HASH_SEED, "random").isdecimal()
+def _end_with_parent(requests: int) -> None:
+    """Wait until the auditing process closes the connection. Then kill this process and all
+    processes that it started."""
+    closed = select.poll()
+    closed.register(requests, 0)
+    closed.poll()
+    os.killpg(0, signal.SIGKILL)
 
 
 # The new processes that were given to each open `compared_with` context, in which audits compare
@@ -401,14 +287,3 @@ def late(drawn: int) -> str:
     if drawn:
         return "the others had not drawn in time, on a busy machine or after a slow import"
     return f"none had drawn within {WAITING_SECONDS:g} s"
-
-
-_ENDED = "a new process ended before it had drawn"
-
-
-def _done(future: Future[Done]) -> Done:
-    error = future.exception()
-    if error is None:
-        return future.result()
-    has_ended = getattr(error, "code", None) in ("worker-died", "worker-killed")
-    raise _CannotDrawError(_ENDED if has_ended else in_a_line(error))

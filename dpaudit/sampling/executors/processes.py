@@ -5,7 +5,7 @@
 (`_Worker`), which takes a task from the queue, sends the task, and waits for the reply or for the
 end of the process. A process that is killed from outside, for example when memory runs out, is
 replaced, and its task is repeated. A process that ends for any other reason ends the audit with an
-error. `NewProcesses`, which repeats the draws of a refutation, uses this pool, too.
+error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, wait
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection, util
@@ -57,9 +57,6 @@ _FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
 # _WRITTEN: largest number of bytes that are written in one step, 16 KiB. A connection that is ready
 #     takes this many without blocking.
 _LENGTH, _READ, _WRITTEN = struct.Struct("!Q"), 1 << 20, 1 << 14
-# Held while a process is started: `_Plan.starting` may change global variables that the process
-# inherits, so no other process may be started at that time.
-_start_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,49 +71,37 @@ class _Plan:
     """Settings that all processes of a pool share.
 
     tasks: queue of the tasks; None in the queue ends a process.
-    keep: pickle of the first task of each process, which makes its sampler; None if processes need
-        no sampler.
-    starting: function that returns a context manager; each process is started inside this context.
+    keep: pickle of the first task of each process, which makes its sampler.
     arguments: arguments of `_work`, the main function of each process, after the first, the
         connection.
-    replaced: largest number of times that a process is replaced during one task.
     """
 
     tasks: SimpleQueue[_Task | None]
-    keep: bytes | None
-    starting: Callable[[], AbstractContextManager[None]]
+    keep: bytes
     arguments: tuple[Any, ...]
-    replaced: int
 
 
 class ProcessPool(OrderedPool):
     """A pool of new processes on this machine. Each process has a sampler of its own, and draws
-    chunks; in a pool without a recipe for samplers, processes only call functions.
+    chunks.
 
     If a process is killed, its chunk is drawn again from the chunk's seed, which gives equal draws.
     Processes are never forked, since a fork would copy the state of random generators and of locks.
 
-    started: for each process, the future of its first draws; empty for processes without a sampler.
+    started: for each process, the future of its first draws.
     """
 
     def __init__(
         self,
-        recipe: Recipe | None,
+        recipe: Recipe,
         workers: int,
         first: Sequence[Chunk[Any]] = (),
-        starting: Callable[[], AbstractContextManager[None]] = nullcontext,
-        replaced: int = _MAX_REPLACED,
     ) -> None:
         """Make the pool without processes. Each of the first `workers` tasks starts a process.
 
-        recipe: makes the sampler of each process; None if processes only call functions (`call`)
-            and draw no chunks.
+        recipe: makes the sampler of each process.
         workers: number of processes.
-        first: chunks that every process draws first, if there is a recipe; `started` holds the
-            futures of their results.
-        starting: returns the context in which a process is started.
-        replaced: how often a process that is killed during a task is replaced. With 0, processes
-            are started only by the thread that calls this pool.
+        first: chunks that every process draws first; `started` holds the futures of their results.
         """
         super().__init__(workers)
         context = multiprocessing.get_context("spawn")
@@ -124,8 +109,7 @@ class ProcessPool(OrderedPool):
         # If the command line has replaced `warnings.showwarning`, workers get the same function.
         is_ours = getattr(show, "__module__", "").startswith("dpaudit.")
         arguments = (context.Lock(), show if is_ours else None)
-        keep = None if recipe is None else pickle.dumps((_keep, (recipe,)))
-        self._plan = _Plan(SimpleQueue(), keep, starting, arguments, replaced)
+        self._plan = _Plan(SimpleQueue(), pickle.dumps((_keep, (recipe,))), arguments)
         self._first, self._is_settled = first, False
         self.started: list[Future[Done]] = []
         self._workers: list[_Worker] = []
@@ -160,10 +144,6 @@ class ProcessPool(OrderedPool):
         self._plan.tasks.put(task)
         return task.future
 
-    def has_ended(self) -> bool:
-        """Return whether some process has ended although the pool is still open."""
-        return not all(worker._process.is_alive() for worker in self._workers)
-
     def settle(self, seconds: float) -> None:
         if not self._is_settled:
             self.start()
@@ -185,11 +165,9 @@ class ProcessPool(OrderedPool):
         _kill(self._workers)
 
     def _start_next(self) -> None:
-        has_sampler = self._plan.keep is not None
-        task = _Task(_draw, (self._first,), Future()) if has_sampler else None
+        task = _Task(_draw, (self._first,), Future())
         self._workers.append(_Worker(f"{WORKER}-{len(self._workers)}", task, self._plan))
-        if task is not None:
-            self.started.append(task.future)
+        self.started.append(task.future)
 
 
 def _kill(workers: Sequence[_Worker]) -> None:
@@ -208,7 +186,7 @@ class _Worker(threading.Thread):
     _process: SpawnProcess
     _connection: Connection
 
-    def __init__(self, name: str, first: _Task | None, plan: _Plan) -> None:
+    def __init__(self, name: str, first: _Task, plan: _Plan) -> None:
         super().__init__(name=name, daemon=True)
         self._first, self._plan = first, plan
         self.is_wanted = self._is_new = True
@@ -218,8 +196,7 @@ class _Worker(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        if self._first is not None:
-            self._serve(self._first)
+        self._serve(self._first)
         while self.is_wanted and (task := self._plan.tasks.get()) is not None:
             self._serve(task)
         self._connection.close()  # the process then ends
@@ -246,7 +223,7 @@ class _Worker(threading.Thread):
 
     def _reply(self, task: _Task) -> Done:
         data = pickle.dumps((task.function, task.arguments))
-        for left in range(self._plan.replaced, -1, -1):
+        for left in range(_MAX_REPLACED, -1, -1):
             try:
                 reply = self._ask(data)
             except (EOFError, OSError):
@@ -255,13 +232,13 @@ class _Worker(threading.Thread):
                 return result_of(reply)
             if left:
                 self._start_process()
-        raise _killed(code, self._plan.replaced + 1)
+        raise _killed(code, _MAX_REPLACED + 1)
 
     def _ask(self, data: bytes) -> Done | BaseException:
         is_alive = self._process.is_alive
         if not is_alive():
             raise EOFError
-        if self._is_new and self._plan.keep is not None:
+        if self._is_new:
             ask(self._connection, self._plan.keep, is_alive)
         self._is_new = False
         return ask(self._connection, data, is_alive)
@@ -286,11 +263,11 @@ class _Worker(threading.Thread):
         return code
 
     def _start_process(self) -> None:
-        with self._lock, _start_lock:
+        with self._lock:
             if not self.is_wanted:
                 raise CancelledError
             here, there = connection.Pipe()
-            with there, self._plan.starting():
+            with there:
                 arguments = (there, *self._plan.arguments)
                 process = _Process(target=_work, args=arguments, name=self.name)
                 process.start()

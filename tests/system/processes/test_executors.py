@@ -12,12 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from threading import Thread
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,7 @@ from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Learning, Measure, Probe, ToCount, ToLearn
-from dpaudit.sampling.executors import Setup, drawing, new_processes, pools, processes
-from dpaudit.sampling.executors.new_processes import NewProcesses
+from dpaudit.sampling.executors import Setup, drawing, pools, processes
 from dpaudit.sampling.executors.pools import Done, OrderedPool, Recipe
 from dpaudit.sampling.executors.processes import ProcessPool
 from dpaudit.sampling.sampler import Sampler
@@ -43,7 +41,6 @@ from tests.sent import (
     ends_by,
     ends_with,
     hangs,
-    is_imported,
     keeps_a_fork,
     killed_once,
     leaves_a_fork,
@@ -473,86 +470,6 @@ def test_a_process_that_cannot_be_replaced_is_an_error(
         with pytest.raises(OSError, match="no process"):
             pool.submit(chunks()[:1]).result(60)
     assert not unhandled
-
-
-def test_only_the_main_thread_starts_interpreters(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    starting, threads = new_processes._starting, list[Any]()
-
-    def recording(*args: Any, **more: Any) -> AbstractContextManager[None]:
-        threads.append(threading.current_thread())
-        return starting(*args, **more)
-
-    monkeypatch.setattr(new_processes, "_starting", recording)
-    monkeypatch.setattr(new_processes, "DRAWING_SECONDS", 60.0)
-    with closing(NewProcesses()) as others:
-        for _ in range(2):
-            answers = others.draw(recipe, measured(2))
-            assert (len(answers.drawn), answers.why) == (2, "")
-            for pool in others._pools.values():
-                end(pool, signal.SIGKILL)
-    assert threads == [threading.main_thread()] * 4
-
-
-def test_an_interpreter_does_not_import_what_its_forks_import() -> None:
-    made = b"ctests.own_error\nfails\n."  # pickled by name, without an import here
-    assert "tests.own_error" not in sys.modules
-    recipe = Recipe("own", made, ("", 0, 0), pools._versions())
-    with closing(NewProcesses()) as others:
-        answers = others.draw(recipe, measured(1))
-        assert answers.failed
-        assert answers.why == "OwnError: no luck"
-        (pool,) = others._pools.values()
-        assert not pool.call(is_imported, "tests.own_error").result(60)  # type: ignore[arg-type]  # no draws
-    assert "tests.own_error" not in sys.modules
-
-
-def test_one_interpreter_imports_large_libraries_for_all_its_forks(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from curses import ascii as of_package
-
-    monkeypatch.setattr(new_processes, "LARGE_LIBRARIES", ("curses", "not_imported_here"))
-    monkeypatch.setitem(sys.modules, "curses.in_no_file", sys)
-    monkeypatch.setattr(new_processes, "DRAWING_SECONDS", 60.0)
-    send, imported = NewProcesses._sent, list[Any]()
-
-    def sent(others: NewProcesses, *given: Any) -> Any:
-        """The import comes before the first request, so that it takes no time from the draws."""
-        (pool,) = others._pools.values()
-        imported.append(pool.call(is_imported, of_package.__name__).result(60))  # type: ignore[arg-type]  # no draws
-        return send(others, *given)
-
-    monkeypatch.setattr(NewProcesses, "_sent", sent)
-    with closing(NewProcesses()) as others:
-        assert len(others.draw(recipe, measured(2)).drawn) == 2
-    assert imported == [True, True]
-
-
-@pytest.mark.parametrize(("first", "other", "drawn"), [(10.0, 3.0, 8), (20.0, 10.0, 6)])
-def test_interpreters_with_own_hash_seeds_have_four_times_the_time_of_the_first_or_a_minute(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch, first: float, other: float, drawn: int
-) -> None:
-    """They import large libraries themselves; two draw at the same time."""
-    clock = [0.0]
-    result = Done([sampler(batch).draw(measured(1)[0])], 0.1)
-
-    def sent(*_: Any) -> Future[Done]:
-        clock[0] += other if clock[0] else first
-        future = Future[Done]()
-        future.set_result(result)
-        return future
-
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-    monkeypatch.setattr("dpaudit.processes.cores.cores", lambda: 2)
-    monkeypatch.setattr(new_processes, "LARGE_LIBRARIES", ("curses",))
-    monkeypatch.setitem(sys.modules, "curses.in_no_file", sys)
-    monkeypatch.setattr(new_processes, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(NewProcesses, "_sent", sent)
-    answers = NewProcesses().draw(recipe, measured(8), own_hashes=True)
-    assert len(answers.drawn) == drawn
-    assert (answers.why == "") == (drawn == 8)
 
 
 def test_a_pool_that_was_not_closed_ends_with_its_program(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from benchmarks.dependence import LAWS as CALL_LAWS
 from benchmarks.dependence import SIZES as CALL_SIZES
@@ -18,7 +17,7 @@ from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.chunks import Head
-from dpaudit.sampling.homogeneity import between_processes, check_blocks, check_calls
+from dpaudit.sampling.homogeneity import check_blocks, check_calls
 from dpaudit.sampling.independence import (
     _varies,
     check_heads,
@@ -146,76 +145,6 @@ def test_blocks_that_differ_are_an_error() -> None:
     with pytest.raises(MechanismError) as error:
         check_blocks(apart, guesses, LEVEL)
     assert error.value.code == "draws-differ"
-
-
-GUESSES = np.array([-1, -1, 0, 1, 1])
-LEVELS = len(GUESSES)
-# Error probability of a comparison. The e-value must exceed twice its inverse, since each of two
-# looks has half of it.
-COMPARISON = 5e-4
-
-
-def tally(rng: np.random.Generator, size: int, law: NDArray[np.float64]) -> Tally:
-    """Return draws of both inputs, each from one distribution over the levels: (2, levels)."""
-    d1 = int(rng.binomial(size, 0.5))
-    counts = [rng.multinomial(n, p) for n, p in zip((d1, size - d1), law, strict=True)]
-    return Tally(np.array(counts).T)
-
-
-def laws(rng: np.random.Generator) -> NDArray[np.float64]:
-    return rng.dirichlet(np.ones(LEVELS), size=2)
-
-
-def difference(seed: int, *, shift: float = 0.0, first: int = 1_000, each: int = 60) -> str:
-    """Return the message for a first process and eight new ones with shifted distributions."""
-    rng = np.random.default_rng(seed)
-    law = laws(rng)
-
-    def of_one_process() -> NDArray[np.float64]:
-        tilted = law * np.exp(shift * rng.normal(size=(2, 1)) * np.linspace(-1, 1, LEVELS))
-        return tilted / tilted.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]  # NumPy's
-
-    others = [tally(rng, each, of_one_process()) for _ in range(8)]
-    return between_processes(tally(rng, first, of_one_process()), others, GUESSES, COMPARISON)[1]
-
-
-def test_one_process_with_another_distribution_is_enough() -> None:
-    first = Tally(np.array([[0, 500], [0, 0], [0, 0], [0, 0], [500, 0]]))
-    same = Tally(np.array([[0, 4], [0, 0], [0, 0], [0, 0], [4, 0]]))
-    other = Tally(np.array([[4, 4], [0, 0], [0, 0], [0, 0], [0, 0]]))
-    assert between_processes(first, [same] * 8, GUESSES, COMPARISON)[1] == ""
-    evidence, words = between_processes(first, [*[same] * 7, other], GUESSES, COMPARISON)
-    assert evidence >= -math.log(COMPARISON)
-    assert "outputs for d1 differ " in words
-    assert " in 500 draws here" in words
-
-
-def test_no_new_process_is_no_difference() -> None:
-    first = Tally(np.array([[3, 500], [0, 0], [0, 0], [0, 0], [500, 0]]))
-    assert between_processes(first, [], GUESSES, COMPARISON) == (0.0, "")
-
-
-def test_a_shift_of_every_process_is_found() -> None:
-    assert all(difference(seed, shift=2.0, each=250) for seed in range(20))
-
-
-@pytest.mark.parametrize(
-    ("here", "there", "said_of"),
-    [
-        (1.0, (0.0, 0.0), ("100 % of 400 draws", "never in draws of new")),
-        (0.0, (1.0, 0.5), (" in 400 draws", "50 % to 100 % of draws of new")),
-    ],
-)
-def test_the_frequency_of_the_event_is_named_for_both(
-    here: float, there: tuple[float, float], said_of: tuple[str, str]
-) -> None:
-    def of(share: float) -> Tally:
-        inside = round(400 * share)
-        return Tally(np.array([[inside, 200], [400 - inside, 200]]))
-
-    # The first level is the only event: the other one is evidence for neither input.
-    words = between_processes(of(here), [*map(of, there)] * 4, np.array([1, 0]), COMPARISON)[1]
-    assert [one for one in said_of if one not in words] == []
 
 
 MANY = 1_000

@@ -5,15 +5,20 @@ from __future__ import annotations
 import array
 import ctypes
 import importlib
+import linecache
+import logging
 import os
+import random
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -208,6 +213,52 @@ def test_random_generators_are_no_state() -> None:
     before = kept_state(rng.laplace, lambda: rng.normal())
     rng.laplace()
     assert changed(before, kept_state(rng.laplace, lambda: rng.normal())) == ()
+
+
+_log = logging.getLogger(__name__)
+
+
+class Logging:
+    def __init__(self) -> None:
+        self.log = logging.getLogger(f"{__name__}.own")
+        self.handler = logging.NullHandler()
+        self.kept = {"handlers": [self.handler], "log": self.log}
+
+    def __call__(self) -> None:
+        self.log.debug("one")
+        self.handler.setLevel(5)
+
+
+def logging_warning_and_parsing() -> None:
+    _log.debug("a message")
+    warnings.warn(f"number {random.random()}", stacklevel=1)
+    warnings.onceregistry.clear()  # type: ignore[attr-defined]  # no public name
+    linecache.cache["<test>"] = (0, None, [], str(random.random()))
+    urlsplit(f"http://{random.random()}/")
+
+
+@pytest.mark.filterwarnings("ignore:number")
+def test_loggers_and_registries_and_caches_of_python_are_no_state() -> None:
+    for mechanism in (Logging(), logging_warning_and_parsing):
+        before = kept_state(mechanism)
+        mechanism()
+        assert changed(before, kept_state(mechanism)) == ()
+
+
+def test_an_own_cache_beside_them_is_state() -> None:
+    """The planted twin."""
+
+    @cache
+    def own(x: int) -> int:
+        return x
+
+    def draw() -> None:
+        _log.debug("a message")
+        own(len(urlsplit("http://a/")))
+
+    before = kept_state(draw)
+    draw()
+    assert changed(before, kept_state(draw)) == ("own",)
 
 
 class Counter:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpaudit.stats.dependence import (
     ljung_box,
     log_e_value,
     log_mean_e_value,
+    log_table_e_value,
     repetition_p_value,
 )
 
@@ -96,6 +98,47 @@ def test_the_e_value_has_expectation_at_most_one_by_enumeration(sizes: tuple[int
                 chance = ways / math.comb(sum(sizes), total)
                 expected += chance * math.exp(evidence(inside, sizes))
         assert expected <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cells"),
+    [((3, 2, 2), (3, 2, 2)), ((4, 4), (5, 2, 1)), ((2, 2, 2, 1), (4, 3)), ((1, 1, 3), (2, 2, 1))],
+)
+def test_the_e_value_of_a_table_has_expectation_at_most_one_by_enumeration(
+    sizes: tuple[int, ...], cells: tuple[int, ...]
+) -> None:
+    """Given its totals, draws of one law fill a table as a random order of all cells does."""
+    every = [cell for cell, total in enumerate(cells) for _ in range(total)]
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    tables: Counter[bytes] = Counter()
+    for order in permutations(every):
+        table = np.zeros((len(sizes), len(cells)), dtype=np.int64)
+        np.add.at(table, (group, np.array(order)), 1)
+        tables[table.tobytes()] += 1
+    shape = len(sizes), len(cells)
+    values = {
+        data: math.exp(log_table_e_value(np.frombuffer(data, dtype=np.int64).reshape(shape)))
+        for data in tables
+    }
+    mean = sum(values[data] * times for data, times in tables.items()) / tables.total()
+    assert 0.1 < mean <= 1 + 1e-9
+
+
+def test_a_table_of_two_cells_has_the_e_value_of_its_event() -> None:
+    rng = np.random.default_rng(0)
+    for size in (1, 40):
+        table = rng.integers(0, 30, (size, 2))
+        inside, sizes = table[:, 0], table.sum(axis=1)
+        assert log_table_e_value(table) == pytest.approx(log_e_value(inside, sizes), abs=1e-9)
+
+
+def test_a_table_of_small_differences_in_many_cells_is_detected() -> None:
+    rng = np.random.default_rng(0)
+    differing = np.array([rng.multinomial(1_000, rng.dirichlet(np.full(16, 12))) for _ in range(9)])
+    alike = rng.multinomial(1_000, np.full(16, 1 / 16), 9)
+    assert log_table_e_value(differing) > math.log(1e12)
+    assert log_table_e_value(alike) < 0
+    assert log_table_e_value(alike[:, :1]) == log_table_e_value(alike[:1]) == 0.0
 
 
 def test_groups_that_depend_on_the_draws_are_caught() -> None:
