@@ -11,24 +11,28 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from importlib import metadata
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from dpaudit import torch_use
+from dpaudit.auditing import pace
 from dpaudit.auditing.checks import doubtful_inputs
 from dpaudit.auditing.kept_state import KeptState, state_words
-from dpaudit.auditing.ledger import PROBING, Ledger
-from dpaudit.auditing.options import StopEarly, flag_of
+from dpaudit.auditing.ledger import PACING, PROBING, Ledger
+from dpaudit.auditing.options import DefaultSamples, StopEarly, flag_of
 from dpaudit.auditing.pair_audit import PairAudit
 from dpaudit.auditing.schedule import (
     FIRST_CALLS,
     PROBE_CALLS,
     SLOW_DRAW,
+    DrawLimits,
     Plan,
     limits_for,
 )
@@ -56,7 +60,7 @@ from dpaudit.inputs.pairs import notes, stated
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.portfolio import TREES
 from dpaudit.outcomes.set_order import hash_seed
-from dpaudit.sampling.chunks import FirstCalls, ToProbe
+from dpaudit.sampling.chunks import FirstCalls, ToPace, ToProbe
 from dpaudit.sampling.executors import (
     LOCAL,
     WORTHWHILE_SECONDS,
@@ -79,6 +83,13 @@ from dpaudit.wording import KERNELS, UNSEEDED, counted
 
 # Least number of pairs that a search has to try; if it tries fewer, the result has a warning.
 _MIN_PAIRS = 20
+
+# To measure the speed of a mechanism, the first call of a mechanism that makes batches asks for
+# _PACED_BATCH draws; if each call makes one draw, as many draws are made as take _PACED_SECONDS.
+_PACED_BATCH, _PACED_SECONDS = 16, 0.05
+# Longest wait, in seconds, for further processes to start before their speed is measured, with
+# _PACED_CHUNKS chunks for each process, each for about _PACED_CHUNK_SECONDS.
+_PATIENCE, _PACED_CHUNKS, _PACED_CHUNK_SECONDS = 5.0, 4, 0.2
 
 _TIMED = (
     "the audit used elapsed times. They depend on the machine and its load: no seed repeats them, "
@@ -319,6 +330,7 @@ class AuditRun:
         except MechanismError as failure:
             words = spec.origin.message(failure)
             ending = Failed(words, tuple(self._certificates), failure.code)
+        spec = self._spec
         why = why_underpowered(spec, self._certificates)
         allowed = (why,) if why is not None and spec.requirements.allow_underpowered else ()
         return _result(
@@ -337,7 +349,11 @@ class AuditRun:
             # `allowed` is the message that the audit has too little power, if the user allows this.
             # It is usually a warning. In a strict audit, every warning makes the audit fail, so the
             # message is a note instead.
-            notes=(*self._notes, *(allowed if spec.requirements.strict else ())),
+            notes=(
+                *filter(None, [spec.origin.pace]),
+                *self._notes,
+                *(allowed if spec.requirements.strict else ()),
+            ),
         )
 
     def _exact(self) -> Exact:
@@ -422,6 +438,8 @@ class AuditRun:
             by_outputs=spec.tested.counts_single_outputs,
         )
         limits = replace(limits, ends_by_bets=self._ends_by_bets(probe.seconds))
+        self._choose_samples(first.seconds if single_draws else 0.0, limits)
+        spec = self._spec
         seconds = None
         if (
             spec.sampling.time is not None
@@ -445,6 +463,49 @@ class AuditRun:
         if certificate.failures and (words := self._state.exhausted(number)):
             raise MechanismError(words, code="mechanism-exhausted")
         return replace(certificate, reproducible=probe.reproducible)
+
+    def _choose_samples(self, seconds: float, limits: DrawLimits) -> None:
+        """Choose the number of draws, unless the user stated it or a time limit.
+
+        seconds: duration of a draw, if each call makes one draw; else 0.
+        """
+        spec, most = self._spec, self._spec.sampling.samples
+        if spec.sampling.time is not None or not isinstance(most, DefaultSamples):
+            return
+        measure = partial(self._rate, most, seconds, limits)
+
+        # A run that continues a journal takes the rate of the first run.
+        rate = self._journal.once("rate", measure) or measure()
+        self._spec = self._journal.spec = pace.with_chosen_samples(spec, rate)
+
+    def _rate(self, samples: DefaultSamples, seconds: float, limits: DrawLimits) -> float:
+        """Return the draws per second of all processes that will draw.
+
+        seconds, limits: as in `_choose_samples`.
+        """
+        places = count()
+
+        def chunks(number: int, size: int, patience: float = 0.0) -> Iterator[ToPace]:
+            for _ in range(number):
+                yield ToPace((self._number, PACING, next(places)), size, patience)
+
+        def draw(size: int) -> None:
+            deque(self._pool(chunks(1, size)), maxlen=0)
+
+        enough = pace.rate_enough(samples, len(self._spec.pairs))
+        first = _PACED_BATCH
+        if seconds:
+            first = max(1, min(limits.block, int(_PACED_SECONDS / seconds)))
+        rate = pace.rate_of(draw, first, limits.block, enough)
+        if rate >= enough or self._most_workers() == 1:
+            return rate
+        deque(self._pool(chunks(1, 1, _PATIENCE)), maxlen=0)  # more processes may start
+        if not self._pool.others_drew:
+            return rate
+        number = _PACED_CHUNKS * self._pool.workers
+        size = max(1, min(limits.block, int(_PACED_CHUNK_SECONDS * rate)))
+        taken = pace.duration(lambda: deque(self._pool(chunks(number, size)), maxlen=0))
+        return number * size / taken
 
     def _ends_by_bets(self, seconds: float) -> bool:
         """Return whether the audit of a pair ends as soon as bets refute the claim, without further

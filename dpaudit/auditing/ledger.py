@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Indices of the stages of a pair. Each chunk of draws has a random stream of its own, selected by
 # (index of the pair, index of the stage, index of the chunk).
-LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING = range(8)
+LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING, PACING = range(9)
 _STREAMS = {"learning": COUNTING, "certification": CERTIFYING, "confirmation": CONFIRMING}
 
 
