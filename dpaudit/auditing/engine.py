@@ -46,13 +46,14 @@ from dpaudit.certificates.result import (
     Ending,
     Exact,
     Failed,
+    Interrupted,
     Repeated,
     Sampled,
     Searched,
     Verdict,
 )
 from dpaudit.composed import replace
-from dpaudit.errors import MechanismError
+from dpaudit.errors import MechanismError, StopAudit
 from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import USUAL, VARIABLE
 from dpaudit.inputs.neighbouring import check_pair
@@ -60,7 +61,7 @@ from dpaudit.inputs.pairs import notes, stated
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.portfolio import TREES
 from dpaudit.outcomes.set_order import hash_seed
-from dpaudit.sampling.chunks import FirstCalls, ToPace, ToProbe
+from dpaudit.sampling.chunks import Chunk, FirstCalls, ToPace, ToProbe
 from dpaudit.sampling.executors import (
     LOCAL,
     WORTHWHILE_SECONDS,
@@ -95,6 +96,11 @@ _TIMED = (
     "the audit used elapsed times. They depend on the machine and its load: no seed repeats them, "
     "and the verdict assumes that other programs favour neither input (calls alternate at random)"
 )
+_INTERRUPTED = "interrupted before its planned end"
+_UNCHECKED = (
+    "the audit was interrupted before it checked the refutation: neither whether draws depend on "
+    "each other, nor with draws of new processes"
+)
 _DIFFERED = (
     "a new process of the mechanism gave other outputs from the same seed than this one: does "
     "a process keep something, such as noise that it draws once?"
@@ -102,7 +108,11 @@ _DIFFERED = (
 
 
 @auditor_errstate()
-def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult:
+def run_audit(
+    spec: AuditSpec,
+    on_progress: Notify | None = None,
+    check: Callable[[], None] | None = None,
+) -> AuditResult:
     """Run an audit, and return its result.
 
     Parameters
@@ -111,6 +121,10 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         The audit. If it has a search for pairs, the search is run first.
     on_progress : callable, optional
         Called with a Progress after every block of draws.
+    check : callable, optional
+        Called after every block of draws, before the block counts; raises StopAudit to end the
+        audit. A StopAudit that `check`, `on_progress` or a handler of signals raises ends the audit
+        with the result of its bets, if there are draws. Without `check`, a StopAudit passes on.
 
     Returns
     -------
@@ -123,7 +137,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         If the audit cannot be carried out as asked, such as for a target that does not exist.
     """
     if spec.search is None or spec.pairs:
-        return _run(spec, on_progress)
+        return _run(spec, on_progress, check)
     start = time.monotonic()
     try:
         spec, searched = spec.search.find(spec, on_progress)
@@ -131,7 +145,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         failed = Failed(spec.origin.message(failure), code=failure.code)
         return _result(spec, failed, seconds=time.monotonic() - start, versions=versions())
     seconds = time.monotonic() - start
-    result = _run(spec, on_progress)
+    result = _run(spec, on_progress, check)
     return replace(
         result,
         searched=searched,
@@ -192,15 +206,17 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     return names
 
 
-def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
+def _run(
+    spec: AuditSpec, on_progress: Notify | None, check: Callable[[], None] | None
+) -> AuditResult:
     """Run an audit whose pairs of inputs are known, and return its result."""
     if spec.journaling.journal is None or spec.statistics.exact:
-        result = AuditRun(Journal(spec), on_progress).run()
+        result = AuditRun(Journal(spec), on_progress, check).run()
     else:
         from dpaudit.auditing.journal import opened_journal
 
         with opened_journal(spec) as journal:
-            result = AuditRun(journal, on_progress).run()
+            result = AuditRun(journal, on_progress, check).run()
     return _traced(spec, result)
 
 
@@ -210,7 +226,7 @@ def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
     """
     refuting = result.decisive if result.verdict is Verdict.VIOLATION else None
     numbers = [n for n, one in enumerate(result.certificates) if one is refuting]
-    if spec.no_trace or not numbers:
+    if spec.no_trace or not numbers or isinstance(result.ending, Interrupted):
         return result
     # Imported here, since most audits refute nothing and need no trace.
     from dpaudit.tracing.forked_trace import trace_apart, with_draws
@@ -270,6 +286,12 @@ def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
     )
 
 
+def _resumable(spec: AuditSpec) -> str:
+    if spec.journaling.journal is not None:
+        return f"{flag_of('resume')} continues this run from its journal"
+    return f"with {flag_of('journal')} DIR, an interrupted run can continue"
+
+
 def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
     """Return a function that makes a sampler in this process or in a worker process.
 
@@ -295,17 +317,26 @@ class AuditRun:
     """One run of an audit, which may continue an interrupted run from its journal.
 
     Call `run` once. `journal` holds the audit and records its draws. `on_progress` is called with a
-    Progress after every block of draws.
+    Progress after every block of draws. `check` is called before each block of draws counts
+    (`run_audit`).
     """
 
     _sampler: Sampler
     _pool: WorkerPool
     _state: KeptState
 
-    def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        on_progress: Notify | None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
         self._spec, self._journal = journal.spec, journal
         self._time = TimeLeft(journal, on_progress)
+        self._check = check
         self._certificates: list[Certificate] = []
+        # The audit of the present pair; None between pairs.
+        self._audit: PairAudit | None = None
         # Notes about the executor, such as the reason why only this process drew.
         self._notes: tuple[str, ...] = ()
         self._workers: int | None = None
@@ -332,8 +363,11 @@ class AuditRun:
             ending = Failed(words, tuple(self._certificates), failure.code)
         spec = self._spec
         why = why_underpowered(spec, self._certificates)
+        is_interrupted = isinstance(ending, Interrupted)
+        if is_interrupted:
+            why = None
         allowed = (why,) if why is not None and spec.requirements.allow_underpowered else ()
-        return _result(
+        result = _result(
             self._with_choice(),
             ending,
             seconds=journal.now(),
@@ -353,8 +387,12 @@ class AuditRun:
                 *filter(None, [spec.origin.pace]),
                 *self._notes,
                 *(allowed if spec.requirements.strict else ()),
+                *([_resumable(spec)] if is_interrupted else []),
             ),
         )
+        if not is_interrupted or result.verdict is Verdict.VIOLATION:
+            return result
+        return replace(result, underpowered=_INTERRUPTED)
 
     def _exact(self) -> Exact:
         # Imported here to save time: the module is needed only for mechanisms that state the
@@ -378,6 +416,24 @@ class AuditRun:
         return replace(spec, request=request, command=command)
 
     def _sample(self) -> Sampled:
+        try:
+            return self._sampled()
+        except StopAudit:
+            if self._check is None:
+                raise
+            certificate = None if self._audit is None else self._audit.interrupted()
+            if certificate is not None:
+                pair = self._spec.pairs[self._number]
+                texts = [*check_pair(pair, self._spec.group), *certificate.warnings]
+                texts += [_UNCHECKED] if certificate.refuted else []
+                self._certificates.append(
+                    replace(certificate, warnings=tuple(texts), adjacency=stated(pair))
+                )
+            if not self._certificates:
+                raise
+            return Interrupted(tuple(self._certificates), pairs=len(self._spec.pairs))
+
+    def _sampled(self) -> Sampled:
         spec = self._spec
         warnings = [check_pair(pair, spec.group) for pair in spec.pairs]
         if spec.statistics.attacks:
@@ -397,6 +453,7 @@ class AuditRun:
                     self._time.begin(number)
                     certificate = self._remarked(self._audit_pair(), warnings[number])
                     self._certificates.append(certificate)
+                    self._audit = None
                 self._journal.finish()
             finally:
                 self._workers = self._pool.workers
@@ -423,7 +480,7 @@ class AuditRun:
 
     def _audit_pair(self) -> Certificate:
         spec, number, journal = self._spec, self._number, self._journal
-        drawer = journal.recording(self._pool, lambda: self._pool.is_here)
+        drawer = journal.recording(self._checked, lambda: self._pool.is_here)
         single_draws = self._sampler.mechanism.interleaved
         # A mechanism may end the process that calls it. So the drawer makes even the first calls,
         # and makes them in the process that makes all other draws.
@@ -449,7 +506,7 @@ class AuditRun:
         show = partial(self._time.show, journal.now(), seconds)
         ledger = Ledger(spec, number, plan, drawer, show)
         self._time.begin(number, ledger)
-        audit = PairAudit(
+        self._audit = audit = PairAudit(
             ledger, self._users_attacks, partial(self._compared, first.seconds, ledger)
         )
         try:
@@ -463,6 +520,15 @@ class AuditRun:
         if certificate.failures and (words := self._state.exhausted(number)):
             raise MechanismError(words, code="mechanism-exhausted")
         return replace(certificate, reproducible=probe.reproducible)
+
+    def _checked(self, chunks: Iterable[Chunk[Any]], /) -> Iterator[Any]:
+        """Yield the results of chunks. If a signal came during the draws of a chunk, they do not
+        count: the mechanism may have caught the exception that the signal raised.
+        """
+        for drawn in self._pool(chunks):
+            if self._check is not None:
+                self._check()
+            yield drawn
 
     def _choose_samples(self, seconds: float, limits: DrawLimits) -> None:
         """Choose the number of draws, unless the user stated it or a time limit.

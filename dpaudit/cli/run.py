@@ -13,7 +13,7 @@ import click
 from dpaudit.auditing.familywise import is_open, settled
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.certificates.result import AuditResult
+from dpaudit.certificates.result import AuditResult, Interrupted
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
@@ -144,7 +144,8 @@ def finished(
             # audits that share its false-alarm probability have ended.
             if not is_open(result):
                 printer.show(result)
-            if most is not None and sum(map(bool, codes)) >= most:
+            is_interrupted = isinstance(result.ending, Interrupted)
+            if not is_interrupted and most is not None and sum(map(bool, codes)) >= most:
                 results.not_run = [spec.name for spec in specs[len(seen) :]]
                 break
         final = _final(seen, len(specs), results)
@@ -160,7 +161,8 @@ def finished(
             # printed with the verdict for its own share of the false-alarm probability.
             if is_open(before):
                 printer.show(after)
-        click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
+        ended = sum(not isinstance(one.ending, Interrupted) for one in seen)
+        click.echo(f"\n{ended} of {counted(len(specs), 'audit')} finished", err=True)
         if specs[0].journaling.journal is not None:
             again = () if "--resume" in sys.argv else ("--resume",)
             line = command_line([*sys.argv[1:], *again])

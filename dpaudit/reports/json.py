@@ -29,6 +29,7 @@ History of the format (`version`); versions 1 to 4 are not read:
 8   `detectable_epsilon` is larger, or infinite, for a rule that guesses the same input at more than
     half of the draws (docs/method.md §8). `audited` of a leader of `searched`: whether it was
     audited; false before. `more_beyond` of `searched`: pairs like `beyond`, of other kinds.
+    `interrupted` of an audit that a signal ended: the planned number of pairs.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from dpaudit.certificates.result import (
     Ending,
     Exact,
     Failed,
+    Interrupted,
     Recorded,
     Sampled,
     Verdict,
@@ -192,6 +194,8 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
             exact = result.ending.certificates if isinstance(result.ending, Exact) else []
             fields |= {"error": result.error, "error_code": result.error_code}
             fields |= {"exact": encode(exact), "one_run": encode(canaries)}
+            if isinstance(result.ending, Interrupted):
+                fields["interrupted"] = result.ending.pairs
     return fields
 
 
@@ -209,6 +213,12 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
     code = decode(str | None, fields.pop("error_code", None), f"{path}.error_code")
     if error is None and code is not None:
         raise DamagedRecord(f"{path}: an error_code belongs to an error")
+    pairs = decode(int | None, fields.pop("interrupted", None), f"{path}.interrupted")
+    complete = drawn if pairs is None else drawn[:-1]
+    if any(certificate.is_interrupted for certificate in complete):
+        raise DamagedRecord(f"{path}: only the last pair of an interrupted audit is incomplete")
+    if pairs is not None and (error is not None or not 1 <= len(drawn) <= pairs):
+        raise DamagedRecord(f"{path}: an interrupted audit of {pairs} pairs has 1 to {pairs}")
     kinds = [bool(drawn), bool(exact), canaries is not None]
     if (verdict is Verdict.ERROR) != (error is not None):
         raise DamagedRecord(f"{path}: an error belongs to the verdict ERROR, and to no other")
@@ -223,6 +233,8 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
         return Exact(exact)
     if canaries is not None:
         return Canaries((canaries,))
+    if pairs is not None:
+        return Interrupted(drawn, pairs=pairs)
     return Recorded(drawn) if recorded == {True} else Sampled(drawn)
 
 
