@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from importlib import metadata
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -549,29 +548,30 @@ class AuditRun:
 
         seconds, limits: as in `_choose_samples`.
         """
-        places = count()
 
-        def chunks(number: int, size: int, patience: float = 0.0) -> Iterator[ToPace]:
-            for _ in range(number):
-                yield ToPace((self._number, PACING, next(places)), size, patience)
+        def draw(indices: Iterable[int], size: int, patience: float = 0.0) -> None:
+            keys = ((self._number, PACING, index) for index in indices)
+            deque(self._pool(ToPace(key, size, patience) for key in keys), maxlen=0)
 
-        def draw(size: int) -> None:
-            deque(self._pool(chunks(1, size)), maxlen=0)
+        def draw_again(size: int) -> None:
+            # Equal keys give equal numbers of draws of each input, for which a mechanism is
+            # compiled only once.
+            draw([size], size)
 
         enough = pace.rate_enough(samples, len(self._spec.pairs))
         first = _PACED_BATCH
         if seconds:
             first = max(1, min(limits.block, int(_PACED_SECONDS / seconds)))
-        rate = pace.rate_of(draw, first, limits.block, enough)
+        rate = pace.rate_of(draw_again, first, limits.block, enough)
         if rate >= enough or self._most_workers() == 1:
             return rate
-        deque(self._pool(chunks(1, 1, _PATIENCE)), maxlen=0)  # more processes may start
+        draw([0], 1, _PATIENCE)  # more processes may start
         if not self._pool.others_drew:
             return rate
         number = _PACED_CHUNKS * self._pool.workers
         size = max(1, min(limits.block, int(_PACED_CHUNK_SECONDS * rate)))
-        taken = pace.duration(lambda: deque(self._pool(chunks(number, size)), maxlen=0))
-        return number * size / taken
+        indices = range(limits.block + 1, limits.block + 1 + number)
+        return number * size / pace.duration(draw, indices, size)
 
     def _ends_by_bets(self, seconds: float) -> bool:
         """Return whether the audit of a pair ends as soon as bets refute the claim, without further

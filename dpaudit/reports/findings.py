@@ -125,17 +125,22 @@ def by_bets_alone(certificate: Certificate) -> str:
 
 
 def bets(certificate: Certificate) -> list[tuple[str, str]]:
-    """Return (name, value) pairs for a table about a run that stopped because its bets refuted the
-    claim."""
+    """Return (name, value) pairs for a table about a run without an exact test: bets refuted the
+    claim, or it was interrupted."""
     chosen = certificate.draws - certificate.fixed.draws
     found = certificate.divergence_bets
     witnesses = [] if found is None else [("on divergences", numbers.at_least(found.wealth))]
-    return [
+    rows = [
         ("wealth", numbers.at_least(certificate.wealth)),
         *witnesses,
         ("violation at", numbers.about(1 / certificate.alpha_betting)),
         ("draws", f"{certificate.draws:,}"),
         ("ε at every moment", f"≥ {numbers.at_least(certificate.epsilon_betting)}"),
+    ]
+    if certificate.is_interrupted:
+        return rows
+    return [
+        *rows,
         (
             "event",
             f"chosen on the first {chosen:,} draws, counted on the {certificate.fixed.draws:,}"
