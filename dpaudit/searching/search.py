@@ -7,6 +7,7 @@ other random streams. Its pairs are fixed, and written to a file, before its fir
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -157,6 +158,8 @@ class NeighbourSearch(SearchSettings):
                 drawing.fill(paced, 1)  # the first call may import modules
                 if not paced.only_raises:
                     break
+        else:  # the search itself says why
+            return math.inf
         rate = rate_of(lambda size: drawing.fill(paced, paced.draws + size), 1, _MAX_PACED, enough)
         drawing.draws = draws
         return rate

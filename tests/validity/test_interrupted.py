@@ -21,7 +21,7 @@ from dpaudit.stats import game as games
 from dpaudit.targets.target import CallableTarget
 from tests.validity.conftest import IsAbove
 
-# The mechanism is 0.99-DP and nothing better, just below 1, a value of the grid that is bet against.
+# The mechanism is 0.99-DP and nothing better, just below 1, a value of the grid of bets.
 # The claim is weaker, so that no refutation ends an audit.
 EPSILON, CLAIMED = 0.99, 2.0
 CONFIDENCE, NOMINAL = 0.5, BETTING_SHARE * 0.5
