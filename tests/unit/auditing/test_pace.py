@@ -1,4 +1,4 @@
-"""The number of draws of an audit for which nobody stated one."""
+"""The number of draws of an audit without a stated one."""
 
 from __future__ import annotations
 
