@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -142,10 +143,14 @@ def finished(
                 results.keep()
             # An open audit is not printed yet: Holm's procedure may still refute its claim once all
             # audits that share its false-alarm probability have ended.
-            if not is_open(result):
-                printer.show(result)
             is_interrupted = isinstance(result.ending, Interrupted)
-            if not is_interrupted and most is not None and sum(map(bool, codes)) >= most:
+            if not is_open(result):
+                closed = (BrokenPipeError, OutputError) if is_interrupted else ()
+                with suppress(*closed):  # the signal may say that the terminal was closed
+                    printer.show(result)
+            if is_interrupted:
+                continue  # `outcomes` raises the exception of the signal
+            if most is not None and sum(map(bool, codes)) >= most:
                 results.not_run = [spec.name for spec in specs[len(seen) :]]
                 break
         final = _final(seen, len(specs), results)
