@@ -281,6 +281,7 @@ def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
         command=spec.origin.command,
         family=spec.statistics.family,
         strict=spec.requirements.strict,
+        pace=spec.origin.pace,
         **run,
     )
 
@@ -383,7 +384,6 @@ class AuditRun:
             # It is usually a warning. In a strict audit, every warning makes the audit fail, so the
             # message is a note instead.
             notes=(
-                *filter(None, [spec.origin.pace]),
                 *self._notes,
                 *(allowed if spec.requirements.strict else ()),
                 *([_resumable(spec)] if is_interrupted else []),

@@ -422,6 +422,9 @@ class AuditResult:
         Whether a warning makes the audit fail. `failing_warnings` lists such warnings.
     claimed_by : ClaimSource or None
         The library that stated the claim; None if the user stated it.
+    pace : str
+        The number of draws that the audit chose by the speed of the mechanism, with the reason; ""
+        if the user stated the number or the time, or if it is the largest default.
 
     Notes
     -----
@@ -456,6 +459,7 @@ class AuditResult:
     first_version: int | None = field(default=None, compare=False)
     strict: bool = False
     claimed_by: ClaimSource | None = None
+    pace: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.result import AuditResult, Interrupted, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_one
 from dpaudit.cli.flags import some_flags
@@ -258,12 +258,12 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
         ) from error
 
 
-# Fields of a result that may differ when its audit is repeated: times, number of processes, the
-# request, paths (they depend on the working directory), and the trace (it may take too long).
+# Fields of a result that may differ when its audit is repeated: times, speed, number of processes,
+# the request, paths (they depend on the working directory), and the trace (it may take too long).
 # Warnings and versions are compared separately.
 _ANOTHERS = (
     "seconds", "versions", "request", "resumed", "source", "command", "workers", "notes",
-    "warnings", "first_failures", "first_version", "trace", "redrawn",
+    "warnings", "first_failures", "first_version", "trace", "redrawn", "pace",
 )  # fmt: skip
 
 
@@ -312,6 +312,8 @@ def _reason(recorded: AuditResult) -> str | None:
         )
     if not all(one.reproducible for one in recorded.certificates):
         return "its seed does not control the mechanism, so a rerun has other draws"
+    if isinstance(recorded.ending, Interrupted):
+        return "it was interrupted, and a rerun would go on to its planned end"
     if any(one.schedule and one.schedule.by_clock for one in recorded.certificates):
         return "the clock set its number of draws (--time), and a rerun may take another number"
     return None

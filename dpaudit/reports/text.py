@@ -168,7 +168,8 @@ def notes_of(result: AuditResult) -> list[str]:
     seeded = [one for one in result.certificates if one.reproducible]
     budgets = [one.budget for one in seeded if one.schedule and one.schedule.by_clock]
     timed = [_TIMED.format(max(budgets))] if budgets else []
-    return list(dict.fromkeys([*result.notes, *of_pairs, *timed]))
+    paced = [result.pace] if result.pace else []
+    return list(dict.fromkeys([*paced, *result.notes, *of_pairs, *timed]))
 
 
 # The number is the largest budget of a pair of inputs.
