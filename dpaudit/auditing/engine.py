@@ -563,7 +563,9 @@ class AuditRun:
         if seconds:
             first = max(1, min(limits.block, int(_PACED_SECONDS / seconds)))
         rate = pace.rate_of(draw_again, first, limits.block, enough)
-        if rate >= enough or self._most_workers() == 1:
+        sampling = self._spec.sampling
+        is_alone = sampling.workers == "auto" and self._spec.statistics.timing
+        if rate >= enough or is_alone or resolved(sampling.executor, sampling.workers) == 1:
             return rate
         draw([0], 1, _PATIENCE)  # more processes may start
         if not self._pool.others_drew:
