@@ -143,12 +143,9 @@ def finished(
                 results.keep()
             # An open audit is not printed yet: Holm's procedure may still refute its claim once all
             # audits that share its false-alarm probability have ended.
-            is_interrupted = isinstance(result.ending, Interrupted)
             if not is_open(result):
-                closed = (BrokenPipeError, OutputError) if is_interrupted else ()
-                with suppress(*closed):  # the signal may say that the terminal was closed
-                    printer.show(result)
-            if is_interrupted:
+                _show(printer, result)
+            if isinstance(result.ending, Interrupted):
                 continue  # `outcomes` raises the exception of the signal
             if most is not None and sum(map(bool, codes)) >= most:
                 results.not_run = [spec.name for spec in specs[len(seen) :]]
@@ -183,6 +180,13 @@ def finished(
     results.finish()
     printer.summarise(final, results.not_run)
     return exit_codes.worst(codes)
+
+
+def _show(printer: Printer, result: AuditResult) -> None:
+    """Print a result. The signal that interrupted an audit may say that the terminal was closed."""
+    is_interrupted = isinstance(result.ending, Interrupted)
+    with suppress(*((BrokenPipeError, OutputError) if is_interrupted else ())):
+        printer.show(result)
 
 
 def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[AuditResult]:

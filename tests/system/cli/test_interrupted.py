@@ -177,9 +177,9 @@ def test_a_refuted_claim_keeps_the_exit_code_of_the_signal(tmp_path: Path) -> No
     assert (audit["verdict"], audit["interrupted"], audit["trace"]) == ("VIOLATION", 1, None)
     assert audit["epsilon_lower"] > 1
     assert "0 of 1 audit finished" in ended.stderr
-    for more, code in (([], 0), (["--rerun"], 2)):
-        words = [*warm.dpaudit(), "report", "r.json", "-q", *more]
-        assert subprocess.run(words, cwd=tmp_path, capture_output=True).returncode == code
+    for flags, code in (((), 0), (("--rerun",), 2)):
+        report = [*warm.dpaudit(), "report", "r.json", "-q", *flags]
+        assert subprocess.run(report, cwd=tmp_path, capture_output=True).returncode == code
 
 
 BATCH = """
