@@ -420,7 +420,9 @@ class AuditRun:
         except StopAudit:
             if self._check is None:
                 raise
-            certificate = None if self._audit is None else self._audit.interrupted()
+            # The exception may have come after the certificate of the pair was stored.
+            is_open = self._audit is not None and len(self._certificates) == self._number
+            certificate = self._audit.interrupted() if self._audit and is_open else None
             if certificate is not None:
                 pair = self._spec.pairs[self._number]
                 texts = [*check_pair(pair, self._spec.group), *certificate.warnings]
@@ -538,7 +540,6 @@ class AuditRun:
         if spec.sampling.time is not None or not isinstance(most, DefaultSamples):
             return
         measure = partial(self._rate, most, seconds, limits)
-
         # A run that continues a journal takes the rate of the first run.
         rate = self._journal.once("rate", measure) or measure()
         self._spec = self._journal.spec = pace.with_chosen_samples(spec, rate)
