@@ -53,7 +53,9 @@ def main() -> None:
         name = f"{true:g} / {claimed:g}"
         print(f"{name:>14}{draws:>10,.0f}{f'≤ {wanted:,}':>10}{limit:>22,.0f}")
     bounds = [
-        dpaudit.audit(laplace(1.0), 0, 1, dpaudit.PureDP(1.0), seed=seed).epsilon_lower
+        dpaudit.audit(
+            laplace(1.0), 0, 1, dpaudit.PureDP(1.0), samples=1_000_000, seed=seed
+        ).epsilon_lower
         for seed in range(given.seeds_of_bound)
     ]
     print(

@@ -18,6 +18,7 @@ from dpaudit.auditing.options import (
     OPTIONS,
     TWO_BUDGETS,
     BoundMethod,
+    DefaultSamples,
     OnError,
     StopEarly,
     owned,
@@ -48,14 +49,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 
-class _Default(int):
-    """An int that is used as the default of a parameter. Its type shows that the caller gave no
-    number."""
-
-
 # Largest value of the argument `noises` of `trace`, the number of noise sequences to try.
 _MAX_NOISES = 1_000
-_DEFAULT_SAMPLES = _Default(DEFAULTS["samples"])
 
 
 class MoreOptions(TypedDict, total=False):
@@ -98,7 +93,7 @@ def audit(
     claim: PrivacyClaim | Literal["library"],
     *,
     params: Mapping[str, Any] | None = None,
-    samples: int = _DEFAULT_SAMPLES,
+    samples: int = DEFAULTS["samples"],
     time: float | None = DEFAULTS["time"],
     confidence: float = DEFAULTS["confidence"],
     seed: int = DEFAULTS["seed"],
@@ -125,15 +120,17 @@ def audit(
         library of the mechanism for its claim (docs/guides/library-claims.md).
     params : mapping of str to Any, optional
         Keyword arguments with which the mechanism is called.
-    samples : int, default 1,000,000
-        Number of draws, of both inputs together, from 100 to 10¹⁵.
+    samples : int, optional
+        Number of draws, of both inputs together, from 100 to 10¹⁵. Default: as many as about 30
+        seconds of drawing allow, at most 1,000,000 (docs/budget.md).
     time : float, optional
         Budget in seconds, above 0, in place of `samples`. The speed of the mechanism then decides
         the number of draws.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
-        Seed of all random numbers, at least 0. Equal seeds give equal results, for any `workers`.
+        Seed of all random numbers, at least 0. With stated `samples`, equal seeds give equal
+        results, for any `workers`.
     workers : int or 'auto', default 1
         Number of processes that draw. With two or more, it must be possible to pickle or import
         the mechanism. With `'auto'`, this process draws. If more than about 5 seconds of drawing
@@ -204,7 +201,7 @@ def search(
     outside: bool = False,
     keep: int = 1,
     params: Mapping[str, Any] | None = None,
-    samples: int = _DEFAULT_SAMPLES,
+    samples: int = DEFAULTS["samples"],
     time: float | None = DEFAULTS["time"],
     confidence: float = DEFAULTS["confidence"],
     seed: int = DEFAULTS["seed"],
@@ -414,7 +411,7 @@ def _run(
     """
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
-    if time is not None and not isinstance(samples, _Default):
+    if time is not None and not isinstance(samples, DefaultSamples):
         raise UsageError(*TWO_BUDGETS, code="options-conflict")
     verify(params=params, **more)
     options: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
@@ -438,7 +435,7 @@ def _run(
         claimed_by=source,
         target=repeated(target, options["repeat"]),
         pairs=pairs,
-        samples=int(samples) if is_whole or isinstance(samples, _Default) else samples,
+        samples=int(samples) if is_whole else samples,
         time=time,
         **usual,
         **given,

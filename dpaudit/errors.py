@@ -36,6 +36,11 @@ class Given(Name):
         return str(self), self.typed
 
 
+class StopAudit(KeyboardInterrupt):
+    """Raised in the auditing process, such as by a signal, to end the running audit. The engine
+    turns it into a result of the draws so far."""
+
+
 class DpauditError(Exception):
     """Base class of the errors that dpaudit raises on purpose. An error says nothing about privacy.
 

@@ -63,6 +63,13 @@ with suppress(OSError, AttributeError):
     _libc.mallopt(_MMAP_THRESHOLD, 1 << 25)
 
 
+@pytest.fixture(autouse=True)
+def draws_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an audit without a stated budget choose the largest number of draws, whatever the load of
+    the machine."""
+    monkeypatch.setattr("dpaudit.auditing.pace.clock", lambda: 0.0)
+
+
 def pytest_collection_finish() -> None:
     """Leave what was imported and collected out of every later search for garbage: hundreds of
     thousands of objects, which live as long as the process and would be gone through each time."""

@@ -17,7 +17,11 @@ def main() -> None:
     first, second = rng.laplace(0, 1, 3_000), rng.laplace(1, 1, 3_000)
     results = {
         "lambda": dpaudit.audit(
-            lambda rows, rng: len(rows) + rng.laplace(), [1, 2, 3], [1, 2], dpaudit.PureDP(0.4)
+            lambda rows, rng: len(rows) + rng.laplace(),
+            [1, 2, 3],
+            [1, 2],
+            dpaudit.PureDP(0.4),
+            samples=1_000_000,
         ),
         "progress": dpaudit.audit(
             specimens.gaussian,

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from importlib import metadata
@@ -20,15 +21,17 @@ from typing import Any
 import numpy as np
 
 from dpaudit import torch_use
+from dpaudit.auditing import pace
 from dpaudit.auditing.checks import doubtful_inputs, other_values
 from dpaudit.auditing.kept_state import KeptState, state_words
-from dpaudit.auditing.ledger import PROBING, Ledger
-from dpaudit.auditing.options import StopEarly, flag_of
+from dpaudit.auditing.ledger import PACING, PROBING, Ledger
+from dpaudit.auditing.options import DefaultSamples, StopEarly, flag_of
 from dpaudit.auditing.pair_audit import PairAudit
 from dpaudit.auditing.schedule import (
     FIRST_CALLS,
     PROBE_CALLS,
     SLOW_DRAW,
+    DrawLimits,
     Plan,
     limits_for,
 )
@@ -42,13 +45,14 @@ from dpaudit.certificates.result import (
     Ending,
     Exact,
     Failed,
+    Interrupted,
     Repeated,
     Sampled,
     Searched,
     Verdict,
 )
 from dpaudit.composed import replace
-from dpaudit.errors import MechanismError
+from dpaudit.errors import MechanismError, StopAudit
 from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import USUAL, VARIABLE
 from dpaudit.inputs.neighbouring import check_pair
@@ -56,7 +60,7 @@ from dpaudit.inputs.pairs import notes, stated
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.portfolio import TREES
 from dpaudit.outcomes.set_order import hash_seed
-from dpaudit.sampling.chunks import FirstCalls, ToProbe
+from dpaudit.sampling.chunks import Chunk, FirstCalls, ToPace, ToProbe
 from dpaudit.sampling.executors import (
     LOCAL,
     WORTHWHILE_SECONDS,
@@ -80,9 +84,21 @@ from dpaudit.wording import KERNELS, UNSEEDED, counted
 # Least number of pairs that a search has to try; if it tries fewer, the result has a warning.
 _MIN_PAIRS = 20
 
+# To measure the speed of a mechanism, the first call of a mechanism that makes batches asks for
+# _PACED_BATCH draws; if each call makes one draw, as many draws are made as take _PACED_SECONDS.
+_PACED_BATCH, _PACED_SECONDS = 16, 0.05
+# Longest wait, in seconds, for further processes to start before their speed is measured, with
+# _PACED_CHUNKS chunks for each process, each for about _PACED_CHUNK_SECONDS.
+_PATIENCE, _PACED_CHUNKS, _PACED_CHUNK_SECONDS = 5.0, 4, 0.2
+
 _TIMED = (
     "the audit used elapsed times. They depend on the machine and its load: no seed repeats them, "
     "and the verdict assumes that other programs favour neither input (calls alternate at random)"
+)
+_INTERRUPTED = "interrupted before its planned end"
+_UNCHECKED = (
+    "the audit was interrupted before it checked the refutation: neither whether draws depend on "
+    "each other, nor with draws of new processes"
 )
 _DIFFERED = (
     "a new process of the mechanism gave other outputs from the same seed than this one: does "
@@ -91,7 +107,11 @@ _DIFFERED = (
 
 
 @auditor_errstate()
-def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult:
+def run_audit(
+    spec: AuditSpec,
+    on_progress: Notify | None = None,
+    check: Callable[[], None] | None = None,
+) -> AuditResult:
     """Run an audit, and return its result.
 
     Parameters
@@ -100,6 +120,10 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         The audit. If it has a search for pairs, the search is run first.
     on_progress : callable, optional
         Called with a Progress after every block of draws.
+    check : callable, optional
+        Called after every block of draws, before the block counts; raises StopAudit to end the
+        audit. A StopAudit that `check`, `on_progress` or a handler of signals raises ends the audit
+        with the result of its bets, if there are draws. Without `check`, a StopAudit passes on.
 
     Returns
     -------
@@ -112,7 +136,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         If the audit cannot be carried out as asked, such as for a target that does not exist.
     """
     if spec.search is None or spec.pairs:
-        return _run(spec, on_progress)
+        return _run(spec, on_progress, check)
     start = time.monotonic()
     try:
         spec, searched = spec.search.find(spec, on_progress)
@@ -120,7 +144,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         failed = Failed(spec.origin.message(failure), code=failure.code)
         return _result(spec, failed, seconds=time.monotonic() - start, versions=versions())
     seconds = time.monotonic() - start
-    result = _run(spec, on_progress)
+    result = _run(spec, on_progress, check)
     return replace(
         result,
         searched=searched,
@@ -181,15 +205,17 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     return names
 
 
-def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
+def _run(
+    spec: AuditSpec, on_progress: Notify | None, check: Callable[[], None] | None
+) -> AuditResult:
     """Run an audit whose pairs of inputs are known, and return its result."""
     if spec.journaling.journal is None or spec.statistics.exact:
-        result = AuditRun(Journal(spec), on_progress).run()
+        result = AuditRun(Journal(spec), on_progress, check).run()
     else:
         from dpaudit.auditing.journal import opened_journal
 
         with opened_journal(spec) as journal:
-            result = AuditRun(journal, on_progress).run()
+            result = AuditRun(journal, on_progress, check).run()
     return _traced(spec, result)
 
 
@@ -199,7 +225,7 @@ def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
     """
     refuting = result.decisive if result.verdict is Verdict.VIOLATION else None
     numbers = [n for n, one in enumerate(result.certificates) if one is refuting]
-    if spec.no_trace or not numbers:
+    if spec.no_trace or not numbers or isinstance(result.ending, Interrupted):
         return result
     # Imported here, since most audits refute nothing and need no trace.
     from dpaudit.tracing.forked_trace import trace_apart, with_draws
@@ -255,8 +281,15 @@ def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
         command=spec.origin.command,
         family=spec.statistics.family,
         strict=spec.requirements.strict,
+        pace=spec.origin.pace,
         **run,
     )
+
+
+def _resumable(spec: AuditSpec) -> str:
+    if spec.journaling.journal is not None:
+        return f"{flag_of('resume')} continues this run from its journal"
+    return f"with {flag_of('journal')} DIR, an interrupted run can continue"
 
 
 def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
@@ -284,17 +317,26 @@ class AuditRun:
     """One run of an audit, which may continue an interrupted run from its journal.
 
     Call `run` once. `journal` holds the audit and records its draws. `on_progress` is called with a
-    Progress after every block of draws.
+    Progress after every block of draws. `check` is called before each block of draws counts
+    (`run_audit`).
     """
 
     _sampler: Sampler
     _pool: WorkerPool
     _state: KeptState
 
-    def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        on_progress: Notify | None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
         self._spec, self._journal = journal.spec, journal
         self._time = TimeLeft(journal, on_progress)
+        self._check = check
         self._certificates: list[Certificate] = []
+        # The audit of the present pair; None between pairs.
+        self._audit: PairAudit | None = None
         # Notes about the executor, such as the reason why only this process drew.
         self._notes: tuple[str, ...] = ()
         self._workers: int | None = None
@@ -319,9 +361,13 @@ class AuditRun:
         except MechanismError as failure:
             words = spec.origin.message(failure)
             ending = Failed(words, tuple(self._certificates), failure.code)
+        spec = self._spec
         why = why_underpowered(spec, self._certificates)
+        is_interrupted = isinstance(ending, Interrupted)
+        if is_interrupted:
+            why = None
         allowed = (why,) if why is not None and spec.requirements.allow_underpowered else ()
-        return _result(
+        result = _result(
             self._with_choice(),
             ending,
             seconds=journal.now(),
@@ -341,8 +387,12 @@ class AuditRun:
                 *self._notes,
                 *other_values(spec),
                 *(allowed if spec.requirements.strict else ()),
+                *([_resumable(spec)] if is_interrupted else []),
             ),
         )
+        if not is_interrupted or result.verdict is Verdict.VIOLATION:
+            return result
+        return replace(result, underpowered=_INTERRUPTED)
 
     def _exact(self) -> Exact:
         # Imported here to save time: the module is needed only for mechanisms that state the
@@ -366,6 +416,26 @@ class AuditRun:
         return replace(spec, request=request, command=command)
 
     def _sample(self) -> Sampled:
+        try:
+            return self._sampled()
+        except StopAudit:
+            if self._check is None:
+                raise
+            # The exception may have come after the certificate of the pair was stored.
+            is_open = self._audit is not None and len(self._certificates) == self._number
+            certificate = self._audit.interrupted() if self._audit and is_open else None
+            if certificate is not None:
+                pair = self._spec.pairs[self._number]
+                texts = [*check_pair(pair, self._spec.group), *certificate.warnings]
+                texts += [_UNCHECKED] if certificate.refuted else []
+                self._certificates.append(
+                    replace(certificate, warnings=tuple(texts), adjacency=stated(pair))
+                )
+            if not self._certificates:
+                raise
+            return Interrupted(tuple(self._certificates), pairs=len(self._spec.pairs))
+
+    def _sampled(self) -> Sampled:
         spec = self._spec
         warnings = [check_pair(pair, spec.group) for pair in spec.pairs]
         if spec.statistics.attacks:
@@ -385,6 +455,7 @@ class AuditRun:
                     self._time.begin(number)
                     certificate = self._remarked(self._audit_pair(), warnings[number])
                     self._certificates.append(certificate)
+                    self._audit = None
                 self._journal.finish()
             finally:
                 self._workers = self._pool.workers
@@ -411,7 +482,7 @@ class AuditRun:
 
     def _audit_pair(self) -> Certificate:
         spec, number, journal = self._spec, self._number, self._journal
-        drawer = journal.recording(self._pool, lambda: self._pool.is_here)
+        drawer = journal.recording(self._checked, lambda: self._pool.is_here)
         single_draws = self._sampler.mechanism.interleaved
         # A mechanism may end the process that calls it. So the drawer makes even the first calls,
         # and makes them in the process that makes all other draws.
@@ -426,6 +497,8 @@ class AuditRun:
             by_outputs=spec.tested.counts_single_outputs,
         )
         limits = replace(limits, ends_by_bets=self._ends_by_bets(probe.seconds))
+        self._choose_samples(first.seconds if single_draws else 0.0, limits)
+        spec = self._spec
         seconds = None
         if (
             spec.sampling.time is not None
@@ -435,7 +508,7 @@ class AuditRun:
         show = partial(self._time.show, journal.now(), seconds)
         ledger = Ledger(spec, number, plan, drawer, show)
         self._time.begin(number, ledger)
-        audit = PairAudit(
+        self._audit = audit = PairAudit(
             ledger, self._users_attacks, partial(self._compared, first.seconds, ledger)
         )
         try:
@@ -449,6 +522,60 @@ class AuditRun:
         if certificate.failures and (words := self._state.exhausted(number)):
             raise MechanismError(words, code="mechanism-exhausted")
         return replace(certificate, reproducible=probe.reproducible)
+
+    def _checked(self, chunks: Iterable[Chunk[Any]], /) -> Iterator[Any]:
+        """Yield the results of chunks. If a signal came during the draws of a chunk, they do not
+        count: the mechanism may have caught the exception that the signal raised.
+        """
+        for drawn in self._pool(chunks):
+            if self._check is not None:
+                self._check()
+            yield drawn
+
+    def _choose_samples(self, seconds: float, limits: DrawLimits) -> None:
+        """Choose the number of draws, unless the user stated it or a time limit.
+
+        seconds: duration of a draw, if each call makes one draw; else 0.
+        """
+        spec, most = self._spec, self._spec.sampling.samples
+        if spec.sampling.time is not None or not isinstance(most, DefaultSamples):
+            return
+        measure = partial(self._rate, most, seconds, limits)
+        # A run that continues a journal takes the rate of the first run.
+        rate = self._journal.once("rate", measure) or measure()
+        self._spec = self._journal.spec = pace.with_chosen_samples(spec, rate)
+
+    def _rate(self, samples: DefaultSamples, seconds: float, limits: DrawLimits) -> float:
+        """Return the draws per second of all processes that will draw.
+
+        seconds, limits: as in `_choose_samples`.
+        """
+
+        def draw(indices: Iterable[int], size: int, patience: float = 0.0) -> None:
+            keys = ((self._number, PACING, index) for index in indices)
+            deque(self._pool(ToPace(key, size, patience) for key in keys), maxlen=0)
+
+        def draw_again(size: int) -> None:
+            # Equal keys give equal numbers of draws of each input, for which a mechanism is
+            # compiled only once.
+            draw([size], size)
+
+        enough = pace.rate_enough(samples, len(self._spec.pairs))
+        first = _PACED_BATCH
+        if seconds:
+            first = max(1, min(limits.block, int(_PACED_SECONDS / seconds)))
+        rate = pace.rate_of(draw_again, first, limits.block, enough)
+        sampling = self._spec.sampling
+        is_alone = sampling.workers == "auto" and self._spec.statistics.timing
+        if rate >= enough or is_alone or resolved(sampling.executor, sampling.workers) == 1:
+            return rate
+        draw([0], 1, _PATIENCE)  # more processes may start
+        if not self._pool.others_drew:
+            return rate
+        number = _PACED_CHUNKS * self._pool.workers
+        size = max(1, min(limits.block, int(_PACED_CHUNK_SECONDS * rate)))
+        indices = range(limits.block + 1, limits.block + 1 + number)
+        return number * size / pace.duration(draw, indices, size)
 
     def _ends_by_bets(self, seconds: float) -> bool:
         """Return whether the audit of a pair ends as soon as bets refute the claim, without further

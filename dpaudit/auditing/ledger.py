@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE, EARLY_BETTING_SHARE
-from dpaudit.certificates.records import Block, Stage
+from dpaudit.certificates.records import Block, DivergenceBet, Stage
 from dpaudit.certificates.wealth import Wealth, block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally
@@ -29,8 +29,22 @@ if TYPE_CHECKING:
 
 # Indices of the stages of a pair. Each chunk of draws has a random stream of its own, selected by
 # (index of the pair, index of the stage, index of the chunk).
-LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING = range(8)
+LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING, PACING = range(9)
 _STREAMS = {"learning": COUNTING, "certification": CERTIFYING, "confirmation": CONFIRMING}
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The state of a ledger at the end of a block.
+
+    blocks: number of blocks.
+    refuted_after: as in `Ledger`.
+    divergence_bets: the bets against a Rényi divergence; None if there are none.
+    """
+
+    blocks: int
+    refuted_after: int | None
+    divergence_bets: tuple[DivergenceBet, ...] | None
 
 
 class Ledger:
@@ -47,6 +61,8 @@ class Ledger:
     failures: exceptions among the draws.
     spent: number of draws so far.
     refuted_after: number of draws after which a bet refuted the claim; None if no bet has.
+    recorded: the state after the last block, which an exception at any moment leaves whole; None
+        before the first block.
     """
 
     def __init__(
@@ -74,6 +90,7 @@ class Ledger:
         self.failures = Failures()
         self.spent = 0
         self.refuted_after: int | None = None
+        self.recorded: Recorded | None = None
 
     def bet_against(self, point: ProfilePoint) -> None:
         """Set the point (ε, δ) of the claim that bets try to refute, and reset the wealth of the
@@ -215,6 +232,8 @@ class Ledger:
         )
         if self.refuted_after is None and is_refuted:
             self.refuted_after = self.spent
+        bets = None if self.divergences is None else self.divergences.recorded
+        self.recorded = Recorded(len(self.blocks), self.refuted_after, bets)
         self._notify(self)
 
     def _can_confirm(self, coming: int) -> bool:

@@ -44,6 +44,23 @@ MIN_SAMPLES = 100
 # to 10¹⁵ exactly.
 MAX_SAMPLES = 10**15
 
+
+class DefaultSamples(int):
+    """The largest number of draws of an audit for which neither `samples` nor `time` is stated.
+
+    The audit chooses its number from the speed of the mechanism (pace.py).
+
+    seconds: how long the chosen number of draws may take, for all pairs together.
+    """
+
+    seconds: float
+
+    def __new__(cls, most: int, seconds: float) -> DefaultSamples:
+        samples = super().__new__(cls, most)
+        samples.seconds = seconds
+        return samples
+
+
 # Pattern of a reference such as `${epsilon}` to an entry of the option `matrix`. References are
 # replaced by values before options are checked.
 REFERENCE = r"\$\{([^}]*)\}"
@@ -504,8 +521,10 @@ _TABLE = (
         f"Draws for each pair of inputs. d1 and d2 together get at least {MIN_SAMPLES:,}.",
         usual=True,
         must=f"a whole number of draws for each pair, at least {MIN_SAMPLES}",
-        default=1_000_000,
+        default=DefaultSamples(1_000_000, seconds=30.0),
+        unless="as many as about 30 s of drawing allow, at most 1,000,000",
         check=_samples,
+        more="budget.md#without---samples-and---time",
     ),
     _budget(
         "time",

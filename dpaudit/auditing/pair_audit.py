@@ -61,6 +61,8 @@ from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.game import h_of
 from dpaudit.stats.witness import Witness
 
+# Guesses of a rule for an interrupted run, which has no exact test: d1, d2, none.
+_NO_RULE = (1, -1, 0)
 _CountedStage = Literal["certification", "confirmation"]
 
 
@@ -226,6 +228,52 @@ class PairAudit:
             self._warnings.append(STOPPED)
         certificate = self._certificate(evidence, learned)
         return self._doubted(certificate, self._measure(portfolio), guesses, tallies)
+
+    def interrupted(self) -> Certificate | None:
+        """Return what the bets show of the draws so far, for a run that ends before its planned
+        end; None without draws. An exception may have interrupted the run at any moment.
+
+        Wealth that is bet against each ε of a grid bounds ε at all moments together (docs/method.md
+        §4), so the bound is valid whatever decided the moment. The bound of the exact test would
+        be valid only at the planned end.
+        """
+        ledger, spec, recorded = self._ledger, self._spec, self._ledger.recorded
+        if recorded is None:
+            return None
+        blocks = tuple(ledger.blocks[: recorded.blocks])
+        rounds = 1 + max((block.round for block in blocks if block.round is not None), default=-1)
+        limits = ledger.divergences.limits if ledger.divergences is not None else {}
+        evidence = Evidence(
+            point=ledger.point,
+            alpha=spec.alpha,
+            confidence=spec.statistics.confidence,
+            blocks=blocks,
+            stage="interrupted",
+            method="game",
+            rules=(FrozenRule("main", 1.0, "", _NO_RULE),),
+            rounds=tuple(map(round_of, ledger.rounds[:rounds])),
+            points=several_points(self._claim),
+            ends_by_bets=ledger.ends_by_bets,
+            divergence_bets=recorded.divergence_bets,
+            limits=limits,
+            illustration=Tally.empty(len(_NO_RULE)),
+        )
+        made, learned = (
+            sum(block.draws for block in blocks if stage is None or block.stage == stage)
+            for stage in (None, "learning")
+        )
+        budget = max(made, self._plan.budget) if self._plan.is_final else made
+        kept = min(learned, self._plan.limits.buffer_draws)
+        return certificate(
+            evidence,
+            pair=spec.pairs[ledger.number].label,
+            budget=budget,
+            refuted_after=recorded.refuted_after,
+            failures={},
+            reproducible=True,
+            warnings=tuple(self._warnings),
+            schedule=self._schedule(learned - kept),
+        )
 
     def _event_since(self) -> tuple[Portfolio, list[Tally]]:
         """Return (rule, tallies): a rule that was learned from the first draws in the buffer, and
@@ -494,7 +542,7 @@ class PairAudit:
         return {} if bets is None else {"divergence_bets": bets.recorded, "limits": bets.limits}
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
-        ledger, limits, selection = self._ledger, self._plan.limits, self._pool_buffer()
+        ledger, selection = self._ledger, self._pool_buffer()
         first, counts = ledger.failures.first, ledger.failures.counts
         statistics = self._spec.statistics
         left_out = unsearched(
@@ -522,13 +570,17 @@ class PairAudit:
             ignored=(*dropped, *left_out),
             attacks=learned.tried,
             scores=learned.scores,
-            schedule=Schedule(
-                learned=limits.buffer_draws,
-                block=limits.block,
-                by_clock=self._spec.sampling.time is not None,
-                full=self._spec.sampling.full,
-                counted=learning - selection.size,
-                confirming=limits.confirming,
-                bets=limits.ends_by_bets,
-            ),
+            schedule=self._schedule(learning - selection.size),
+        )
+
+    def _schedule(self, counted: int) -> Schedule:
+        limits, sampling = self._plan.limits, self._spec.sampling
+        return Schedule(
+            learned=limits.buffer_draws,
+            block=limits.block,
+            by_clock=sampling.time is not None,
+            full=sampling.full,
+            counted=counted,
+            confirming=limits.confirming,
+            bets=limits.ends_by_bets,
         )

@@ -37,7 +37,7 @@ from dpaudit.certificates.fixed_test import (
 )
 from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.records import FixedTest, Schedule
-from dpaudit.certificates.result import AuditResult, Family, Verdict
+from dpaudit.certificates.result import AuditResult, Family, Interrupted, Verdict
 from dpaudit.certificates.wealth import beliefs_of, first_refuted, tally
 from dpaudit.claims import PrivacyClaim, compose, group
 from dpaudit.draws import Tally
@@ -262,7 +262,8 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
         bets_refute = computed["wealth"] * computed["alpha_betting"] >= 1
         bets_refute |= _by_divergence(record)
         yield "refuted by betting", record.refuted_after is not None, bets_refute
-        if record.schedule is not None:
+        # The blocks of an interrupted run are the beginning of its schedule.
+        if record.schedule is not None and not record.is_interrupted:
             yield from _blocks(result.claim, record, record.schedule)
         yield from _interval(record)
     except (ValueError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
@@ -284,7 +285,7 @@ def _rules(record: Certificate) -> Iterator[Finding]:
     """
     kinds = [test.kind for test in record.rules]
     yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)
-    if record.fixed.stage in ("confirmation", "betting"):
+    if record.fixed.stage in ("confirmation", "betting", "interrupted"):
         yield f"rules of a {record.fixed.stage}", len(kinds), 1
     else:
         yield "a main rule", True, "main" in kinds
@@ -332,7 +333,7 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
     return Evidence(
         point=record.betting_point,
         points=several_points(result.claim),
-        alpha=(1 - result.confidence) / max(1, len(result.certificates)),
+        alpha=(1 - result.confidence) / _pairs(result),
         confidence=result.confidence,
         blocks=record.blocks,
         stage=fixed.stage,
@@ -351,6 +352,12 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
     )
 
 
+def _pairs(result: AuditResult) -> int:
+    """Return the number of pairs that share the error probability of the audit."""
+    ending = result.ending
+    return ending.pairs if isinstance(ending, Interrupted) else max(1, len(result.certificates))
+
+
 def _illustration(record: Certificate) -> Tally | None:
     """Return the counts of the event that illustrates a refutation by bets: draws by guess of the
     rule (d1, d2, none) and by input, (3, 2). Return None for a run that bets did not end.
@@ -359,6 +366,8 @@ def _illustration(record: Certificate) -> Tally | None:
     event, so only the draws after them may be counted.
     """
     fixed = record.fixed
+    if fixed.stage == "interrupted":
+        return Tally.empty(len(fixed.guesses))
     if fixed.stage != "betting":
         return None
     if fixed.draws >= record.draws:

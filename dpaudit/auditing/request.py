@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.options import DEFAULTS
+from dpaudit.auditing.options import DEFAULTS, DefaultSamples
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.composed import flat_fields, value_of
 from dpaudit.errors import DpauditError
@@ -46,7 +46,7 @@ Request = dict[str, list[str]]
 _FREE = {
     *("workers", "executor", "journal", "resume", "files", "flags"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
-    "claimed_by",
+    *("claimed_by", "pace"),
 }
 _CODE = "the code of "
 _FIXED = (
@@ -117,6 +117,8 @@ def _canonical(value: Any) -> str:
     pickle of the value.
     """
     match value:
+        case DefaultSamples():  # the audit chooses the number, so that it is none yet
+            return f"chosen by speed {int(value)} {value.seconds}"
         case Enum():
             return f"{type(value).__qualname__} {value.name}"
         case None | bool() | bytes():
@@ -163,6 +165,8 @@ def _words(spec: AuditSpec, name: str) -> str:
         return ", ".join(pair.label for pair in value)
     if name == "claim" or (name == "search" and value is not None):
         return str(value.describe())
+    if isinstance(value, DefaultSamples):
+        return "chosen by speed"
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}"
     return shown(value)

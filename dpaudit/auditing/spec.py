@@ -168,12 +168,15 @@ class Origin:
     command: command line that repeats this audit alone.
     files: files that the settings name. A result must not be written to one of them.
     flags: settings that were given as command-line flags; None for an audit from Python.
+    pace: note on the number of draws that the audit chose by the speed of the mechanism; "" if the
+        number was stated, or is the largest.
     """
 
     request: Mapping[str, Any] | None = None
     command: str | None = None
     files: tuple[Path, ...] = ()
     flags: frozenset[str] | None = None
+    pace: str = ""
 
     def message(self, error: DpauditError) -> str:
         """Return the message of an error, which names each option as the user gave it."""

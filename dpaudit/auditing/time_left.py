@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dpaudit.auditing.ledger import Ledger
-from dpaudit.auditing.options import MIN_SAMPLES
+from dpaudit.auditing.options import MIN_SAMPLES, DefaultSamples
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.composed import replace
@@ -100,11 +100,15 @@ class TimeLeft:
         journal: holds the audit and its clock.
         on_progress: called with a Progress after every block of draws; None: no display.
         """
-        self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
+        self._journal, self._on_progress = journal, on_progress
         self.warning: tuple[str, ...] = ()
         self._number = 0
         self._ledger: Ledger | None = None
         self._shown: Progress | None = None
+
+    @property
+    def _spec(self) -> AuditSpec:
+        return self._journal.spec
 
     def begin(self, number: int, ledger: Ledger | None = None) -> None:
         """Begin the next pair of inputs.
@@ -124,9 +128,10 @@ class TimeLeft:
         if spec.sampling.time is not None:
             seconds = spec.sampling.time - self._journal.now()
             return seconds if later or left is None else min(seconds, left / rate)
-        return (
-            (spec.sampling.samples if left is None else left) + later * spec.sampling.samples
-        ) / rate
+        samples = spec.sampling.samples
+        seconds = ((samples if left is None else left) + later * samples) / rate
+        # Before the number of draws is chosen, its time limit is known.
+        return min(seconds, samples.seconds) if isinstance(samples, DefaultSamples) else seconds
 
     def check(self, rate: float, spent: int) -> None:
         """Warn, at most once, that `MIN_SAMPLES` draws of each pair will take longer than the

@@ -91,6 +91,12 @@ def foreseen(spec: AuditSpec) -> str | None:
     )
 
 
+def least_to_refute(spec: AuditSpec) -> int:
+    """Return the least number of draws of a pair that could refute the claim; 0 if none could."""
+    points = [point for point in spec.tested.points() if not no_draws_could(point, spec.alpha)]
+    return min((_enough(point, spec.alpha) for point in points), default=0)
+
+
 def too_few(spec: AuditSpec, samples: int) -> str | None:
     """Return a message if `samples` draws cannot refute the claim, else None.
 

@@ -289,6 +289,12 @@ class Certificate:
         return self.tests.fixed.stage == "betting"
 
     @property
+    def is_interrupted(self) -> bool:
+        """Whether the run was interrupted before its planned end, so that no exact test was
+        made."""
+        return self.tests.fixed.stage == "interrupted"
+
+    @property
     def betting_point(self) -> ProfilePoint:
         """The point (ε, δ) of the claim that the bets were made against."""
         return self.betting.bet_against or self.point

@@ -91,8 +91,9 @@ class Evidence:
     limits: maps the order of a Rényi divergence to the largest divergence that the claim allows, in
         nats.
     illustration: if bets ended the run, counts of an event on draws made after the event was
-        chosen; else None. The counts have three levels: guess d1, guess d2, no guess. The draws
-        are a part of the draws of `blocks`, which counts them by other levels.
+        chosen; if it was interrupted, counts of no draws; else None. The counts have three levels:
+        guess d1, guess d2, no guess. The draws are a part of the draws of `blocks`, which counts
+        them by other levels.
     """
 
     point: ProfilePoint
@@ -250,7 +251,7 @@ def _detectable_rare(evidence: Evidence) -> float | None:
     """Return `ExactTests.detectable_rare` for outputs that only one input can give: the smallest
     probability of such an output at which the audit would have refuted the claim with probability
     0.9. Return None if the exact test could not have found such an output."""
-    if evidence.stage in ("confirmation", "betting") or evidence.method != "game":
+    if evidence.stage in ("confirmation", "betting", "interrupted") or evidence.method != "game":
         return None
     learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
     certified = sum(block.draws for block in evidence.blocks if block.stage == evidence.stage)

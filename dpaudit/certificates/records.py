@@ -17,7 +17,7 @@ from dpaudit.stats.witness import Witness
 
 Guess = Literal["d1", "d2"]
 Stage = Literal["learning", "certification", "confirmation", "recorded"]
-FixedStage = Literal["certification", "confirmation", "recorded", "betting"]
+FixedStage = Literal["certification", "confirmation", "recorded", "betting", "interrupted"]
 Method = Literal["game", "clopper-pearson", "probabilistic"]
 RuleKind = Literal["main", "rare", "other"]
 
@@ -135,11 +135,12 @@ class FixedTest:
 
     Attributes
     ----------
-    stage : {'certification', 'confirmation', 'recorded', 'betting'}
+    stage : {'certification', 'confirmation', 'recorded', 'betting', 'interrupted'}
         The draws of the test. 'certification': all draws reserved for it, up to the planned end.
         'confirmation': a new block of draws after an early refutation by bets. 'recorded': a random
         part of recorded outputs. 'betting': no test was made, since bets ended the run; the counts
-        only illustrate an event, on draws made after the event was chosen.
+        only illustrate an event, on draws made after the event was chosen. 'interrupted': no test
+        was made, since the run was interrupted before its planned end.
     method : {'game', 'clopper-pearson', 'probabilistic'}
         Method that turns counts into a bound (docs/method.md §2 and §7).
     alpha : float

@@ -251,6 +251,28 @@ class Recorded(Sampled):
 
 
 @dataclass(frozen=True, slots=True)
+class Interrupted(Sampled):
+    """The ending of an audit that was interrupted, by a signal such as Ctrl-C.
+
+    The last certificate may be of a pair that was not complete. It has only the results of bets,
+    which are valid at every moment (docs/method.md §4).
+
+    Attributes
+    ----------
+    certificates : tuple of Certificate
+        The certificates of the pairs with draws, at least one.
+    pairs : int
+        Number of pairs of inputs that the audit had planned. They share the error probability.
+    """
+
+    pairs: int = 1
+
+    @property
+    def p_value(self) -> float:
+        return min(1.0, self.pairs * self.deciding.p_value)
+
+
+@dataclass(frozen=True, slots=True)
 class Exact:
     """The ending of an audit of exact output distributions that the mechanism states.
 
@@ -331,7 +353,7 @@ class Failed:
         return Sampled(self.certificates).p_value if self.certificates else 1.0
 
 
-Ending = Sampled | Recorded | Exact | Canaries | Failed
+Ending = Sampled | Recorded | Interrupted | Exact | Canaries | Failed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -350,7 +372,7 @@ class AuditResult:
         1 minus the probability of a false alarm, in (0, 1).
     seed : int
         Seed of all random numbers.
-    ending : Sampled, Recorded, Exact, Canaries or Failed
+    ending : Sampled, Recorded, Interrupted, Exact, Canaries or Failed
         The certificates or the error, from which verdict, bounds and p-value follow.
     seconds : float
         Wall time.
@@ -372,7 +394,8 @@ class AuditResult:
         refer. None if a setting is not a plain value, such as a Python function.
     underpowered : str or None
         The reason why the audit could not have refuted its claim, whatever the mechanism does, and
-        what the user can do. None if the audit had enough power, or if the user allowed this.
+        what the user can do; or that the audit was interrupted. None if the audit had enough power,
+        or if the user allowed this.
     resumed : int
         Number of earlier runs whose draws were taken from the audit's journal.
     source : str or None
@@ -399,6 +422,9 @@ class AuditResult:
         Whether a warning makes the audit fail. `failing_warnings` lists such warnings.
     claimed_by : ClaimSource or None
         The library that stated the claim; None if the user stated it.
+    pace : str
+        The number of draws that the audit chose by the speed of the mechanism, with the reason; ""
+        if the user stated the number or the time, or if it is the largest default.
 
     Notes
     -----
@@ -433,6 +459,7 @@ class AuditResult:
     first_version: int | None = field(default=None, compare=False)
     strict: bool = False
     claimed_by: ClaimSource | None = None
+    pace: str = ""
 
     @property
     def verdict(self) -> Verdict:

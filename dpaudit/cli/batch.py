@@ -17,7 +17,7 @@ from typing import TextIO
 import click
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import AuditResult, Failed, Progress, Verdict
+from dpaudit.certificates.result import AuditResult, Failed, Interrupted, Progress, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import describe_error, exit_code, print_traceback
 from dpaudit.cli.messages import folded
@@ -75,7 +75,7 @@ def run_batch(
         place = f" ({number} of {len(specs)})" if len(specs) > 1 else ""
         start = time.monotonic()
         try:
-            result = run_one(spec, requests, spec.name + place, quiet=quiet)
+            result = run_one(spec, requests, spec.name + place, quiet=quiet, keeps_interrupted=True)
         except Exception as error:  # one audit must not lose the others
             if is_lone:
                 raise
@@ -87,6 +87,8 @@ def run_batch(
                 line = f"debug: {spec.name} ended in error[{result.error_code}]"
                 click.echo(folded(visible(line)), err=True)
             yield result, exit_codes.of_result(result)
+            if isinstance(result.ending, Interrupted):
+                requests.check()
 
 
 def run_one(
@@ -96,12 +98,15 @@ def run_one(
     *,
     quiet: bool,
     check: Callable[[Progress], None] = lambda progress: None,
+    keeps_interrupted: bool = False,
 ) -> AuditResult:
     """Run one audit, show its progress, and return its result. Raises an error if the audit cannot
     be run.
 
     check: function that is called with every progress report. If it raises an exception, the audit
     ends.
+    keeps_interrupted: whether a signal that ends the audit gives the result of its draws so far,
+    and not an exception.
     """
     from dpaudit.auditing.engine import run_audit
     from dpaudit.auditing.underpowered import foreseen
@@ -122,7 +127,7 @@ def run_one(
 
     try:
         with kept(), kept_from_leaving():
-            result = run_audit(spec, update)
+            result = run_audit(spec, update, requests.check if keeps_interrupted else None)
     except MechanismError as error:
         return _not_run(spec, error, start)
     except BaseException as error:

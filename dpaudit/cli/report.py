@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import AuditResult, Canaries, Recorded, Verdict
+from dpaudit.certificates.result import AuditResult, Canaries, Interrupted, Recorded, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_one
 from dpaudit.cli.flags import some_flags
@@ -257,7 +257,7 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
 
 
 # Fields of an audit that follow from times, speed, or the number of processes; a rerun may differ.
-_OF_THE_RUN = ("seconds", "workers", "resumed")
+_OF_THE_RUN = ("seconds", "workers", "resumed", "pace")
 # Field of a certificate that does so: how many new processes answered in time.
 _OF_NEW_PROCESSES = "redrawn"
 # Fields with a file, which is named relative to the working directory if it is inside.
@@ -341,6 +341,8 @@ def _reason(recorded: AuditResult) -> str | None:
         return "an older dpaudit wrote it"
     if not all(one.reproducible for one in recorded.certificates):
         return "its seed does not control the mechanism, so a rerun has other draws"
+    if isinstance(recorded.ending, Interrupted):
+        return "it was interrupted, and a rerun would go on to its planned end"
     if any(one.schedule and one.schedule.by_clock for one in recorded.certificates):
         return "the clock set its number of draws (--time), and a rerun may take another number"
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import click
 from dpaudit.auditing.familywise import is_open, settled
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.certificates.result import AuditResult
+from dpaudit.certificates.result import AuditResult, Interrupted
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
@@ -143,7 +144,9 @@ def finished(
             # An open audit is not printed yet: Holm's procedure may still refute its claim once all
             # audits that share its false-alarm probability have ended.
             if not is_open(result):
-                printer.show(result)
+                _show(printer, result)
+            if isinstance(result.ending, Interrupted):
+                continue  # `outcomes` raises the exception of the signal
             if most is not None and sum(map(bool, codes)) >= most:
                 results.not_run = [spec.name for spec in specs[len(seen) :]]
                 break
@@ -160,7 +163,8 @@ def finished(
             # printed with the verdict for its own share of the false-alarm probability.
             if is_open(before):
                 printer.show(after)
-        click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
+        ended = sum(not isinstance(one.ending, Interrupted) for one in seen)
+        click.echo(f"\n{ended} of {counted(len(specs), 'audit')} finished", err=True)
         if specs[0].journaling.journal is not None:
             again = () if "--resume" in sys.argv else ("--resume",)
             line = command_line([*sys.argv[1:], *again])
@@ -176,6 +180,13 @@ def finished(
     results.finish()
     printer.summarise(final, results.not_run)
     return exit_codes.worst(codes)
+
+
+def _show(printer: Printer, result: AuditResult) -> None:
+    """Print a result. The signal that interrupted an audit may say that the terminal was closed."""
+    is_interrupted = isinstance(result.ending, Interrupted)
+    with suppress(*((BrokenPipeError, OutputError) if is_interrupted else ())):
+        printer.show(result)
 
 
 def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[AuditResult]:

@@ -18,8 +18,9 @@ from dpaudit.errors import ConfigurationError, UsageError
 # Configuration file that `dpaudit run` reads if neither the command line nor pyproject.toml names a
 # file.
 DEFAULT_FILE = "audits.yaml"
-# Defaults of audits in pytest. Such an audit takes a second or less, and its false-alarm
-# probability is 1/10,000.
+# Defaults of audits in pytest: at most this number of draws, and as many as TEST_SECONDS seconds of
+# drawing allow. The false-alarm probability is 1/10,000.
+TEST_SECONDS = 10.0
 TEST_DEFAULTS: Mapping[str, Any] = {
     "samples": 100_000,
     "confidence": 0.9999,

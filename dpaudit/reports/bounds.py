@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.one_run import OneRunCertificate
-from dpaudit.certificates.result import AuditResult, Family, Verdict
+from dpaudit.certificates.result import AuditResult, Family, Interrupted, Verdict
 from dpaudit.claims import PrivacyClaim
 from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.reports import numbers
@@ -86,7 +86,7 @@ def rows(result: AuditResult, *, every: bool) -> list[Item]:
     """
     lines = [line for one in bounds(result, every=every) for line in one.row(result)]
     p, level = p_value(result)
-    pairs = len(result.certificates)
+    pairs = getattr(result.ending, "pairs", len(result.certificates))
     corrected = f", corrected for {pairs} pairs" if pairs > 1 else ""
     of_family = "" if result.family is None else _of_the_family(result, result.family)
     text = f"{p} (violation if ≤ {level}{of_family}{corrected})"
@@ -193,6 +193,8 @@ def may_miss(result: AuditResult) -> str:
 def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
     claim, point = result.claim, result.point
     own = own_bound(claim, point.epsilon, result.delta_lower)
+    if isinstance(result.ending, Interrupted):  # bets bound ε at the δ of the point
+        own = own_bound(claim, result.epsilon_lower, point.delta)
     mu = getattr(result.decisive, "mu_lower", None)
     if own is not None and mu is not None and "mu" in claim.parameters():
         own = replace(own, lower=mu)

@@ -16,6 +16,7 @@ from dpaudit.certificates.result import (
     Canaries,
     Exact,
     Failed,
+    Interrupted,
     Recorded,
     Sampled,
     Verdict,
@@ -48,6 +49,23 @@ def _draws_said(result: AuditResult, ending: Sampled | Failed) -> str:
     return f"{counted(result.draws, 'draw')} do not refute {result.claim.describe()} at {level}"
 
 
+def _interrupted_said(result: AuditResult, ending: Interrupted) -> str:
+    """Return the headline of an interrupted audit."""
+    last, point = ending.certificates[-1], result.point
+    is_planned = last.budget > last.draws
+    made = f"{last.draws:,} of {last.budget:,} draws" if is_planned else f"{last.draws:,} draws"
+    if ending.pairs > 1:
+        made += f" of pair {len(ending.certificates)} of {ending.pairs}"
+    ended = f"interrupted after {made}"
+    if result.verdict is Verdict.VIOLATION:
+        return f"{_draws_said(result, ending)}; {ended}"
+    at = f" at δ = {numbers.plain(point.delta)}" if point.delta else ""
+    bets = " (bets)" if ending.deciding.is_interrupted else ""
+    level = numbers.level(result.confidence)
+    least = numbers.at_least(result.epsilon_lower, above=point.epsilon)
+    return f"{ended}: ε ≥ {least}{at} with {level} confidence{bets}"
+
+
 def _draws_found(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[Item]:
     """Return the rows of the result: bounds, then the pair of inputs that decides the verdict.
 
@@ -69,6 +87,8 @@ def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) 
     # about ε ≥ 0 would say nothing about an attacker.
     says = result.epsilon_lower > 0 or result.verdict is not Verdict.VIOLATION
     lines = paragraph(findings.attacker(result, ending.deciding)) if verbose and says else []
+    if ending.deciding.is_interrupted:
+        return [*lines, *paragraph(findings.UNPROVEN)]
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         lines += paragraph(findings.detectable(ending.deciding))
         reach = findings.unseen(ending.deciding)
@@ -108,9 +128,11 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[I
         least = numbers.at_least(certificate.epsilon_lower, above=certificate.point.epsilon)
         own = f"ε ≥ {least}, p {numbers.p_at_most(certificate.p_value)}"
         lines = ["", *lines, *row("", own)]
-    if certificate.ended_by_bets:
+    if certificate.ended_by_bets or certificate.is_interrupted:
         for place, (name, value) in enumerate(findings.bets(certificate)):
             lines += row("bets" if place == 0 else "", f"{name}: {value}")
+    if certificate.is_interrupted:
+        return lines + (_workings(certificate) if verbose else [])
     if findings.is_by_divergence(certificate) and not verbose:
         lines += _divergence(certificate)  # the divergence refutes the claim, the event does not
     else:
@@ -237,7 +259,7 @@ def _divergence(certificate: Certificate) -> list[Item]:
 
 def _workings(certificate: Certificate) -> list[Item]:
     fixed, several = certificate.fixed, bool(certificate.others)
-    found = row("found by", certificate.attack)
+    found = row("found by", certificate.attack) if certificate.attack else []
     found += row("attacks", findings.tried(certificate)) if certificate.attacks else []
     bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
     inputs = "either input" if fixed.two_guesses else "one input only"
@@ -246,6 +268,8 @@ def _workings(certificate: Certificate) -> list[Item]:
     exact = row("exact test", f"{fixed.method}{which}: {guesses}; this test alone: {bound}")
     if certificate.ended_by_bets:
         exact = row("exact test", "none: bets ended the run")
+    if certificate.is_interrupted:
+        exact = row("exact test", "none: the run was interrupted")
     exact += _rules(certificate)
     exact += _divergence(certificate)
     if certificate.recording is not None:
@@ -439,6 +463,7 @@ _OF_DRAWS = View(_draws_said, _draws_found, _draws_meaning)
 VIEWS: Mapping[type, View] = {
     Sampled: _OF_DRAWS,
     Recorded: _OF_DRAWS,
+    Interrupted: View(_interrupted_said, _draws_found, _draws_meaning),
     Failed: _OF_DRAWS,
     Exact: View(_exact_said, _exact_found, _exact_meaning),
     Canaries: View(canaries.said, canaries.found, canaries.meaning),

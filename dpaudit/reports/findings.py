@@ -13,7 +13,7 @@ from typing import Any
 from dpaudit.auditing.underpowered import event_could_not
 from dpaudit.certificates.certificate import Certificate, ExactEvent
 from dpaudit.certificates.records import DivergenceTest, EventCount, FixedTest
-from dpaudit.certificates.result import AnyCertificate, AuditResult, Verdict
+from dpaudit.certificates.result import AnyCertificate, AuditResult, Interrupted, Verdict
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.inputs.pairs import describe_pair
@@ -108,7 +108,7 @@ def refutation(certificate: Certificate) -> str:
         allowed, lower = numbers.apart(test.allowed, test.lower, digits=2)
         return f"{divergence(test)} is at least {lower}; the claim allows {allowed}"
     found = None  # the counts of the event alone do not show the refutation
-    if certificate.ended_by_bets:
+    if certificate.ended_by_bets or (certificate.is_interrupted and certificate.refuted):
         return f"betting wealth reached {_wealth(certificate)}"
     witnesses = certificate.divergence_bets
     is_by_witnesses = witnesses is not None and witnesses.wealth * witnesses.alpha >= 1
@@ -157,17 +157,22 @@ def by_bets_alone(certificate: Certificate) -> str:
 
 
 def bets(certificate: Certificate) -> list[tuple[str, str]]:
-    """Return (name, value) pairs for a table about a run that stopped because its bets refuted the
-    claim."""
+    """Return (name, value) pairs for a table about a run without an exact test: bets refuted the
+    claim, or it was interrupted."""
     chosen = certificate.draws - certificate.fixed.draws
     found = certificate.divergence_bets
     witnesses = [] if found is None else [("on divergences", numbers.at_least(found.wealth))]
-    return [
+    rows = [
         ("wealth", numbers.at_least(certificate.wealth)),
         *witnesses,
         ("violation at", numbers.about(1 / certificate.alpha_betting)),
         ("draws", f"{certificate.draws:,}"),
         ("ε at every moment", f"≥ {numbers.at_least(certificate.epsilon_betting)}"),
+    ]
+    if certificate.is_interrupted:
+        return rows
+    return [
+        *rows,
         (
             "event",
             f"chosen on the first {chosen:,} draws, counted on the {certificate.fixed.draws:,}"
@@ -288,12 +293,17 @@ def is_expected(result: AuditResult) -> bool:
     return result.meets_expectation and is_able and not result.failing_warnings
 
 
+def unable(result: AuditResult) -> str:
+    """Return why an audit without a violation does not pass: `under-powered` or `interrupted`."""
+    return "interrupted" if isinstance(result.ending, Interrupted) else "under-powered"
+
+
 def verdict_of(result: AuditResult) -> str:
     """Return the verdict as text. Append the reason if the audit does not pass, and `expected` if
     the user stated this verdict beforehand."""
     verdict = result.verdict.value
     if result.underpowered is not None:
-        return f"{verdict} (under-powered)"
+        return f"{verdict} ({unable(result)})"
     if result.failing_warnings:
         return f"{verdict} (failed by warnings)"
     if result.expect is None:

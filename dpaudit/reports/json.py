@@ -31,6 +31,7 @@ History of the format (`version`); versions 1 to 4 are not read:
     audited; false before. `more_beyond` of `searched`: pairs like `beyond`, of other kinds.
     `tests` of `one_run`: one for each number of guesses, in place of `guesses`, `correct` and
     `method`; files of older versions with `one_run` are not read.
+    `interrupted` of an audit that a signal ended: the planned number of pairs.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from dpaudit.certificates.result import (
     Ending,
     Exact,
     Failed,
+    Interrupted,
     Recorded,
     Sampled,
     Verdict,
@@ -194,6 +196,8 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
             exact = result.ending.certificates if isinstance(result.ending, Exact) else []
             fields |= {"error": result.error, "error_code": result.error_code}
             fields |= {"exact": encode(exact), "one_run": encode(canaries)}
+            if isinstance(result.ending, Interrupted):
+                fields["interrupted"] = result.ending.pairs
     return fields
 
 
@@ -211,6 +215,12 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
     code = decode(str | None, fields.pop("error_code", None), f"{path}.error_code")
     if error is None and code is not None:
         raise DamagedRecord(f"{path}: an error_code belongs to an error")
+    pairs = decode(int | None, fields.pop("interrupted", None), f"{path}.interrupted")
+    complete = drawn if pairs is None else drawn[:-1]
+    if any(certificate.is_interrupted for certificate in complete):
+        raise DamagedRecord(f"{path}: only the last pair of an interrupted audit is incomplete")
+    if pairs is not None and (error is not None or not 1 <= len(drawn) <= pairs):
+        raise DamagedRecord(f"{path}: an interrupted audit of {pairs} pairs has 1 to {pairs}")
     kinds = [bool(drawn), bool(exact), canaries is not None]
     if (verdict is Verdict.ERROR) != (error is not None):
         raise DamagedRecord(f"{path}: an error belongs to the verdict ERROR, and to no other")
@@ -225,6 +235,8 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
         return Exact(exact)
     if canaries is not None:
         return Canaries((canaries,))
+    if pairs is not None:
+        return Interrupted(drawn, pairs=pairs)
     return Recorded(drawn) if recorded == {True} else Sampled(drawn)
 
 

@@ -200,6 +200,10 @@ def _audit(found: _Definitions) -> Schema:
         },
     }
     whole = _object({**audit["properties"], **own}, audit["description"])
+    whole["properties"]["interrupted"] = {
+        **_COUNT,
+        "description": "Planned number of pairs, if a signal ended the audit.",
+    }
     is_error = {"properties": {"verdict": {"const": Verdict.ERROR.value}}}
     whole |= {
         "if": is_error,

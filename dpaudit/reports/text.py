@@ -12,13 +12,14 @@ from typing import NamedTuple
 from dpaudit.certificates.result import (
     AuditResult,
     Family,
+    Interrupted,
     Verdict,
 )
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers, searched, trace
 from dpaudit.reports.bounds import bounds, may_miss
 from dpaudit.reports.endings import VIEWS
-from dpaudit.reports.findings import is_expected
+from dpaudit.reports.findings import is_expected, unable
 from dpaudit.reports.layout import (
     WIDTH,
     Item,
@@ -108,7 +109,9 @@ def headline(result: AuditResult) -> str:
 def reason(result: AuditResult) -> str:
     """Return the reason for the verdict. If the audit fails only because it is strict (option
     `strict`: warnings are failures), add these warnings."""
-    if result.underpowered is not None and result.verdict is not Verdict.ERROR:
+    is_interrupted = isinstance(result.ending, Interrupted)
+    is_unable = result.underpowered is not None and not is_interrupted
+    if is_unable and result.verdict is not Verdict.ERROR:
         said = f"under-powered: {result.underpowered}"
     else:
         said = VIEWS[type(result.ending)].said(result, result.ending)
@@ -165,7 +168,8 @@ def notes_of(result: AuditResult) -> list[str]:
     seeded = [one for one in result.certificates if one.reproducible]
     budgets = [one.budget for one in seeded if one.schedule and one.schedule.by_clock]
     timed = [_TIMED.format(max(budgets))] if budgets else []
-    return list(dict.fromkeys([*result.notes, *of_pairs, *timed]))
+    paced = [result.pace] if result.pace else []
+    return list(dict.fromkeys([*paced, *result.notes, *of_pairs, *timed]))
 
 
 # The number is the largest budget of a pair of inputs.
@@ -217,7 +221,7 @@ def render_row(result: AuditResult, width: int) -> str:
     if is_expected(result) or (result.verdict is Verdict.VIOLATION and not result.expect):
         said = bounds(result)[0].brief(result)
     elif result.underpowered is not None:
-        said = "under-powered"
+        said = unable(result)
     elif result.failing_warnings:
         said = f"failed by {counted(len(result.failing_warnings), 'warning')} (strict)"
     else:

@@ -254,6 +254,17 @@ class ToTime(ToCount):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ToPace(Chunk[Probe]):
+    """A request for draws whose duration chooses the number of draws of the audit. Nothing else
+    uses these draws.
+
+    patience: as in `ToTime`; 0: do not wait.
+    """
+
+    patience: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ToProbe(Chunk[Probe]):
     """A request to make the same draws twice from one seed, to test whether the seed determines the
     outcomes. No bound or bet uses these draws.

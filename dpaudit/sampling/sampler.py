@@ -52,6 +52,7 @@ from dpaudit.sampling.chunks import (
     Result,
     ToCount,
     ToLearn,
+    ToPace,
     ToProbe,
 )
 from dpaudit.sampling.seeding import ChunkStreams, carried_generators, chunk_streams
@@ -163,7 +164,12 @@ class Sampler:
         """
         environment, modules = _environment(), len(sys.modules)
         kinds: dict[type, Callable[[Any], Any]]
-        kinds = {ToLearn: self.learn, ToProbe: self.probe, FirstCalls: self.first}
+        kinds = {
+            ToLearn: self.learn,
+            ToPace: self.pace,
+            ToProbe: self.probe,
+            FirstCalls: self.first,
+        }
         draw = kinds.get(type(chunk), self.count)
         had_torch = torch_use.is_loaded()
         result: Result = draw(chunk)
@@ -217,6 +223,11 @@ class Sampler:
         first, second = (each.fresh.release().outcomes for each in (drawn, again))
         self._check_kept(chunk)
         return Probe(bool(np.array_equal(first.keys(), second.keys())), len(first.columns), seconds)
+
+    def pace(self, chunk: ToPace) -> Probe:
+        """Make the draws of the chunk, and read their outputs. The caller measures the duration."""
+        drawn = self.learn(ToLearn(chunk.key, chunk.size))
+        return Probe(True, len(drawn.fresh.release().outcomes.columns))
 
     def first(self, chunk: FirstCalls) -> Probe:
         """Call the mechanism twice for each input. The returned `Probe` has the number of values in

@@ -24,9 +24,10 @@ from dpaudit.version import __version__
 _TUPLE = "tuple"
 
 
-def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
+def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None, float | None]:
     """Read the result of an earlier run's search from the file next to the audit's journal. Return
-    (audit, result).
+    (audit, result, draws per second by which the number of draws was chosen; None if it was
+    stated).
 
     The result is None if there is no file to resume from. If the audit drew its seed at random, it
     gets the seed in the file.
@@ -36,10 +37,10 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
     """
     path = _path(spec)
     if path is None:
-        return spec, None
+        return spec, None, None
     check_free([spec])  # a new search would overwrite the record of a journal
     if not spec.journaling.resume:
-        return spec, None
+        return spec, None, None
     if not path.exists():
         journal = path.with_suffix(".journal")
         if journal.exists() and journal.stat().st_size > 0:
@@ -48,7 +49,7 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
                 "next to it is lost; start again in another folder",
                 code="journal-damaged",
             )
-        return spec, None
+        return spec, None, None
     searched, kept = _parsed(path)
     version = kept["dpaudit"]
     if version != __version__:
@@ -65,7 +66,7 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
             "as before, or name another folder",
             code="journal-of-another-audit",
         )
-    return spec, searched
+    return spec, searched, kept["rate"]
 
 
 def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
@@ -84,7 +85,7 @@ def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
             "more_beyond": tuple(Leader(**leader) for leader in recorded["more_beyond"]),
         }
         searched = Searched(**{**recorded, **parsed})
-        if not {"dpaudit", "request"} <= kept.keys():
+        if not {"dpaudit", "request", "rate"} <= kept.keys():
             raise KeyError("dpaudit")
         int(kept["seed"])
     except (KeyError, TypeError, ValueError) as error:
@@ -93,9 +94,12 @@ def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
     return searched, kept
 
 
-def write(spec: AuditSpec, searched: Searched) -> None:
+def write(spec: AuditSpec, searched: Searched, rate: float | None) -> None:
     """Write the result of a search to the file next to the audit's journal, before any draw that
     certifies. Do nothing if the audit has no journal.
+
+    spec: the audit as it was requested.
+    rate: as `read` returns it.
 
     Raises JournalError for inputs of types that JSON cannot hold.
     """
@@ -106,6 +110,7 @@ def write(spec: AuditSpec, searched: Searched) -> None:
         "dpaudit": __version__,
         "seed": int(spec.sampling.seed),
         "request": request(spec),
+        "rate": rate,
         "searched": {
             **asdict(replace(searched, found=())),
             "found": [[_written(d1), _written(d2)] for d1, d2 in searched.found],

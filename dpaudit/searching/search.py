@@ -7,13 +7,17 @@ other random streams. Its pairs are fixed, and written to a file, before its fir
 
 from __future__ import annotations
 
+import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.options import MIN_SAMPLES
+from dpaudit.auditing.options import MIN_SAMPLES, DefaultSamples
+from dpaudit.auditing.pace import rate_enough, rate_of, with_chosen_samples
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Searched
 from dpaudit.composed import replace
@@ -23,7 +27,7 @@ from dpaudit.searching import record
 from dpaudit.searching.final_pairs import final_pairs
 from dpaudit.searching.gathering import Gathering
 from dpaudit.searching.leak_estimates import Confirming, Notify
-from dpaudit.searching.proposals import KINDS, Outside, kind_outside
+from dpaudit.searching.proposals import KINDS, Outside, kind_outside, proposals
 from dpaudit.searching.ranking import FINALISTS, Ranking, tried_most
 from dpaudit.searching.settings import SearchSettings, check_where, invalid
 from dpaudit.searching.spaces import parse_space
@@ -36,6 +40,7 @@ from dpaudit.searching.trials import (
     Budget,
     Contender,
     Drawing,
+    Input,
     Inputs,
     one_by_one,
 )
@@ -50,6 +55,10 @@ _VARIATION_ROUNDS = 2
 # values outside the space (the set of possible inputs), such as NaN. With fewer draws, no pair of
 # some kind would leak clearly.
 _MIN_DIVIDED = 300
+# The speed of the mechanism is measured for the first of at most _PACED_INPUTS inputs that does not
+# raise, in calls for at most _MAX_PACED draws. The inputs have numbers from _PACED_NUMBER on, which
+# no other input has.
+_PACED_INPUTS, _PACED_NUMBER, _MAX_PACED = 8, 1 << 30, 4_096
 # Largest value of the option `keep`, the number of pairs that the audit certifies.
 _MAX_KEEP = 100
 
@@ -106,11 +115,17 @@ class NeighbourSearch(SearchSettings):
         Raises MechanismError if every input gives only exceptions.
         """
         began = time.monotonic()
-        spec, searched = record.read(spec)
+        spec, searched, rate = record.read(spec)
         if searched is None:
+            requested = spec
             with Drawing(spec) as drawing:
+                if isinstance(spec.sampling.samples, DefaultSamples) and not spec.sampling.time:
+                    rate = self._rate(spec, drawing)
+                    spec = with_chosen_samples(spec, rate)
                 searched = _Search(self, spec, drawing, on_progress).run()
-            record.write(spec, searched)
+            record.write(requested, searched, rate)
+        elif rate is not None:
+            spec = with_chosen_samples(spec, rate)
         alone = one_by_one(spec) if searched.one_by_one else None
         spec = spec if alone is None else alone
         pairs = tuple(self.pair(d1, d2) for d1, d2 in searched.found)
@@ -129,6 +144,25 @@ class NeighbourSearch(SearchSettings):
                 "time": max(spec.sampling.time / 2, spec.sampling.time - (time.monotonic() - began))
             }
         return replace(spec, pairs=pairs, **left), searched
+
+    def _rate(self, spec: AuditSpec, drawing: Drawing) -> float:
+        """Return the draws per second of this process, for the first proposed input that does not
+        raise. Nothing else uses these draws.
+        """
+        draws, samples = drawing.draws, spec.sampling.samples
+        enough = rate_enough(samples, 1) if isinstance(samples, DefaultSamples) else 0.0
+        source = proposals(self.relation, seed=spec.sampling.seed, inside_only=True)
+        for number, proposal in enumerate(islice(source, _PACED_INPUTS)):
+            with suppress(DatasetError):
+                paced = Input(_PACED_NUMBER + number, self.formed(proposal.d1))
+                drawing.fill(paced, 1)  # the first call may import modules
+                if not paced.only_raises:
+                    break
+        else:  # the search itself says why
+            return math.inf
+        rate = rate_of(lambda size: drawing.fill(paced, paced.draws + size), 1, _MAX_PACED, enough)
+        drawing.draws = draws
+        return rate
 
 
 class _Search:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from dpaudit.api import MoreOptions, audit, search
 from dpaudit.auditing.journal_file import remove
+from dpaudit.auditing.options import DefaultSamples
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
 from dpaudit.errors import UsageError
@@ -77,8 +78,9 @@ def assert_private(
         The claim, such as `PureDP(1.0)`. In its place, give its parameters as keyword arguments:
         `epsilon=1.0`, `epsilon=1.0, delta=1e-5`, `mu=0.5` or `rho=0.1`.
     **options : Any
-        Further options of `dpaudit.audit`. The defaults are 100,000 draws of both inputs together,
-        confidence 0.9999 and seed 0; `[tool.dpaudit]` in pyproject.toml changes them for all tests.
+        Further options of `dpaudit.audit`. The defaults are as many draws of both inputs together
+        as about 10 seconds of drawing allow, at most 100,000, confidence 0.9999 and seed 0;
+        `[tool.dpaudit]` in pyproject.toml changes them for all tests.
 
     Returns
     -------
@@ -97,8 +99,8 @@ def assert_private(
 
     Notes
     -----
-    With the same code and seed, the test has the same outcome every time, unless `time` limits
-    its draws or the mechanism has randomness that the seed does not control. If the claim is true,
+    With the same code, seed and stated `samples`, the test has the same outcome every time, unless
+    the mechanism has randomness that the seed does not control. If the claim is true,
     the test fails for a new seed with probability at most 1 - confidence (docs/method.md §4). A
     test that passes proves nothing about other inputs, rarer events or more draws.
 
@@ -224,7 +226,8 @@ def _audited(
     with nullcontext() if session.test is None else compared_with(session.processes()):
         result = _run(mechanism, d1, d2, claim, given)
     if session.test is not None:
-        result = replace(result, command=_repeating(session, session.test.repeated))
+        command = _repeating(session, session.test.repeated, _chosen_samples(given, result))
+        result = replace(result, command=command)
     result = replace(result, expect=expect)
     if session.test is not None:
         alpha = 1 - result.confidence if result.ending.by_chance else 0.0
@@ -332,9 +335,18 @@ def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, A
     return {**keys, "adjacency": given.pop("adjacency", None)}
 
 
-def _repeating(session: Session, test: str) -> str:
+def _chosen_samples(given: Mapping[str, Any], result: AuditResult) -> int | None:
+    """Return the number of draws that an audit chose by the speed of its mechanism; None if the
+    number was stated, or for a search, whose draws are more than those of its audit."""
+    is_chosen = isinstance(given["samples"], DefaultSamples) if "samples" in given else False
+    if not is_chosen or result.searched is not None or not result.certificates:
+        return None
+    return result.certificates[0].budget
+
+
+def _repeating(session: Session, test: str, chosen: int | None) -> str:
     """Return the pytest command that repeats a test with the same number of draws."""
-    forced = session.forced.get("samples")
+    forced = session.forced.get("samples", chosen)
     return shlex.join(
         ["pytest", test, *([f"--dpaudit-samples={forced}"] if forced is not None else [])]
     )

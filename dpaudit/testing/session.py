@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # pytest imports this for tests that audit nothing, too
     from dpaudit.sampling.executors.new_processes import NewProcesses
 
-from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, Project, here
+from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, TEST_SECONDS, Project, here
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,12 @@ class Session:
         if given.get("allow_underpowered") or marked.get("allow_underpowered"):
             for name in REQUIRED:
                 settings.pop(name, None)
-        merged = _over(_over(_over(_over(TEST_DEFAULTS, settings), marked), given), self.forced)
+        # Imported here, since pytest imports this module for tests that audit nothing, too.
+        from dpaudit.auditing.options import DefaultSamples
+
+        samples = DefaultSamples(TEST_DEFAULTS["samples"], TEST_SECONDS)
+        usual = {**TEST_DEFAULTS, "samples": samples}
+        merged = _over(_over(_over(_over(usual, settings), marked), given), self.forced)
         return {name: value for name, value in merged.items() if value is not None}
 
 

@@ -124,9 +124,14 @@ def answer(spec: AuditSpec, on_progress: Callable[[Progress], None] | None = Non
 
 
 def engine(run_audit: Any) -> types.ModuleType:
-    """Return a module in the place of the engine."""
+    """Return a module in the place of the engine. `check` never ends an audit."""
     module = types.ModuleType("dpaudit.auditing.engine")
-    module.run_audit = run_audit  # type: ignore[attr-defined]  # modules take any attribute
+
+    def answering(spec: AuditSpec, on_progress: Any = None, check: Any = None) -> AuditResult:
+        result: AuditResult = run_audit(spec, on_progress)
+        return result
+
+    module.run_audit = answering  # type: ignore[attr-defined]  # modules take any attribute
     return module
 
 

@@ -56,7 +56,7 @@ def equal_audits_are_drawn_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     progress, so that the command takes all seconds of the result for draws."""
     drawn_for = engine.run_audit
 
-    def run_audit(spec: AuditSpec, on_progress: Any) -> AuditResult:
+    def run_audit(spec: AuditSpec, on_progress: Any, *_: Any) -> AuditResult:
         if spec.target.name == "m.py:slow":
             result = drawn_for(spec, lambda now: on_progress(replace(now, rate=1 / 0.006)))
             return replace(result, seconds=result.draws * 0.006)

@@ -15,14 +15,14 @@ from typing import NoReturn
 
 from dpaudit.cli import exit_codes
 from dpaudit.cli.process.parent import REQUESTS, end_at_once
-from dpaudit.errors import DpauditError, MechanismError
+from dpaudit.errors import DpauditError, MechanismError, StopAudit
 
 # After a first signal, a second one is ignored for this number of seconds, since a terminal and a
 # parent process may both send the same Ctrl-C. A later signal ends the program without saving.
 _IGNORED_SECONDS = 1.0
 
 
-class EndRequested(KeyboardInterrupt):
+class EndRequested(StopAudit):
     """Raised when a signal asks the program to end. `code` is the exit code of the program."""
 
     def __init__(self, number: int) -> None:

@@ -39,6 +39,7 @@ from dpaudit.sampling.chunks import (
     Result,
     ToCount,
     ToLearn,
+    ToPace,
     ToProbe,
     ToTime,
 )
@@ -324,7 +325,10 @@ class InProcess(WorkerPool):
 
     def _drawn(self, source: Iterator[Chunk[Any]]) -> Iterator[Any]:
         for chunk in source:
-            if isinstance(chunk, ToTime):  # measures the rate of all workers: let them join first
+            # These chunks measure the rate of all workers: let them join first.
+            if isinstance(chunk, ToTime) or (
+                isinstance(chunk, ToPace) and chunk.patience and not self._is_large()
+            ):
                 self._look(now=True)
                 if self._joining is not None:
                     self._joining.pool.settle(chunk.patience)
@@ -365,6 +369,10 @@ class InProcess(WorkerPool):
                 self._rate = chunk.size / max(seconds, 1e-9)
         return drawn
 
+    @staticmethod
+    def _is_large() -> bool:
+        return any(name in sys.modules for name in LARGE_LIBRARIES)
+
     def _compiled(self) -> Sized:
         return getattr(self._setup.sampler.mechanism, "compiled", ())
 
@@ -390,7 +398,7 @@ class InProcess(WorkerPool):
         left = self._setup.left
         if not self._may_join or left is None:
             return
-        if any(name in sys.modules for name in LARGE_LIBRARIES):
+        if self._is_large():
             is_time = max(self._busy, _MIN_WALL_SHARE * self._drew) >= _FIRST_SECONDS_LARGE
         else:
             is_time = time.perf_counter() - self._since >= _FIRST_SECONDS

@@ -31,7 +31,7 @@ import numpy as np
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import VARIABLE
-from dpaudit.sampling.chunks import Chunk, Result, ToCount, ToTime
+from dpaudit.sampling.chunks import Chunk, Result, ToCount, ToPace, ToTime
 from dpaudit.sampling.executors import Setup, WorkerPool, threads_refused
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.seeding import preserved
@@ -232,8 +232,9 @@ class OrderedPool(WorkerPool):
         try:
             while True:
                 while len(waiting) < self.ahead() and (bundle := _bundle(source, size)):
-                    if isinstance(bundle[0], ToTime):
-                        self.settle(bundle[0].patience)
+                    first = bundle[0]
+                    if isinstance(first, ToTime) or (isinstance(first, ToPace) and first.patience):
+                        self.settle(first.patience)
                     waiting.append(self.submit(bundle))
                 if not waiting:
                     return

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,9 @@ import pytest
 
 import dpaudit
 from dpaudit import AuditResult, PureDP, Verdict
-from dpaudit.auditing import schedule
+from dpaudit.auditing import pace, schedule
 from dpaudit.auditing.engine import run_audit
+from dpaudit.auditing.options import DEFAULTS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.composed import composed, replace
@@ -174,6 +176,18 @@ def test_workers_that_join_do_not_change_the_result(
     assert schedule_of.counted >= 3_000
     assert "workers     2" in render(joined, verbose=1)
     assert '"workers": 2' in to_json([joined])
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(("workers", "samples"), [(1, 200), (2, 500), ("auto", 500)])
+def test_the_default_number_follows_from_the_speed_of_all_processes(
+    workers: Any, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Every measurement takes a second: of 16 draws by this process, or of 24 by two processes.
+    monkeypatch.setattr(pace, "clock", count().__next__)
+    spec = spec_of(batch, samples=DEFAULTS["samples"], workers=workers)
+    result = run_audit(spec)
+    assert result.certificates[0].budget == samples
 
 
 @pytest.mark.usefixtures("eager")

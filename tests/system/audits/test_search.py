@@ -545,7 +545,7 @@ def test_a_journal_holds_no_inputs_of_unknown_types(tmp_path: Path) -> None:
         ),
         journal=tmp_path,
     )
-    error = refusal(write, spec, found)
+    error = refusal(write, spec, found, None)
     assert error.code == "input-not-plain"
     assert "ndarray" in str(error)
 

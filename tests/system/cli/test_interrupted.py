@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -118,8 +119,11 @@ def test_files_of_an_earlier_run_are_not_left_in_the_place_of_this_one(tmp_path:
         process.communicate(timeout=60)
     assert process.returncode == 130
     saved = json.loads((tmp_path / "r.json").read_text())
-    assert (saved["count"], saved["planned"], saved["audits"]) == (0, 1, [])
-    assert "0 of 1 audit: " in (tmp_path / "r.xml").read_text()
+    (audit,) = saved["audits"]
+    assert (audit["verdict"], audit["interrupted"]) == ("NO VIOLATION FOUND", 1)
+    assert 0 < audit["draws"] == sum(block["draws"] for block in audit["blocks"])
+    made = f"interrupted after {audit['draws']:,} of 1,000,000 draws"
+    assert made in (tmp_path / "r.xml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -137,12 +141,45 @@ def test_sigterm_ends_as_ctrl_c_does(
         (os.killpg if is_for_all else os.kill)(family[0].pid, signal.SIGTERM)
         out, said = process.communicate(timeout=60)
         wait_until(lambda: not any(map(runs, family)), 10)
-    assert (process.returncode, out) == (143, "")
+    assert process.returncode == 143
+    assert re.fullmatch(
+        r"NO VIOLATION FOUND .* interrupted after [\d,]+ of 1,000,000 draws.*\n", out
+    )
     lines = [line for line in said.splitlines() if line]
     assert lines[0] == "0 of 1 audit finished"
     assert lines[1].startswith("continue with: dpaudit run mine.py:hangs --d1 0 --d2 1 ")
     assert lines[1].endswith(" --journal kept --resume")
     assert lines[2:] == ["terminated"]
+
+
+SHOWS = """
+import os, signal
+calls = 0
+def shows(x):
+    global calls
+    calls += 1
+    if calls == 3_000:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return float(x)
+"""
+
+
+def test_a_refuted_claim_keeps_the_exit_code_of_the_signal(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SHOWS)
+    words = ("mine.py:shows", "--d1", "0", "--d2", "1", "--epsilon", "1", "--workers", "1")
+    more = ("--full", "--samples", "100000", "--json", "r.json", "--quiet")
+    ended = subprocess.run(
+        [*warm.dpaudit(), "run", *words, *more], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ended.returncode == 143
+    assert ended.stdout.startswith("VIOLATION")
+    (audit,) = json.loads((tmp_path / "r.json").read_text())["audits"]
+    assert (audit["verdict"], audit["interrupted"], audit["trace"]) == ("VIOLATION", 1, None)
+    assert audit["epsilon_lower"] > 1
+    assert "0 of 1 audit finished" in ended.stderr
+    for flags, code in (((), 0), (("--rerun",), 2)):
+        report = [*warm.dpaudit(), "report", "r.json", "-q", *flags]
+        assert subprocess.run(report, cwd=tmp_path, capture_output=True).returncode == code
 
 
 BATCH = """

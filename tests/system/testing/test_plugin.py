@@ -105,7 +105,12 @@ def test_several_workers_give_the_same_results(
     assert one == two
 
 
-def test_a_failure_shows_the_report_and_how_to_repeat_it(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize(
+    ("flags", "number"), [(["--dpaudit-samples", "5_000"], 5_000), ([], 100_000)]
+)
+def test_a_failure_shows_the_report_and_how_to_repeat_it(
+    pytester: pytest.Pytester, flags: list[str], number: int
+) -> None:
     pytester.makepyfile(
         test_mine="""
         from dpaudit.testing import assert_private
@@ -116,7 +121,7 @@ def test_a_failure_shows_the_report_and_how_to_repeat_it(pytester: pytest.Pytest
             assert_private(leaks, 0, 1, epsilon=1)
         """
     )
-    result = pytester.runpytest("--dpaudit-samples", "5_000")
+    result = pytester.runpytest(*flags)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -124,7 +129,7 @@ def test_a_failure_shows_the_report_and_how_to_repeat_it(pytester: pytest.Pytest
             "E*AssertionError: VIOLATION: ε ≥ *, claimed 1",
             "E*VIOLATION  test_mine.py::test_leak: refuted at 99.99 %*",
             "E*inputs*d1 = 0, d2 = 1*",
-            "E*repeat*pytest test_mine.py::test_leak --dpaudit-samples=5000",
+            f"E*repeat*pytest test_mine.py::test_leak --dpaudit-samples={number}",
             "test_mine.py:*: AssertionError",
         ]
     )

@@ -39,6 +39,6 @@ def test_every_field_of_an_audit_has_a_key() -> None:
     # request is what all keys together are, files are what they name, and a group is part of the
     # claim.
     others = {"target", "journal", "resume", "request", "files", "group", "grouped", "family"}
-    others |= {"claimed_by", "flags"}
+    others |= {"claimed_by", "flags", "pace"}
     own = set(flat_fields(AuditSpec)) - others
     assert own <= set(AUDIT_KEYS)
