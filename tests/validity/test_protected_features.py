@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 import dpaudit
 from dpaudit import Verdict
+from dpaudit.attacks import scorers
+from dpaudit.attacks.agreements import NAME as AGREEMENT
+from dpaudit.attacks.agreements import agreements
 from dpaudit.auditing import engine
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
@@ -106,6 +109,43 @@ def test_trees_find_the_interplay_of_two_columns() -> None:
         return outputs
 
     assert lower(signs, dpaudit.PureDP(1.0)) > 0.85 * LN3
+
+
+def clusters(x: int, rng: Rng) -> list[float]:
+    """Return labels of seven records, the last of which has the label of the others or another;
+    which of the two labels the others have is random."""
+    label = int(rng.integers(2))
+    noise = rng.laplace(size=3).tolist()
+    return [*noise[:2], *[label] * 6, label ^ x, noise[2]]
+
+
+def test_two_equal_entries_tell_although_each_alone_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 3,000 draws, refuted in 10 of 10 seeds, and in 3 without the attack."""
+    claim = dpaudit.PureDP(1.0)
+    audits = [dpaudit.audit(clusters, 0, 1, claim, samples=3_000, seed=seed) for seed in range(10)]
+    assert [audit.verdict for audit in audits] == [Verdict.VIOLATION] * 10
+    assert {audit.certificates[0].attack for audit in audits} == {AGREEMENT}
+    without = tuple(scorer for scorer in scorers.SCORERS if scorer is not agreements)
+    monkeypatch.setattr(scorers, "SCORERS", without)
+    audits = [dpaudit.audit(clusters, 0, 1, claim, samples=3_000, seed=seed) for seed in range(10)]
+    assert sum(audit.verdict is Verdict.VIOLATION for audit in audits) < 9
+
+
+def test_agreements_of_many_entries_are_added_up() -> None:
+    """Of twenty records in three clusters with random names, each has the name of its cluster or,
+    with probability ½, a random name; the input is the cluster of the last record."""
+
+    def named(x: int, size: int, rng: Rng) -> NDArray[np.int64]:
+        of_record = np.repeat([[0, 1, 2, 0, 1]], 4, axis=1).repeat(size, axis=0)
+        of_record[:, -1] = x
+        is_random = rng.random((size, 20)) < 0.5
+        names = rng.permuted(np.tile(np.arange(3), (size, 1)), axis=1)
+        of_record = np.take_along_axis(names, of_record, 1)
+        return np.where(is_random, rng.integers(3, size=(size, 20)), of_record)
+
+    assert lower(named, dpaudit.PureDP(1.0), samples=10_000) > 0.95
 
 
 def test_an_attack_of_a_user_is_tried_and_used() -> None:
