@@ -74,6 +74,9 @@ class AgreementLevels(LevelMap):
         (agree,) = _agree([self.pair], outcomes)
         return np.where(agree, self.equal, 1 - self.equal).astype(np.intp)
 
+    def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int]:
+        return 0, 2 * int(chosen[:2].any())  # an equation is less plain than one interval
+
     def words(self, chosen: NDArray[np.bool_]) -> str:
         first, second = self.pair
         if chosen[:2].all():

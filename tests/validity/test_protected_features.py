@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import dpaudit
 from dpaudit import Verdict
-from dpaudit.attacks import scorers
+from dpaudit.attacks import learning, scorers
 from dpaudit.attacks.agreements import NAME as AGREEMENT
 from dpaudit.attacks.agreements import agreements
 from dpaudit.auditing import engine
@@ -146,6 +146,27 @@ def test_agreements_of_many_entries_are_added_up() -> None:
         return np.where(is_random, rng.integers(3, size=(size, 20)), of_record)
 
     assert lower(named, dpaudit.PureDP(1.0), samples=10_000) > 0.95
+
+
+def test_a_score_does_not_hide_a_plain_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of four numbers is the input itself with probability ¼. Where scores may be chosen
+    although this event is as good, they are in half of the audits."""
+
+    def passes(x: float, size: int, rng: Rng) -> Batch:
+        outputs = rng.laplace(scale=2.0, size=(size, 4))
+        outputs[:, 0] += x
+        outputs[rng.random(size) < 0.25, 0] = x
+        return outputs
+
+    def events(seed: int) -> list[str]:
+        claim = dpaudit.PureDP(1.0)
+        result = dpaudit.audit(passes, 0.1, 0.9, claim, samples=100_000, full=True, seed=seed)
+        main = result.certificates[0].rules[0]
+        return [event.words for event in main.events]
+
+    assert [events(seed) for seed in range(4)] == [["output[0] is 0.1", "output[0] is 0.9"]] * 4
+    monkeypatch.setattr(learning, "plainest", lambda winner, *_: winner)
+    assert any("score" in str(events(seed)) for seed in range(4))
 
 
 def test_an_attack_of_a_user_is_tried_and_used() -> None:
