@@ -21,6 +21,8 @@ from dpaudit import Verdict
 from dpaudit.attacks import learning, scorers
 from dpaudit.attacks.agreements import NAME as AGREEMENT
 from dpaudit.attacks.agreements import agreements
+from dpaudit.attacks.blocks import kinds
+from dpaudit.attacks.weighted_sums import mean_differences
 from dpaudit.auditing import engine
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
@@ -149,8 +151,8 @@ def test_agreements_of_many_entries_are_added_up() -> None:
 
 
 def test_a_score_does_not_hide_a_plain_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of four numbers is the input itself with probability ¼. Where scores may be chosen
-    although this event is as good, they are in half of the audits."""
+    """The first of four numbers is the input itself with probability ¼. If no rule gives way to a
+    plainer one, the main rule is a score, "≥ 5.56", in 8 of 8 seeds."""
 
     def passes(x: float, size: int, rng: Rng) -> Batch:
         outputs = rng.laplace(scale=2.0, size=(size, 4))
@@ -166,7 +168,7 @@ def test_a_score_does_not_hide_a_plain_event(monkeypatch: pytest.MonkeyPatch) ->
 
     assert [events(seed) for seed in range(4)] == [["output[0] is 0.1", "output[0] is 0.9"]] * 4
     monkeypatch.setattr(learning, "plainest", lambda winner, *_: winner)
-    assert any("score" in str(events(seed)) for seed in range(4))
+    assert sum("score" in events(seed)[0] for seed in range(4)) > 2
 
 
 def test_an_attack_of_a_user_is_tried_and_used() -> None:
@@ -189,6 +191,52 @@ def test_an_attack_of_a_user_is_tried_and_used() -> None:
     claim = dpaudit.PureDP(1.0)
     assert lower(parity, claim, attacks=[fit]) > 0.85 * LN3
     assert lower(parity, claim) < 0.3
+
+
+def walk(x: float, size: int, rng: Rng) -> Batch:
+    """Sums of the first 1, …, 6 answers, each of which the input moves by 0.3."""
+    return np.cumsum(rng.laplace(size=(size, 6)) + 0.3 * x, axis=1)
+
+
+def mixed(x: int, size: int, rng: Rng) -> list[Any]:
+    """A walk in two draws of three; else None, or one of two texts, which tell by their share."""
+    is_walk, is_text = rng.random(size) < 2 / 3, rng.random(size) < (0.6 if x else 0.4)
+    texts = np.where(rng.random(size) < 0.5, "high", "low").tolist()
+    others = [text if chosen else None for text, chosen in zip(texts, is_text, strict=True)]
+    rows = zip(is_walk, walk(x, size, rng).tolist(), others, strict=True)
+    return [numbers if chosen else other for chosen, numbers, other in rows]
+
+
+def with_gaps(x: int, size: int, rng: Rng) -> list[Any]:
+    """A walk; in one draw of a hundred None."""
+    gaps = rng.random(size) < 0.01
+    rows = zip(gaps, walk(x, size, rng).tolist(), strict=True)
+    return [None if gap else numbers for gap, numbers in rows]
+
+
+def shifted_evenly(x: int, size: int, rng: Rng) -> Batch:
+    """Normal noise of 600 columns, 2-Gaussian DP together: a shift of 0.08 in each."""
+    return rng.normal(2 * x / math.sqrt(600), size=(size, 600))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "samples", "scorer", "least"),
+    [
+        (mixed, 20_000, kinds, 1.1),
+        (with_gaps, 20_000, kinds, 1.2),
+        (shifted_evenly, 4_000, mean_differences, 2.5),
+    ],
+    ids=["mixed types", "gaps", "600 columns"],
+)
+def test_only_one_scorer_shows_the_bound(
+    mechanism: Any, samples: int, scorer: Any, least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The certified ε is 1.33, 1.43 and 3.04, and 0.60, 0.60 and 0 without the scorer."""
+    claim = dpaudit.PureDP(0.3)
+    assert lower(mechanism, claim, samples=samples) > least
+    remaining = tuple(other for other in scorers.SCORERS if other is not scorer)
+    monkeypatch.setattr(scorers, "SCORERS", remaining)
+    assert lower(mechanism, claim, samples=samples) < 0.75 * least
 
 
 def test_repeated_runs_are_learned_from_together() -> None:
