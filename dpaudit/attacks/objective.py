@@ -250,7 +250,7 @@ def plainest(winner: Candidate, candidates: Sequence[Candidate], objective: Obje
     with plain events is not replaced, since of few draws a standard error may be half of them.
     """
     bound = best_predicted(winner, objective)
-    if bound == 0 or plainness(winner, objective) < 3:
+    if bound == 0 or len(candidates) == 1 or plainness(winner, objective) < 3:
         return winner
     least = float(np.max(objective.ranking_bounds(winner, 1.0)))
     if bound > objective.needed:
