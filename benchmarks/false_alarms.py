@@ -47,7 +47,7 @@ from benchmarks.whole_audits import (
     false_alarm_of_any,
     rare_at_the_claim,
 )
-from dpaudit.attacks import blocks
+from dpaudit.attacks import agreements, blocks
 from dpaudit.attacks.learning import learn as learn_orders
 from dpaudit.attacks.learning import learn_from_counts
 from dpaudit.attacks.objective import Objective
@@ -492,6 +492,17 @@ def _three_bits(rng: np.random.Generator) -> SelectionDraws:
     return SelectionDraws(from_raw(rng.integers(0, 2, (FEW, 3))), rng.random(FEW) < 0.5)
 
 
+def _labels(rng: np.random.Generator) -> SelectionDraws:
+    """Draw vectors of eight fair labels out of three."""
+    return SelectionDraws(from_raw(rng.integers(0, 3, (FEW, 8))), rng.random(FEW) < 0.5)
+
+
+def _all_agreements(selection: SelectionDraws) -> Sequence[Candidate]:
+    """Score the agreement of pairs of entries, also of those that seem to tell nothing."""
+    with patch.object(agreements, "PAIR_TEST_ALPHA", math.inf):
+        return agreements.agreements(selection)
+
+
 def _side_by_side(rng: np.random.Generator) -> SelectionDraws:
     """Draw two walks side by side."""
     walks = [np.cumsum(rng.laplace(0.0, 1.0, (FEW, 6)), axis=1) for _ in range(4)]
@@ -722,6 +733,18 @@ CASES = (
         "few values, certified on the draws they were learned from",
         False,
         learned_by(SCORERS, _three_bits, fresh=False),
+        costly=True,
+    ),
+    Case(
+        "agreements of entries, equal inputs",
+        True,
+        learned_by(_all_agreements, _labels),
+        costly=True,
+    ),
+    Case(
+        "agreements of entries, certified on the draws they were learned from",
+        False,
+        learned_by(_all_agreements, _labels, fresh=False),
         costly=True,
     ),
     Case(

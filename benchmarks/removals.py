@@ -140,6 +140,7 @@ CASES: dict[str, Patches] = {
     "case few values": _set(f"{LEARNING}:_has_few_values", _no),
     "case both sides look alike": _set(f"{OBJECTIVE}:_look_alike", _no),
     "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._smoothed_bounds", _none),
+    "case plainest rule": _set(f"{LEARNING}:plainest", _unsharpened),
     "case rare rule": _set(f"{RULES}:rare_rule", _none),
     "case rule of another kind": _set(f"{RULES}:_other_rule", _none),
     "case counting on for a gain": _set(f"{LEARNING}:gains_by_doubling", _no),

@@ -16,7 +16,8 @@
    cells (`levels/shrinkage.py`).
 4. *The objective* (`objective.py`) predicts the bound that each rule of a candidate will certify on
    the draws to come, lowered by a penalty for the luck of selection. One prediction ranks the
-   candidates. Another, with a smaller penalty, picks the cut-offs of the winner if the levels are
+   candidates; a score gives way to plainer events that are as good within a standard error
+   (`plainest`). Another, with a smaller penalty, picks the cut-offs of the winner if the levels are
    smooth; after draws were counted, it also ranks the candidates that are not made from a score.
 5. *Rules* (`rules.py`). The winner is cut finer near its cut-offs, and the best rule of the
    finer levels is the main rule. A rare rule and a rule of another class of candidate may join it.
@@ -57,7 +58,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpaudit.attacks.objective import Objective, best_of, best_predicted, rank_key, refutes
+from dpaudit.attacks.objective import (
+    Objective,
+    best_of,
+    best_predicted,
+    plainest,
+    rank_key,
+    refutes,
+)
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.attacks.rules import choose_rules
 from dpaudit.attacks.single_columns import one_dimensional, represented
@@ -145,7 +153,7 @@ def learn(
         rare_tables = [RareTable.of(selection, count) for count in (USUAL_DRAWS, 10 * USUAL_DRAWS)]
         candidates += [one for table in rare_tables for one in table.order()]
         rare_tables.append(RareTable.frequent(selection, rare_tables[0].rare_filter))
-    winner = best_of(candidates, objective)
+    winner = plainest(best_of(candidates, objective), candidates, objective)
     return choose_rules(winner, candidates, objective, skipped, rare_tables)
 
 
@@ -179,7 +187,7 @@ def learn_from_counts(
         from the candidate whose bets are predicted to win wealth fastest.
     """
     objective = replace(objective, fixed_before=True, quick=quick)
-    winner = best_of(candidates, objective)
+    winner = plainest(best_of(candidates, objective), candidates, objective)
     if quick and not (objective.for_delta or refutes(winner, objective)):
         winner = max(
             candidates, key=lambda one: float(np.max(predicted_growth(one.table, objective.point)))

@@ -10,8 +10,8 @@ of the exact test. There are two predictions:
 * `Objective.best_rule` picks the cut-offs of one candidate. Where levels are smooth, it uses
   smoothed counts with a small penalty; elsewhere the first prediction.
 
-`best_of` picks the candidate. `learning.py` calls it and defines the words that are used here; the
-mathematics is in docs/method.md §5.
+`best_of` picks the candidate, and `plainest` a plainer one that is as good. `learning.py` calls
+them and defines the words that are used here; the mathematics is in docs/method.md §5.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, RareOutputs
 from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.limits import MAX_LISTED_ITEMS
 from dpaudit.levels.rule_tables import (
     RuleTable,
+    guesses_of,
     largest,
     predicted_delta,
     predicted_epsilon,
@@ -89,19 +91,23 @@ class Objective:
         """
         return self.quick and not self.fixed_before
 
-    def ranking_bounds(self, candidate: Candidate) -> FloatArray:
+    def ranking_bounds(self, candidate: Candidate, further: float = 0.0) -> FloatArray:
         """Return the predicted bounds by which candidates (orders of outcomes) are ranked: (levels
         + 1, levels + 1). Entry (l, u) is the bound of the rule that guesses d2 below level l and d1
         from level u on.
+
+        further: standard errors by which the bounds are lowered beyond the penalty.
         """
         if self.fixed_before and not candidate.has_score:
-            smooth = self._smoothed_bounds(candidate)
+            smooth = self._smoothed_bounds(candidate, further)
             if smooth is not None:
                 return smooth
-        bounds = self.predicted_bounds(candidate.table, candidate.penalty(is_pure=self._is_pure))
+        penalty = candidate.penalty(is_pure=self._is_pure) + further
+        bounds = self.predicted_bounds(candidate.table, penalty)
         if isinstance(candidate, RareOutputs):
             counts = RuleTable.of_balanced(candidate.counts)
-            return np.minimum(bounds, self._bounds_of_counts(counts, candidate.count_penalty))
+            by_count = self._bounds_of_counts(counts, candidate.count_penalty + further)
+            return np.minimum(bounds, by_count)
         return bounds
 
     def best_rule(self, candidate: Candidate) -> tuple[int, int, float]:
@@ -162,7 +168,7 @@ class Objective:
         perfect = np.array([[0, arms[1]], [arms[0], 0], [0, 0]], dtype=np.int64)
         return float(np.max(self._bounds_of_counts(RuleTable.of(perfect), tuning.PENALTY)))
 
-    def _smoothed_bounds(self, candidate: Candidate) -> FloatArray | None:
+    def _smoothed_bounds(self, candidate: Candidate, further: float = 0.0) -> FloatArray | None:
         """Return the predicted bound of every rule from counts smoothed over levels (groups of
         outcomes), lowered by a small penalty. Return None in three cases: the log-ratios of
         neighbouring levels need not be similar, the bound is for δ, or δ > 0 and the smoothed
@@ -172,8 +178,10 @@ class Objective:
         fit = candidate.smoothed
         table = RuleTable.of_monotone(fit.draws, int(candidate.counts.sum()))
         if fit.follows_score:
-            return self.predicted_bounds(table, tuning.PENALTY_ONE_FIT)
-        return self.predicted_bounds(table, tuning.PENALTY_SMOOTHED) if self._is_pure else None
+            return self.predicted_bounds(table, tuning.PENALTY_ONE_FIT + further)
+        if not self._is_pure:
+            return None
+        return self.predicted_bounds(table, tuning.PENALTY_SMOOTHED + further)
 
     def _bounds_of_counts(self, table: RuleTable, penalty: float) -> FloatArray:
         return self.predicted_bounds(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
@@ -232,6 +240,39 @@ def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
     near = [one for one in candidates if one.is_smooth and rank_key(one, objective)[0] >= enough]
     following = [one for one in near if one.smoothed.follows_score]
     return max(following, key=lambda one: one.smoothed.log_likelihood)
+
+
+def plainest(winner: Candidate, candidates: Sequence[Candidate], objective: Objective) -> Candidate:
+    """Return the candidate with the plainest events whose predicted bound is within a standard
+    error of the winner's; the winner if none of them is plainer.
+
+    A candidate that is not predicted to refute the claim does not replace one that is. A winner
+    with plain events is not replaced, since of few draws a standard error may be half of them.
+    """
+    bound = best_predicted(winner, objective)
+    if bound == 0 or len(candidates) == 1 or plainness(winner, objective) < 3:
+        return winner
+    least = float(np.max(objective.ranking_bounds(winner, 1.0)))
+    if bound > objective.needed:
+        least = max(least, math.nextafter(objective.needed, math.inf))
+    near = [one for one in candidates if best_predicted(one, objective) >= least]
+    near.sort(key=lambda one: -best_predicted(one, objective))
+    return min([winner, *near], key=lambda one: plainness(one, objective))
+
+
+def plainness(candidate: Candidate, objective: Objective) -> int:
+    """Return how plain the events of a candidate's best rule are, 0 for the plainest: each event is
+    0 a value of the output or of one coordinate; 1 an interval of one coordinate; 2 a few of these,
+    or the agreement of two entries; 3 many of these, or about several coordinates, as of a score.
+    """
+    if candidate.has_score:
+        return 3
+    rule = largest(objective.ranking_bounds(candidate))
+    guesses, level = guesses_of(rule, len(candidate.counts)), candidate.level_map()
+    events = [level.alternatives(guesses == guess) for guess in (1, -1)]
+    if any(event is None or sum(event) > MAX_LISTED_ITEMS for event in events):
+        return 3
+    return max(2 if sum(event) > 1 else event[1] for event in events if event)
 
 
 def refutes(candidate: Candidate, objective: Objective, deviations: float | None = None) -> bool:

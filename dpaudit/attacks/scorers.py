@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from dpaudit.attacks.additive import additive, exchangeable
+from dpaudit.attacks.agreements import agreements
 from dpaudit.attacks.blocks import kinds, parts
 from dpaudit.attacks.prefixes import banded, prefixes
 from dpaudit.attacks.single_columns import (
@@ -28,6 +29,7 @@ from dpaudit.levels.candidates import Scorer
 # Scorers over several columns. They are left out where outcomes have at most 8 different values: a
 # list of these values is as powerful, and a reader can check it by hand.
 OF_SEVERAL_COLUMNS: tuple[Scorer, ...] = (
+    agreements,  # labels and integers: whether two entries are equal
     additive,  # sum over columns of log-ratios
     innovations,  # the same of each number minus its prediction from the numbers before it
     prefixes,  # sequences: log-ratio of each entry, given the entries before it

@@ -207,6 +207,9 @@ class CellLevels(LevelMap):
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.cells.words(chosen)
 
+    def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int]:
+        return self.cells.alternatives(chosen)
+
 
 def _of_most_informative(
     selection: SelectionDraws, columns: Sequence[Column], prefix: str

@@ -131,6 +131,9 @@ class AtomLevels(LevelMap):
     def __call__(self, outcomes: Outcomes) -> LevelArray:
         return np.asarray(self.level[self.known.places(outcomes)])
 
+    def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int]:
+        return int(np.count_nonzero(chosen[self.level])), 0
+
     def words(self, chosen: NDArray[np.bool_]) -> str:
         known = chosen[self.level[:-1]]
         places, is_raised = np.flatnonzero(known), raised(self.each)[known]

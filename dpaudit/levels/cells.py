@@ -131,6 +131,13 @@ class Cells:
         parts += labels
         return f"{_alternatives(start, parts)}, or {others}" if parts else others
 
+    def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int]:
+        """Return (values, intervals) that make up the event of the chosen cells."""
+        runs = self._runs(chosen[self.values])
+        points = sum(math.nextafter(low, math.inf) == high for low, high in runs)
+        labels = np.count_nonzero(chosen[self.label_values])
+        return points + int(labels), len(runs) - points
+
     def _labels(self, result: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
         """Divide the chosen labels into exceptions and others. Return two lists: words such as
         `KeyError is raised`, and the other chosen labels.

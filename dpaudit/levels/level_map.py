@@ -77,6 +77,12 @@ class LevelMap(CellCounter, Protocol):
         """
         ...
 
+    def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int] | None:
+        """Return (values, intervals): how many values and intervals make up the event that an
+        outcome has one of the chosen levels; None if it is not about the output or one coordinate.
+        """
+        return None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped(LevelMap):
@@ -102,6 +108,9 @@ class Grouped(LevelMap):
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.cells.words(chosen[self.group])
+
+    def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int] | None:
+        return self.cells.alternatives(chosen[self.group])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

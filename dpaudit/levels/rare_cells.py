@@ -138,6 +138,10 @@ class RareLevels(LevelMap):
         entries = [own(column) for own, column in zip(self.columns, columns, strict=True)]
         return joint_numbers(self.columns, entries, outcomes.size)
 
+    def alternatives(self, chosen: Mask) -> tuple[int, int] | None:
+        every = np.asarray(chosen[self.level])
+        return None if every[USUAL] else (0, int(np.count_nonzero(every)))
+
     def words(self, chosen: Mask) -> str:
         every = np.asarray(chosen[self.level])
         if every.all():

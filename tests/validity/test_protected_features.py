@@ -18,6 +18,11 @@ from numpy.typing import NDArray
 
 import dpaudit
 from dpaudit import Verdict
+from dpaudit.attacks import learning, scorers
+from dpaudit.attacks.agreements import NAME as AGREEMENT
+from dpaudit.attacks.agreements import agreements
+from dpaudit.attacks.blocks import kinds
+from dpaudit.attacks.weighted_sums import mean_differences
 from dpaudit.auditing import engine
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
@@ -108,6 +113,64 @@ def test_trees_find_the_interplay_of_two_columns() -> None:
     assert lower(signs, dpaudit.PureDP(1.0)) > 0.85 * LN3
 
 
+def clusters(x: int, rng: Rng) -> list[float]:
+    """Return labels of seven records, the last of which has the label of the others or another;
+    which of the two labels the others have is random."""
+    label = int(rng.integers(2))
+    noise = rng.laplace(size=3).tolist()
+    return [*noise[:2], *[label] * 6, label ^ x, noise[2]]
+
+
+def test_two_equal_entries_tell_although_each_alone_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 3,000 draws, refuted in 10 of 10 seeds, and in 3 without the attack."""
+    claim = dpaudit.PureDP(1.0)
+    audits = [dpaudit.audit(clusters, 0, 1, claim, samples=3_000, seed=seed) for seed in range(10)]
+    assert [audit.verdict for audit in audits] == [Verdict.VIOLATION] * 10
+    assert {audit.certificates[0].attack for audit in audits} == {AGREEMENT}
+    without = tuple(scorer for scorer in scorers.SCORERS if scorer is not agreements)
+    monkeypatch.setattr(scorers, "SCORERS", without)
+    audits = [dpaudit.audit(clusters, 0, 1, claim, samples=3_000, seed=seed) for seed in range(10)]
+    assert sum(audit.verdict is Verdict.VIOLATION for audit in audits) < 9
+
+
+def test_agreements_of_many_entries_are_added_up() -> None:
+    """Of twenty records in three clusters with random names, each has the name of its cluster or,
+    with probability ½, a random name; the input is the cluster of the last record."""
+
+    def named(x: int, size: int, rng: Rng) -> NDArray[np.int64]:
+        of_record = np.repeat([[0, 1, 2, 0, 1]], 4, axis=1).repeat(size, axis=0)
+        of_record[:, -1] = x
+        is_random = rng.random((size, 20)) < 0.5
+        names = rng.permuted(np.tile(np.arange(3), (size, 1)), axis=1)
+        of_record = np.take_along_axis(names, of_record, 1)
+        return np.where(is_random, rng.integers(3, size=(size, 20)), of_record)
+
+    assert lower(named, dpaudit.PureDP(1.0), samples=10_000) > 0.95
+
+
+def test_a_score_does_not_hide_a_plain_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of four numbers is the input itself with probability ¼. If no rule gives way to a
+    plainer one, the main rule is a score, "≥ 5.56", in 8 of 8 seeds."""
+
+    def passes(x: float, size: int, rng: Rng) -> Batch:
+        outputs = rng.laplace(scale=2.0, size=(size, 4))
+        outputs[:, 0] += x
+        outputs[rng.random(size) < 0.25, 0] = x
+        return outputs
+
+    def events(seed: int) -> list[str]:
+        claim = dpaudit.PureDP(1.0)
+        result = dpaudit.audit(passes, 0.1, 0.9, claim, samples=100_000, full=True, seed=seed)
+        main = result.certificates[0].rules[0]
+        return [event.words for event in main.events]
+
+    assert [events(seed) for seed in range(4)] == [["output[0] is 0.1", "output[0] is 0.9"]] * 4
+    monkeypatch.setattr(learning, "plainest", lambda winner, *_: winner)
+    assert sum("score" in events(seed)[0] for seed in range(4)) > 2
+
+
 def test_an_attack_of_a_user_is_tried_and_used() -> None:
     """Whether the bits of all columns together are even says which input it was."""
 
@@ -128,6 +191,52 @@ def test_an_attack_of_a_user_is_tried_and_used() -> None:
     claim = dpaudit.PureDP(1.0)
     assert lower(parity, claim, attacks=[fit]) > 0.85 * LN3
     assert lower(parity, claim) < 0.3
+
+
+def walk(x: float, size: int, rng: Rng) -> Batch:
+    """Sums of the first 1, …, 6 answers, each of which the input moves by 0.3."""
+    return np.cumsum(rng.laplace(size=(size, 6)) + 0.3 * x, axis=1)
+
+
+def mixed(x: int, size: int, rng: Rng) -> list[Any]:
+    """A walk in two draws of three; else None, or one of two texts, which tell by their share."""
+    is_walk, is_text = rng.random(size) < 2 / 3, rng.random(size) < (0.6 if x else 0.4)
+    texts = np.where(rng.random(size) < 0.5, "high", "low").tolist()
+    others = [text if chosen else None for text, chosen in zip(texts, is_text, strict=True)]
+    rows = zip(is_walk, walk(x, size, rng).tolist(), others, strict=True)
+    return [numbers if chosen else other for chosen, numbers, other in rows]
+
+
+def with_gaps(x: int, size: int, rng: Rng) -> list[Any]:
+    """A walk; in one draw of a hundred None."""
+    gaps = rng.random(size) < 0.01
+    rows = zip(gaps, walk(x, size, rng).tolist(), strict=True)
+    return [None if gap else numbers for gap, numbers in rows]
+
+
+def shifted_evenly(x: int, size: int, rng: Rng) -> Batch:
+    """Normal noise of 600 columns, 2-Gaussian DP together: a shift of 0.08 in each."""
+    return rng.normal(2 * x / math.sqrt(600), size=(size, 600))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "samples", "scorer", "least"),
+    [
+        (mixed, 20_000, kinds, 1.1),
+        (with_gaps, 20_000, kinds, 1.2),
+        (shifted_evenly, 4_000, mean_differences, 2.5),
+    ],
+    ids=["mixed types", "gaps", "600 columns"],
+)
+def test_only_one_scorer_shows_the_bound(
+    mechanism: Any, samples: int, scorer: Any, least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The certified ε is 1.33, 1.43 and 3.04, and 0.60, 0.60 and 0 without the scorer."""
+    claim = dpaudit.PureDP(0.3)
+    assert lower(mechanism, claim, samples=samples) > least
+    remaining = tuple(other for other in scorers.SCORERS if other is not scorer)
+    monkeypatch.setattr(scorers, "SCORERS", remaining)
+    assert lower(mechanism, claim, samples=samples) < 0.75 * least
 
 
 def test_repeated_runs_are_learned_from_together() -> None:

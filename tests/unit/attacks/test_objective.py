@@ -10,11 +10,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.attacks.objective import Objective, _look_alike, rank_key, refutes
+from dpaudit.attacks.objective import (
+    Objective,
+    _look_alike,
+    best_predicted,
+    plainest,
+    plainness,
+    rank_key,
+    refutes,
+)
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CellCounts, Fixed, OrderedBins, UnorderedCells
 from dpaudit.levels.level_map import LevelMap
+from dpaudit.levels.scores import Scored
 
 AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
 
@@ -82,6 +91,49 @@ def test_a_rule_that_promises_nothing_is_chosen_without_a_penalty() -> None:
 def test_there_is_a_best_rule_of_any_order(counts: list[tuple[int, int]]) -> None:
     low, high, _ = AIM.best_rule(order(*counts))
     assert 0 <= low <= high <= len(counts)
+
+
+def named(
+    events: tuple[int, int] | None, *counts: tuple[int, int], score: bool = False
+) -> Candidate:
+    """Return an order each event of which consists of (values, intervals)."""
+
+    class Levels:
+        def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int] | None:
+            return events if chosen.any() else (0, 0)
+
+    source = Fixed(cast(LevelMap, Levels()))
+    scored = cast(Scored, object()) if score else None
+    return OrderedBins("", np.array([*counts, (0, 0)]), False, source, scored=scored)
+
+
+BOTH = (2_000, 6_000), (6_000, 2_000)
+
+
+def test_values_are_plainer_than_intervals_and_these_than_several_and_scores() -> None:
+    events = (1, 0), (0, 1), (1, 1), (6, 0), (0, 7), None
+    orders = [*(named(event, *BOTH) for event in events), named((1, 0), *BOTH, score=True)]
+    assert [plainness(one, AIM) for one in orders] == [0, 1, 2, 2, 3, 3, 3]
+
+
+def test_a_plainer_order_within_a_standard_error_is_chosen() -> None:
+    score = named(None, *BOTH, score=True)
+    lowered = float(np.max(AIM.ranking_bounds(score, 1.0)))
+    value, interval = named((1, 0), (2_010, 5_990), (5_990, 2_010)), named((0, 1), *BOTH)
+    far = named((1, 0), (2_100, 5_900), (5_900, 2_100))
+    assert best_predicted(far, AIM) < lowered < best_predicted(value, AIM)
+    assert best_predicted(value, AIM) < best_predicted(score, AIM)
+    assert plainest(score, [far, interval, score, value], AIM) is value
+    assert plainest(score, [far, interval, score], AIM) is interval
+    assert plainest(score, [far, score], AIM) is score
+    assert plainest(interval, [value, interval], AIM) is interval
+
+
+def test_a_plainer_order_that_may_not_refute_is_not_chosen() -> None:
+    score, value = named(None, *BOTH, score=True), named((1, 0), (2_010, 5_990), (5_990, 2_010))
+    claimed = (best_predicted(value, AIM) + best_predicted(score, AIM)) / 2
+    aim = replace(AIM, point=ProfilePoint(claimed, 0.0))
+    assert plainest(score, [score, value], aim) is score
 
 
 def smooth(seed: int) -> NDArray[np.int64]:
