@@ -223,7 +223,6 @@ class Bytes(Space):
             (b"0", "a digit"),
             (b"\n", "the end of a line"),
             (b"a" * _LONG_TEXT, "many bytes"),
-            ("a", "a text in place of bytes"),
             (None, "missing"),
         )
 
