@@ -127,7 +127,8 @@ class Leader:
         Whether both inputs belong to the space of inputs that the user gave.
     estimate : float
         Estimate, at least 0, of the lower bound for ε (at the δ of the claim) that an audit of the
-        pair would give. It certifies nothing, since the same draws were used to choose the pair.
+        pair would give; inf if the outputs are deterministic and differ. It certifies nothing,
+        since the same draws were used to choose the pair.
     draws : int
         Number of draws of both inputs from which the estimate was made.
     apart : str
@@ -191,6 +192,12 @@ class Searched:
     more_beyond : tuple of Leader
         Further such pairs, at most one for each kind of values outside the space: NaN, missing
         values, numbers beyond the bounds, other values.
+    unsettled : tuple of pairs
+        The pair inside the space that was not audited and whose ε may exceed the claim by most, as
+        far as the search can tell: (d1, d2), as in `found`. Empty if there is none.
+    unsettled_upper : float
+        Upper end of a 95 % interval of the ε of this pair, for the event that tells most of it; 0
+        without such a pair. It certifies nothing.
     """
 
     space: str
@@ -208,6 +215,8 @@ class Searched:
     note: str = ""
     beyond: Leader | None = None
     more_beyond: tuple[Leader, ...] = ()
+    unsettled: tuple[tuple[Any, Any], ...] = ()
+    unsettled_upper: float = 0.0
 
 
 AnyCertificate = Certificate | ExactCertificate | OneRunCertificate

@@ -26,6 +26,8 @@ from dpaudit.wording import did_you_mean, shown
 
 SPECIAL = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _ESCAPE = "'"
+# Bytes of untyped values are written as this prefix and their hex digits.
+_BYTES = "bytes:"
 
 
 class DamagedRecord(Exception):
@@ -43,7 +45,7 @@ def encode(value: Any, *, typed: bool = True) -> Any:
     """Return a value as dicts, lists, strings, finite numbers, Booleans and None.
 
     typed: whether `decode` will get a type hint for the value. If not, strings that look like a
-    special number, such as `NaN`, get an apostrophe in front.
+    special number, such as `NaN`, or like bytes get an apostrophe in front.
     """
     # Check the most frequent types first, since a result has a hundred thousand values.
     kind = type(value)
@@ -65,9 +67,15 @@ def encode(value: Any, *, typed: bool = True) -> Any:
         return [encode(part, typed=typed) for part in value]
     if hasattr(value, "tolist"):  # a NumPy array or number
         return encode(value.tolist(), typed=typed)
-    if isinstance(value, str) and not typed and value.lstrip(_ESCAPE) in SPECIAL:
+    if isinstance(value, bytes) and not typed:
+        return _BYTES + value.hex()
+    if isinstance(value, str) and not typed and _is_marked(value.lstrip(_ESCAPE)):
         return _ESCAPE + value
     return _encode_float(value) if isinstance(value, float) else value
+
+
+def _is_marked(text: str) -> bool:
+    return text in SPECIAL or text.startswith(_BYTES)
 
 
 def _encode_float(value: float) -> float | str:
@@ -108,8 +116,11 @@ def decode_untyped(value: Any) -> Any:
         return {key: decode_untyped(part) for key, part in value.items()}
     if isinstance(value, list):
         return tuple(decode_untyped(part) for part in value)
-    if isinstance(value, str) and value.startswith(_ESCAPE) and value.lstrip(_ESCAPE) in SPECIAL:
-        return value[1:]
+    if isinstance(value, str) and _is_marked(value.lstrip(_ESCAPE)):
+        if value.startswith(_ESCAPE):
+            return value[1:]
+        if value.startswith(_BYTES):
+            return bytes.fromhex(value.removeprefix(_BYTES))
     return SPECIAL.get(value, value) if isinstance(value, str) else value
 
 

@@ -25,6 +25,8 @@ _SHOWN_PAIRS = 3
 # Number of columns of a row of a tried pair that the inputs do not take, without its marks: the
 # estimate and the words around the inputs.
 _AROUND = len("ε ≈ 0.123  d1 = , d2 = ")
+# Length to which an input in the row of the unsettled pair is shortened, in characters.
+_SHOWN = 60
 # A line below the two commands of a search.
 COMMANDS = "repeat searches again; reproduce audits this pair alone"
 _OUTSIDE = (
@@ -52,7 +54,7 @@ def rows(result: AuditResult, verbose: int) -> list[Item]:
     if searched.leaders:
         estimates = [one.estimate for one in searched.leaders]
         is_near = searched.leaders[0].audited and estimates[0] < max(estimates)
-        near = "; of pairs with about the same estimate, a simple one is audited" if is_near else ""
+        near = "; evidence against the claim ranks before them" if is_near else ""
         lines += row("estimates", f"of the best pairs, not certified{near}:")
     most = max((one.draws for one in searched.leaders), default=0)
     leaders = [(one, _marks(one, most)) for one in searched.leaders]
@@ -63,6 +65,11 @@ def rows(result: AuditResult, verbose: int) -> list[Item]:
         lines += row("", "the mechanism raised for a whole batch, so it is called once a draw")
     lines += row("note", searched.note) if searched.note else []
     lines += _beyond(searched)
+    if shows_unsettled(result):
+        ((d1, d2),) = searched.unsettled
+        upper = numbers.plain(float(f"{searched.unsettled_upper:.2g}"))
+        text = f"d1 = {shortened(repr(d1), _SHOWN)}, d2 = {shortened(repr(d2), _SHOWN)}"
+        lines += row("not settled", f"{text}: not audited; its ε may be up to {upper}")
     witness = witness_of(result)
     if witness is None:
         decisive = _deciding(result)
@@ -74,6 +81,13 @@ def rows(result: AuditResult, verbose: int) -> list[Item]:
     if searched.outside[witness]:
         lines += row("outside", " ".join(_OUTSIDE))
     return lines
+
+
+def shows_unsettled(result: AuditResult) -> bool:
+    """Return whether the audited pairs pass, while another pair may exceed the claim."""
+    searched = result.searched
+    is_pass = result.verdict is Verdict.NO_VIOLATION_FOUND
+    return searched is not None and is_pass and bool(searched.unsettled)
 
 
 def is_outside(result: AuditResult) -> bool:
@@ -164,13 +178,28 @@ def witness_of(result: AuditResult) -> int | None:
 def command(result: AuditResult) -> str | None:
     """Return the command line that audits only the witness, which is the simplest pair of inputs
     that refutes the claim. Return None if flags cannot express the pair."""
-    number, settings = witness_of(result), _settings(result)
-    if number is None or result.searched is None or settings is None:
+    number = witness_of(result)
+    if number is None or result.searched is None:
+        return None
+    return _command(result, result.searched.found[number])
+
+
+def unsettled_command(result: AuditResult) -> str | None:
+    """Return the command line that audits the pair that the search left unsettled. Return None if
+    there is none, or if flags cannot express it."""
+    if result.searched is None or not shows_unsettled(result):
+        return None
+    return _command(result, result.searched.unsettled[0])
+
+
+def _command(result: AuditResult, found: tuple[Any, Any]) -> str | None:
+    settings = _settings(result)
+    if settings is None or _has_bytes(found):
         return None
     seed = result.versions.get(VARIABLE)
     words: list[str | None] = [] if seed is None else [f"{VARIABLE}={seed}"]
     words += ["dpaudit", "run", *([settings["mechanism"]] if "mechanism" in settings else [])]
-    pair, form = list(map(as_lists, result.searched.found[number])), settings.get("as")
+    pair, form = list(map(as_lists, found)), settings.get("as")
     columns = columns_of(*pair)
     if form in ARRAYS and columns and [] in pair:
         return None  # JSON cannot write the columns of a table without rows
@@ -186,6 +215,15 @@ def command(result: AuditResult) -> str | None:
         if name not in _LEFT_OUT:
             words += _flag(name, value)
     return None if None in words else shlex.join(map(str, words))
+
+
+def _has_bytes(value: Any) -> bool:
+    """Return whether a value contains bytes, which JSON cannot write."""
+    if isinstance(value, Mapping):
+        return any(map(_has_bytes, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_bytes, value))
+    return isinstance(value, bytes)
 
 
 def _flag(name: str, value: Any) -> list[str | None]:

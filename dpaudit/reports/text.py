@@ -59,6 +59,8 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
     if witness is not None:
         lines += [f"  reproduce   {pasted(witness)}"]
         lines += laid_out(row("", searched.COMMANDS)) if result.command is not None else []
+    unsettled = searched.unsettled_command(result)
+    lines += [f"  settle      {pasted(unsettled)}"] if unsettled is not None else []
     traced = trace.command(result, witness or result.command)
     lines += [f"  trace       {pasted(traced)}"] if traced is not None else []
     lines += [] if python is None else ["", *(f"    {line}" for line in python.splitlines())]

@@ -73,6 +73,7 @@ def final_pairs(
     aside = [one for kind in others if (one := _noted(confirming, kind)) is not None]
     leading = _leading([*tried[:_MAX_LISTED], *beyond[:_MAX_LISTED]], kept)
     refusals, relation = confirming.refusals, confirming.relation
+    unsettled = _unsettled(confirming, tried, kept)
     return Searched(
         space=settings.space.words(),
         adjacency=settings.adjacency.describe(),
@@ -89,7 +90,18 @@ def final_pairs(
         note=note,
         beyond=_leader(aside[0]) if aside else None,
         more_beyond=tuple(map(_leader, aside[1:])),
+        unsettled=() if unsettled is None else ((unsettled.proposal.d1, unsettled.proposal.d2),),
+        unsettled_upper=0.0 if unsettled is None else unsettled.upper,
     )
+
+
+def _unsettled(
+    confirming: Confirming, tried: Sequence[Contender], kept: Sequence[Contender]
+) -> Contender | None:
+    """Return the pair with the largest upper end above the claim among those of the last round that
+    are not audited; None if there is none."""
+    open_pairs = [pair for pair in tried if pair not in kept and pair.upper > confirming.claimed]
+    return max(open_pairs, key=lambda pair: (pair.upper, pair.evidence), default=None)
 
 
 def _noted(confirming: Confirming, kind: Sequence[Contender]) -> Contender | None:

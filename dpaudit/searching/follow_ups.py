@@ -56,7 +56,7 @@ def around(
                 continue
             fruitless = 0
             why = _LIKE + pair.why.removeprefix(_LIKE)
-            yield Proposal(d1, d2, why, "random", relation.are_inside(d1, d2))
+            yield Proposal(d1, d2, why, "variation", relation.are_inside(d1, d2))
 
 
 def parts(dataset: Any) -> list[Any]:

@@ -37,6 +37,7 @@ from dpaudit.searching.trials import (
     MAX_FIRST_PAIRS,
     PROPOSED_SHARE,
     SEARCH_SHARE,
+    SEVERAL_PAIRS,
     Budget,
     Contender,
     Inputs,
@@ -139,7 +140,10 @@ class Gathering:
                 and self._budget.elapsed() > _PROPOSING_SHARE * SEARCH_SHARE * limit
             )
             is_full = len(contenders) >= places and one.proposal.origin == "random"
-            if contenders and (is_late or is_full):
+            # Hypothesis needs up to a second for its first pair, and a user's own code may need any
+            # time for each.
+            enough = 1 if self._relation.is_own else SEVERAL_PAIRS
+            if (is_late and len(contenders) >= enough) or (contenders and is_full):
                 break
             contenders.append(one)
         return contenders

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.attacks.objective import Objective, best_predicted
 from dpaudit.attacks.scorers import scorers_for
@@ -18,12 +19,15 @@ from dpaudit.attacks.user_attacks import load_attacks
 from dpaudit.attacks.weighted_sums import mean_differences
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
+from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
-from dpaudit.levels.candidates import Scorer
-from dpaudit.levels.rule_tables import predicted_growth
+from dpaudit.levels.candidates import Candidate, Scorer
+from dpaudit.levels.level_map import IntArray
+from dpaudit.levels.rule_tables import evidence_of, guesses_of, largest, predicted_growth
 from dpaudit.searching.settings import SearchSettings
 from dpaudit.searching.trials import (
+    LUCK,
     MIN_DRAWS,
     MIN_FIRST_DRAWS,
     Budget,
@@ -42,12 +46,27 @@ MAX_ONE_BY_ONE = 2_000
 # number, where α is the false-alarm probability. The best of many pairs and scores rarely exceeds
 # it by chance.
 _EVIDENCE_MARGIN = 10.0
+# The margin for evidence that was measured on other draws than those that chose the event.
+_MEASURED_MARGIN = 4.0
 # Pairs of vectors of query answers are compared by a predicted lower bound on ε: the expected bound
 # minus this number of standard errors.
 _STANDARD_ERRORS = 2.5
+# The upper end of an estimate lies this number of standard errors above it: 95 % of such intervals
+# contain the ε of their event.
+_UPPER_DEVIATIONS = 1.645
 # Scorers that are fast on outputs with many columns. Only these are used in the first round of
 # trials, after which most pairs are dropped.
 _QUICK: tuple[Scorer, ...] = (one_dimensional, single_columns, mean_differences, atoms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimates:
+    """Estimates of the leak of a pair; the fields are those of `Contender`."""
+
+    evidence: float = 0.0
+    estimate: float = 0.0
+    hope: float = 0.0
+    upper: float = math.nan
 
 
 class Judge:
@@ -67,70 +86,138 @@ class Judge:
         self._points, self._drawing = spec.tested.points(), drawing
         self._objective = Objective(self._points[0], spec.sampling.samples)
         self._is_of_answers = is_of_answers
-        self._known: dict[tuple[Any, ...], tuple[float, float, float, float]] = {}
+        self._known: dict[tuple[Any, ...], _Estimates] = {}
 
     def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
-        """Make draws until each input of a proposed pair has `draws` draws. Return the pair with
-        estimates of its leak from these draws. Raises MechanismError.
+        """Make draws until each input of a pair has `draws` draws. Return the pair with estimates
+        of its leak from these draws, with which its events are chosen, too. Raises MechanismError.
 
-        one: the pair. A `Contender` is a proposed pair with the estimates of its latest trial.
-        thorough: True to use all scorers (functions that look for events in the draws); False to
-            use only the fast ones, as in the first round of trials.
+        thorough: True to use all scorers; False to use only the fast ones, as in a first round.
         """
+        return self._judged(one, draws, self._scorers if thorough else _QUICK, self._estimated)
+
+    def measured(self, one: Contender, draws: int) -> Contender:
+        """Return the pair as `tried` does, with evidence and an upper end of its ε that owe nothing
+        to the choice of its events: these are chosen on one half of the draws and counted in the
+        other, in both directions. Raises MechanismError."""
+        return self._judged(one, draws, self._scorers, self._measured)
+
+    def _judged(
+        self,
+        one: Contender,
+        draws: int,
+        scorers: Sequence[Scorer],
+        estimated: Callable[[Contender, int, Sequence[Scorer]], _Estimates],
+    ) -> Contender:
         for side in (one.d1, one.d2):
             self._drawing.fill(side, draws)
         if one.d1.only_raises and one.d2.only_raises:
             return replace(one, draws=2 * draws)
-        key = (*one.key, one.d1.is_alone, draws, thorough)
+        key = (*one.key, one.d1.is_alone, draws, len(scorers), estimated.__name__)
         if key not in self._known:
-            scorers = self._scorers if thorough else _QUICK
-            self._known[key] = self._estimated(paired(one.d1, one.d2, draws), scorers)
-        evidence, estimate, hope, error = self._known[key]
+            self._known[key] = estimated(one, draws, scorers)
+        known = self._known[key]
         return replace(
-            one, evidence=evidence, estimate=estimate, hope=hope, error=error, draws=2 * draws
+            one,
+            evidence=known.evidence,
+            estimate=known.estimate,
+            hope=known.hope,
+            upper=known.upper,
+            draws=2 * draws,
         )
 
-    def _estimated(
-        self, selection: SelectionDraws, scorers: Sequence[Scorer]
-    ) -> tuple[float, float, float, float]:
-        """Return (evidence, estimate, hope, standard error of the estimate) from the draws of a
-        pair. All are 0 if the scorers (functions that look for events in the draws) find no event,
-        for example if all outputs differ.
-
-        The evidence is the log-likelihood of the draws minus the largest log-likelihood that the
-        claim allows, in nats. The estimate is the lower bound on ε that an audit is predicted to
-        certify: the expected bound minus a safety margin. For pairs of vectors of query answers,
-        the hope is such a bound with a smaller margin, 2.5 standard errors (`_STANDARD_ERRORS`);
-        for other pairs, it equals the estimate.
-        """
+    def _estimated(self, one: Contender, draws: int, scorers: Sequence[Scorer]) -> _Estimates:
+        """Return estimates without an upper end. All are 0 if the scorers find no event, for
+        example if all outputs differ."""
+        selection = paired(one.d1, one.d2, draws)
         candidates = [one for scorer in scorers for one in scorer(selection)]
-        evidence = max(
-            (
-                float(np.max(predicted_growth(one.table, point)))
-                for one in candidates
-                for point in self._points
-            ),
-            default=0.0,
-        )
+        evidence = max((self._growth(candidate)[0] for candidate in candidates), default=0.0)
+        if _are_certain(selection):
+            return _Estimates(max(0.0, evidence), math.inf, math.inf)
         objective = self._objective
-        estimates = [best_predicted(one, objective) for one in candidates]
-        estimate = hope = max(estimates, default=0.0)
-        error = 0.0
-        if estimate > 0:
-            table = candidates[estimates.index(estimate)].table
-            lowered = objective.predicted_bounds(table, _STANDARD_ERRORS)
-            rule = np.unravel_index(np.argmax(lowered), lowered.shape)
-            error = (
-                float(objective.predicted_bounds(table, 0.0)[rule] - lowered[rule])
-                / _STANDARD_ERRORS
-            )
+        estimate = max((best_predicted(one, objective) for one in candidates), default=0.0)
+        hope = estimate
         if self._is_of_answers:
-            bounds = (
-                float(np.max(objective.predicted_bounds(one.table, _STANDARD_ERRORS)))
-                for one in candidates
-            )
-            hope = max(bounds, default=0.0)
-        return max(0.0, evidence), estimate, hope, error
+            hope = max((self._bound(candidate)[0] for candidate in candidates), default=0.0)
+        return _Estimates(max(0.0, evidence), estimate, hope)
+
+    def _measured(self, one: Contender, draws: int, scorers: Sequence[Scorer]) -> _Estimates:
+        """Return estimates with honest evidence. Each candidate has two rules: one with the largest
+        evidence, which may be about a rare event, and one with the largest bound."""
+        estimates = self._estimated(one, draws, scorers)
+        half = draws // 2
+        parts = paired(one.d1, one.d2, half), paired(one.d1, one.d2, draws, half)
+        counts: dict[tuple[int, int, str], _Guesses] = {}
+        bounds: dict[tuple[int, int, str], float] = {}
+        for learning, counted in (parts, parts[::-1]):
+            for number, scorer in enumerate(scorers):
+                for index, candidate in enumerate(scorer(learning)):
+                    likely, lasting = (number, index, "likely"), (number, index, "lasting")
+                    bound, rule = self._bound(candidate)
+                    bounds[lasting] = max(bound, bounds.get(lasting, -math.inf))
+                    levels = candidate.level_map()
+                    reached = levels(counted.outcomes)
+                    for key, best in ((likely, self._growth(candidate)[1]), (lasting, rule)):
+                        guesses = guesses_of(best, levels.levels)[reached]
+                        counts.setdefault(key, _Guesses()).add(guesses, counted.is_d1)
+        if not counts:
+            return replace(estimates, evidence=0.0)
+        evidence = {key: guesses.evidence(self._points) for key, guesses in counts.items()}
+        key = max(evidence, key=lambda key: evidence[key])
+        if evidence[key] < LUCK:
+            key = max(bounds, key=lambda key: bounds[key])
+        upper = math.inf if estimates.estimate == math.inf else counts[key].upper(self._points[0])
+        return replace(estimates, evidence=max(evidence.values()), upper=upper)
+
+    def _growth(self, candidate: Candidate) -> tuple[float, tuple[int, int]]:
+        """Return (evidence in nats, rule) of the rule with the largest evidence."""
+        tables = (predicted_growth(candidate.table, point) for point in self._points)
+        return max((float(table.max()), largest(table)) for table in tables)
+
+    def _bound(self, candidate: Candidate) -> tuple[float, tuple[int, int]]:
+        """Return (bound, rule) of the rule with the largest predicted bound at a small margin."""
+        bounds = self._objective.predicted_bounds(candidate.table, _STANDARD_ERRORS)
+        return float(bounds.max()), largest(bounds)
+
+
+class _Guesses:
+    """Right and wrong guesses of rules about draws with which they were not chosen."""
+
+    def __init__(self) -> None:
+        self.right = self.wrong = self.draws = 0
+        self.h = 0.5
+
+    def add(self, guesses: IntArray, is_d1: NDArray[np.bool_]) -> None:
+        """Count the guesses of a rule about some draws: 1 for d1, -1 for d2, 0 for none."""
+        truth = np.where(is_d1, 1, -1)
+        self.right += int((guesses == truth).sum())
+        self.wrong += int((guesses == -truth).sum())
+        self.draws += len(guesses)
+        if guesses.min(initial=0) < 0 < guesses.max(initial=0):
+            self.h = 1.0
+
+    def evidence(self, points: Sequence[ProfilePoint]) -> float:
+        """Return the evidence against a claim, in nats."""
+        right, wrong = np.array(float(self.right)), np.array(float(self.wrong))
+        return max(float(evidence_of(right, wrong, one, self.draws, self.h)) for one in points)
+
+    def upper(self, point: ProfilePoint) -> float:
+        """Return the upper end of a 95 % interval of ε at the δ of a point: the log-odds of
+        Wilson's upper bound on the share of right guesses."""
+        right = max(0.0, self.right - self.h * point.delta * self.draws)
+        total, z = right + self.wrong, _UPPER_DEVIATIONS
+        if self.wrong == 0 or total == 0:
+            return math.inf
+        share = right / total
+        spread = z * math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
+        high = (share + z**2 / (2 * total) + spread) / (1 + z**2 / total)
+        return math.log(high / (1 - high))
+
+
+def _are_certain(selection: SelectionDraws) -> bool:
+    """Return whether each input has a single output, and the two outputs differ."""
+    keys = [selection.outcomes.take(selection.is_d1 == side).keys() for side in (True, False)]
+    return all((one == one[0]).all() for one in keys) and keys[0][0] != keys[1][0]
 
 
 class Confirming:
@@ -139,6 +226,7 @@ class Confirming:
     pairs: keys of the tried pairs that the report counts. The key of a pair is (number of d1,
     number of d2); each input of the search has a number.
     enough: evidence (log-likelihood ratio, in nats) from which a leak counts as clear.
+    claimed: claimed ε at the δ for which estimates are made.
     is_found: whether a pair has leaked clearly, and again in new draws, since the caller last set
     this field to False. It stays False if the mechanism makes many draws in one call.
     """
@@ -162,6 +250,7 @@ class Confirming:
         self._refused: dict[tuple[int, int], str] = {}
         self._judge = Judge(spec, drawing, is_of_answers=self.relation.is_of_answers)
         self._least = min(point.epsilon for point in spec.tested.points())
+        self.claimed = spec.tested.points()[0].epsilon
         self._confirmed: dict[tuple[tuple[int, int], int], bool] = {}
 
     @property
@@ -170,23 +259,32 @@ class Confirming:
         pairs that the report counts are included."""
         return [words for key, words in self._refused.items() if key in self.pairs]
 
-    def tried(self, one: Contender, draws: int, number: int) -> Contender:
+    def measured(self, one: Contender, draws: int) -> Contender:
+        """Return a pair with its estimates after the last round, with `draws` draws of each
+        input."""
+        return self.tried(one, draws, 1, is_last=True)
+
+    def tried(self, one: Contender, draws: int, number: int, *, is_last: bool = False) -> Contender:
         """Return a proposed pair with its estimates after a trial with `draws` draws of each input.
 
-        one: the pair. A `Contender` is a proposed pair with the estimates of its latest trial.
         number: index of the round of trials, from 0.
+        is_last: whether events are chosen and measured on different draws (`Judge.measured`).
         """
         if one.proposal.inside or self.settings.outside:
             self.pairs.add(one.key)
         try:
-            tried = self._judge.tried(one, draws, thorough=number > 0)
+            tried = (
+                self._judge.measured(one, draws)
+                if is_last
+                else self._judge.tried(one, draws, thorough=number > 0)
+            )
         except MechanismError as error:
             if self.drawing.has_alone and not one.d1.is_alone:
                 # In a batch, an exception ends all draws. `alone` returns an input whose draws are
                 # made one by one, so that an exception is only one of the outcomes.
                 alone = self.inputs.alone
                 one = replace(one, d1=alone(one.d1), d2=alone(one.d2))
-                return self.tried(one, min(draws, MAX_ONE_BY_ONE), number)
+                return self.tried(one, min(draws, MAX_ONE_BY_ONE), number, is_last=is_last)
             self._refused[one.key] = str(error)
             return replace(one, evidence=-1.0)
         if tried.d1.only_raises and tried.d2.only_raises:
@@ -246,10 +344,12 @@ class Confirming:
 
     def is_clear(self, one: Contender) -> bool:
         """Return whether a tried pair leaks clearly: its draws give enough evidence against the
-        claim (at least `enough`, in nats), and its estimate of ε is above the claimed ε."""
+        claim (at least `enough`, in nats, or less after the last round), and its estimate of ε is
+        above the claimed ε."""
         # The best of many scores may have large evidence by luck alone. So the estimate of ε must
-        # also be above the claim.
-        return one.evidence >= self.enough and one.estimate > self._least
+        # also be above the claim. Evidence of the last round owes nothing to the choice of a score.
+        margin = 0.0 if math.isnan(one.upper) else _EVIDENCE_MARGIN - _MEASURED_MARGIN
+        return one.evidence >= self.enough - margin and one.estimate > self._least
 
     def is_sure(self, one: Contender) -> bool:
         """Return whether the leak of a tried pair is clear in its draws, and again in new draws.
@@ -273,27 +373,26 @@ class Confirming:
     def needed(self, one: Contender) -> int:
         """Return the number of new draws of each input that a check of a leak needs. With this
         number, the expected evidence is twice the evidence that counts as clear. The number is at
-        least `MIN_FIRST_DRAWS`, but at most half of the draws of each input that the pair has had.
+        least `MIN_FIRST_DRAWS`, but at most twice the draws of each input that the pair has had.
         """
-        half = one.draws // 2
-        needed = math.ceil(half * min(1.0, 2 * self.enough / max(one.evidence, 1e-9)))
-        return min(half, max(MIN_FIRST_DRAWS, needed))
+        had = one.draws // 2
+        needed = math.ceil(had * 2 * self.enough / max(one.evidence, 1e-9))
+        return min(2 * had, max(MIN_FIRST_DRAWS, needed))
 
     def _report(self, one: Contender) -> None:
-        if self._notify is None:
+        if self._notify is None or not self.budget.speed():
             return
         spent, budget = self.drawing.draws, self.budget.draws
-        rate = spent / max(self.budget.elapsed(), 1e-9)
         self._notify(
             Progress(
                 name=self._spec.name,
                 pair=f"search: {one.proposal.why}",
                 draws=spent,
                 budget=max(budget, spent),
-                rate=rate,
+                rate=self.budget.speed(),
                 wealth=1.0,
                 epsilon_lower=0.0,
-                remaining=max(0.0, budget - spent) / max(rate, 1e-9),
+                remaining=self.budget.remaining_seconds(),
             )
         )
 

@@ -18,7 +18,9 @@ from dpaudit.searching.relations.users import allowed
 from dpaudit.searching.space import Space, identity, strategies
 from dpaudit.searching.spaces.own import Own
 
-Origin = Literal["bound", "edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
+Origin = Literal[
+    "bound", "edge", "extreme", "pattern", "lattice", "random", "trace", "raising", "variation"
+]
 
 # Kinds of values outside the space (the set of possible inputs): NaN, None, other numbers, and all
 # other values, such as new categories.

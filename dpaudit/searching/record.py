@@ -21,7 +21,7 @@ from dpaudit.composed import replace
 from dpaudit.errors import JournalError
 from dpaudit.version import __version__
 
-_TUPLE = "tuple"
+_TUPLE, _BYTES = "tuple", "bytes"
 
 
 def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None, float | None]:
@@ -77,7 +77,7 @@ def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
         kept: dict[str, Any] = json.loads(text.decode("utf-8"))
         recorded, beyond = kept["searched"], kept["searched"]["beyond"]
         parsed = {
-            "found": tuple((_value(d1), _value(d2)) for d1, d2 in recorded["found"]),
+            **{name: _pairs(recorded[name]) for name in ("found", "unsettled")},
             "leaders": tuple(Leader(**leader) for leader in recorded["leaders"]),
             "outside": tuple(recorded["outside"]),
             "kept": tuple(recorded["kept"]),
@@ -112,8 +112,9 @@ def write(spec: AuditSpec, searched: Searched, rate: float | None) -> None:
         "request": request(spec),
         "rate": rate,
         "searched": {
-            **asdict(replace(searched, found=())),
+            **asdict(replace(searched, found=(), unsettled=())),
             "found": [[_written(d1), _written(d2)] for d1, d2 in searched.found],
+            "unsettled": [[_written(d1), _written(d2)] for d1, d2 in searched.unsettled],
         },
     }
     with guarded(path):
@@ -134,14 +135,17 @@ def _path(spec: AuditSpec) -> Path | None:
 
 def _written(value: Any) -> Any:
     """Return a dataset as a value that JSON can hold without loss: a tuple becomes `{"tuple":
-    [...]}`. Raises JournalError for values of other types."""
+    [...]}`, and bytes `{"bytes": hex digits}`. Raises JournalError for values of other types."""
+    if type(value) is bytes:
+        return {_BYTES: value.hex()}
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:
         return [_written(part) for part in value]
     if type(value) is tuple:
         return {_TUPLE: [_written(part) for part in value]}
-    if type(value) is dict and all(type(key) is str for key in value) and _TUPLE not in value:
+    is_plain = type(value) is dict and all(type(key) is str for key in value)
+    if is_plain and not value.keys() & {_TUPLE, _BYTES}:
         return {key: _written(part) for key, part in value.items()}
     raise JournalError(
         f"no journal can hold an input with a {type(value).__name__} in it; make the generator "
@@ -151,11 +155,17 @@ def _written(value: Any) -> Any:
     )
 
 
+def _pairs(written: list[Any]) -> tuple[tuple[Any, Any], ...]:
+    return tuple((_value(d1), _value(d2)) for d1, d2 in written)
+
+
 def _value(written: Any) -> Any:
     if isinstance(written, list):
         return [_value(part) for part in written]
     if isinstance(written, dict):
         if set(written) == {_TUPLE}:
             return tuple(_value(part) for part in written[_TUPLE])
+        if set(written) == {_BYTES}:
+            return bytes.fromhex(written[_BYTES])
         return {key: _value(part) for key, part in written.items()}
     return written

@@ -28,7 +28,7 @@ from dpaudit.searching.final_pairs import final_pairs
 from dpaudit.searching.gathering import Gathering
 from dpaudit.searching.leak_estimates import Confirming, Notify
 from dpaudit.searching.proposals import KINDS, Outside, kind_outside, proposals
-from dpaudit.searching.ranking import FINALISTS, Ranking, tried_most
+from dpaudit.searching.ranking import Ranking
 from dpaudit.searching.settings import SearchSettings, check_where, invalid
 from dpaudit.searching.spaces import parse_space
 from dpaudit.searching.trials import (
@@ -172,7 +172,7 @@ class _Search:
         self, settings: SearchSettings, spec: AuditSpec, drawing: Drawing, notify: Notify | None
     ) -> None:
         self._settings, self._spec, self._drawing = settings, spec, drawing
-        self._budget, self._inputs = Budget(spec), Inputs(settings.formed)
+        self._budget, self._inputs = Budget(spec, drawing), Inputs(settings.formed)
         self._gathering = Gathering(settings, spec, self._inputs, self._budget)
         self._confirming = Confirming(settings, spec, drawing, self._inputs, self._budget, notify)
         self._ranking = Ranking(self._confirming)
@@ -180,6 +180,8 @@ class _Search:
     def run(self) -> Searched:
         """Return the result of the search, with the pairs to certify. Raises MechanismError."""
         settings, confirming = self._settings, self._confirming
+        self._drawing.warm(self._inputs.of(settings.space.usual()))
+        self._budget.begin()
         contenders = self._gathering.gathered()
         if not contenders:
             raise DatasetError(
@@ -188,7 +190,9 @@ class _Search:
                 code="form-impossible",
             )
         if self._spec.sampling.time is not None:
-            self._budget.plan_by_clock(lambda draws: confirming.tried(contenders[0], draws, 0))
+            self._budget.plan_by_clock(
+                lambda index, draws: confirming.tried(contenders[index % len(contenders)], draws, 0)
+            )
         inside = [one for one in contenders if one.proposal.inside]
         outside = [one for one in contenders if not one.proposal.inside]
         share = PROPOSED_SHARE * (_INSIDE_SHARE if inside and outside else 1.0)
@@ -243,23 +247,17 @@ class _Search:
         # datasets of records, a small pair is worth more than a large bound. No larger leak is
         # looked for if the mechanism is called once for each draw, since it may be slow.
         is_wanted = confirming.relation.is_of_answers and not self._drawing.single_draws
-        # If a larger leak is wanted, the rounds of trials end when a few pairs are left
-        # (`FINALISTS`). They are compared below, together with their variations. Otherwise, the
-        # rounds end when one pair is left.
-        best = ranking.halved(inside, share, until=FINALISTS if is_wanted else 1)
-        best = self._with_raising(best)
+        best = self._with_raising(ranking.halved(inside, share, to_last=True))
         if not best or (not is_wanted and confirming.is_sure(best[0])):
             return best
         for turn in range(_VARIATION_ROUNDS):
             like = self._gathering.like(best, turn)
-            best = ranking.among(best, ranking.halved(like, GUIDED_SHARE / _VARIATION_ROUNDS))
+            best = ranking.merged(best, ranking.halved(like, GUIDED_SHARE / _VARIATION_ROUNDS))
         is_clear = confirming.is_sure(best[0])
-        if is_wanted:
-            best = tried_most(best)
         if not is_clear:
-            best = ranking.compared(best, -reserved)
-        if is_clear or (is_wanted and confirming.is_sure(best[0])):
-            best = ranking.compared(best, COMPARING_SHARE if is_wanted else 0.0)
+            best = ranking.last_round(best, -reserved)
+        if is_wanted and (is_clear or confirming.is_sure(best[0])):
+            best = ranking.last_round(best, COMPARING_SHARE)
         return best
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
@@ -272,7 +270,7 @@ class _Search:
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)
         return (
-            self._ranking.among(best, self._ranking.halved(raising, GUIDED_SHARE))
+            self._ranking.merged(best, self._ranking.halved(raising, GUIDED_SHARE))
             if raising
             else best
         )

@@ -7,7 +7,6 @@ choose pairs and certify nothing: the audit that follows draws from other random
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from copy import deepcopy
@@ -41,10 +40,10 @@ SINGLE_STREAM = 101
 SEARCH_SHARE = 1 / 4
 # Share of the search's draws for trials of proposed pairs: pairs that traces suggest, pairs of the
 # catalogue, and random pairs. Variations of the best of these pairs get the share `GUIDED_SHARE`.
-PROPOSED_SHARE = 0.6
+PROPOSED_SHARE = 0.45
 # Share of the search's draws for variations of the best pairs. The draws that are left after all
 # trials make a leaking pair simpler.
-GUIDED_SHARE = 0.15
+GUIDED_SHARE = 0.1
 # Share of the search's draws for pairs outside the space (the set of possible inputs). The search
 # tries some of these pairs unless an option includes or excludes all of them. They are not
 # certified; the report only mentions a clear leak, for which few draws are enough.
@@ -60,33 +59,64 @@ MAX_FIRST_PAIRS = 400
 MIN_FIRST_DRAWS = 50
 # Largest number of draws of each input in a first round of trials.
 MAX_FIRST_DRAWS = 1_000
-# If the search has too few draws to try this number of pairs with `MIN_FIRST_DRAWS` (50) draws of
-# each input, it makes fewer draws of each input, but tries up to this number of pairs.
-_FEW_PAIRS = 24
+# Number of pairs for which a first round with half of `MIN_FIRST_DRAWS` draws is better than fewer
+# pairs, and number of pairs for which `MIN_DRAWS` are.
+SEVERAL_PAIRS, _FEW_PAIRS = 64, 24
 # Even if the search has few draws, each input of a trial gets at least this number of draws.
 MIN_DRAWS = 10
 # Average number of different inputs per pair. It is below 2, since many pairs share an input and
 # its draws.
-_INPUTS_PER_PAIR = 1.3
-# To measure the mechanism's speed, the first trial makes this number of draws of each input.
+INPUTS_PER_PAIR = 1.3
+# The first call of the mechanism, and the first trial that measures its speed, make this number of
+# draws of each input.
 _TIMED_DRAWS = 2
+# Evidence below this number (in nats) is mostly luck: the best event of a pair that keeps the claim
+# has more with a probability of a few percent.
+LUCK = 3.0
+# The speed is measured by at most this number of trials, and by fewer if they take this share of
+# the search's time.
+_TIMED_TRIALS, _TIMED_SHARE = 8, 1 / 10
 # Types of exceptions that Python code raises for a value of the wrong type.
 _OF_TYPES = frozenset({"TypeError", "AttributeError"})
 
 
 class Budget:
-    """The number of draws that a search may make. If the audit has a time limit, `plan_by_clock`
-    computes this number from the speed of the mechanism."""
+    """The number of draws that a search may make.
 
-    def __init__(self, spec: AuditSpec) -> None:
-        self._limit, self._seconds = Limit(), SEARCH_SHARE * (spec.sampling.time or 0.0)
-        self._began = Limit()
-        self.draws = max(2 * MIN_FIRST_DRAWS, int(SEARCH_SHARE * spec.sampling.samples))
-        self._is_planned = spec.sampling.time is None
+    If the audit has a time limit, this is the number of draws made so far, and those that the
+    remaining time allows at the speed so far. The first call of a process, which may import modules
+    or compile code, is no part of the speed.
+    """
+
+    def __init__(self, spec: AuditSpec, drawing: Drawing) -> None:
+        self._drawing = drawing
+        self._seconds = None if spec.sampling.time is None else SEARCH_SHARE * spec.sampling.time
+        self._limit = Limit(math.inf if self._seconds is None else self._seconds)
+        self._planned = max(2 * MIN_FIRST_DRAWS, int(SEARCH_SHARE * spec.sampling.samples))
+        self._since: tuple[float, int] | None = None
+
+    @property
+    def draws(self) -> int:
+        """The number of draws that the search may make in all."""
+        if self._seconds is None or self._since is None:
+            return self._planned
+        made = self._drawing.draws
+        return max(2 * MIN_DRAWS, made + int(self.speed() * self._left()))
+
+    @property
+    def spent(self) -> float:
+        """The share of `draws` that was made."""
+        return self._drawing.draws / self.draws
 
     def elapsed(self) -> float:
-        """Return the seconds since the search began."""
-        return self._began.elapsed()
+        """Return the seconds since the clock started."""
+        return self._limit.elapsed()
+
+    def remaining_seconds(self) -> float:
+        """Return the seconds until the search ends, as far as its speed is known."""
+        if self._seconds is not None:
+            return self._left()
+        return max(0, self._planned - self._drawing.draws) / max(self.speed(), 1e-9)
 
     def places(self, share: float) -> int:
         """Return the number of pairs that can be tried. In an audit with a time limit, this is
@@ -94,46 +124,67 @@ class Budget:
 
         share: share of the search's draws that the trials of these pairs may take.
         """
-        if not self._is_planned:
+        if self._seconds is not None and self._since is None:
             return MAX_FIRST_PAIRS
         budget = self.draws_for(share)
-        # Each input of a pair gets `MIN_FIRST_DRAWS` draws. If the budget allows fewer than
-        # `_FEW_PAIRS` pairs in this way, up to `_FEW_PAIRS` pairs are tried with fewer draws, at
-        # least `MIN_DRAWS`; then only large leaks show.
-        return max(int(budget / MIN_FIRST_DRAWS), min(_FEW_PAIRS, int(budget / MIN_DRAWS)), 1)
+        # Each input of a pair gets `MIN_FIRST_DRAWS` draws, or half of them if there are fewer than
+        # `SEVERAL_PAIRS` pairs, or `MIN_DRAWS` if there are fewer than `_FEW_PAIRS`; then only
+        # large leaks show.
+        return max(
+            int(budget / MIN_FIRST_DRAWS),
+            min(SEVERAL_PAIRS, int(2 * budget / MIN_FIRST_DRAWS)),
+            min(_FEW_PAIRS, int(budget / MIN_DRAWS)),
+            1,
+        )
 
     def draws_for(self, share: float) -> float:
-        """Return the size of the first round of trials: the number of its pairs times the number of
-        draws of each input. With this size, all rounds together make the given share of the
-        search's draws.
+        """Return the number of pairs times draws of each input in a first round, if this round
+        makes half of the given share of the search's draws."""
+        return share * self.draws / (2 * INPUTS_PER_PAIR)
 
-        The first round makes half of these draws, since each later round costs half as much as the
-        round before it. Pairs share inputs: each further pair adds 1.3 (`_INPUTS_PER_PAIR`) inputs
-        on average, so the first round makes 1.3 times its size in draws.
+    def plan_by_clock(self, tried: Callable[[int, int], object]) -> None:
+        """Measure the speed of the first trials, from which the number of draws is planned. It is
+        planned again with every further draw. The time limit begins here.
+
+        tried: function that makes a trial of the pair with a given index, with a given number of
+        draws of each input. The first trial is not measured, since it may import modules.
         """
-        return share * self.draws / (2 * _INPUTS_PER_PAIR)
-
-    def plan_by_clock(self, tried: Callable[[int], object]) -> None:
-        """Measure the time of a few draws, and set the number of draws that the time limit allows.
-
-        tried: function that makes a trial with a given number of draws of each input. Its first
-        call may be slow, since it may import modules.
-        """
-        taken, size = 0.0, 0
-        for draws in (_TIMED_DRAWS, 2 * _TIMED_DRAWS, MIN_FIRST_DRAWS):
-            if taken * draws > self._seconds * max(size, 1) / 10:
-                break
-            began, size = time.monotonic(), draws
-            tried(draws)
-            taken = max(time.monotonic() - began, 1e-6)
-        self.draws = max(2 * MIN_DRAWS, int(2 * size * self._seconds / taken))
-        self._is_planned = True
-        # Start the time limit only now, after the first calls of the mechanism. They may import
-        # modules, which would take most of the time of a short search.
+        assert self._seconds is not None
+        tried(0, _TIMED_DRAWS)
         self._limit = Limit(self._seconds)
+        draws = 2 * _TIMED_DRAWS
+        self._since = self._limit.elapsed(), self._drawing.draws
+        for index in range(_TIMED_TRIALS):
+            began = self._limit.elapsed()
+            tried(index, draws)
+            seconds = self._limit.elapsed() - began
+            if self._limit.elapsed() > _TIMED_SHARE * self._seconds:
+                break
+            is_fast = MIN_FIRST_DRAWS * seconds < _TIMED_SHARE * self._seconds * draws
+            if draws < MIN_FIRST_DRAWS and is_fast:
+                # Trials of few draws take most of their time for estimates.
+                draws = MIN_FIRST_DRAWS
+                self._since = self._limit.elapsed(), self._drawing.draws
+
+    def begin(self) -> None:
+        """Start the clock, after the first call of the mechanism."""
+        self._limit = Limit(math.inf if self._seconds is None else self._seconds)
+        if self._seconds is None:
+            self._since = self._limit.elapsed(), self._drawing.draws
 
     def is_out_of_time(self) -> bool:
         return self._limit.is_over()
+
+    def _left(self) -> float:
+        assert self._seconds is not None
+        return max(0.0, self._seconds - self._limit.elapsed())
+
+    def speed(self) -> float:
+        """Return the draws per second since the speed is measured; 0 without such draws."""
+        if self._since is None:
+            return 0.0
+        began, before = self._since
+        return (self._drawing.draws - before) / max(self._limit.elapsed() - began, 1e-6)
 
 
 class Input:
@@ -173,10 +224,11 @@ class Contender:
 
     evidence: log-likelihood of the draws minus the largest log-likelihood that the claim allows, in
     nats.
-    estimate: lower bound on ε that an audit of the pair is expected to certify.
-    hope: `estimate` with a smaller safety margin. Pairs are compared by it, since the margin lowers
-    the bound of a rare event more than the bound of a frequent event.
-    error: standard error of `estimate`.
+    estimate: lower bound on ε that an audit of the pair is expected to certify; inf if the outputs
+    of the two inputs are deterministic and differ.
+    hope: `estimate` with a smaller safety margin.
+    upper: upper end of a 95 % interval of the ε of the event that tells most; NaN before the last
+    round.
     order: position among the proposed pairs, in which simple pairs come first.
     draws: number of draws of both inputs together.
     has_wrong_type: whether the mechanism only rejects a type of values that one of the inputs
@@ -190,7 +242,7 @@ class Contender:
     evidence: float = 0.0
     estimate: float = 0.0
     hope: float = 0.0
-    error: float = 0.0
+    upper: float = math.nan
     draws: int = 0
     has_wrong_type: bool = False
 
@@ -205,23 +257,12 @@ class Contender:
 
         A pair is worse than all others if the mechanism only rejects the type of a value in one of
         its inputs (`has_wrong_type`). Otherwise, pairs are compared by their evidence (at most
-        `enough`), then by whether both inputs lie in the space (the set of possible inputs), then
-        by `hope` (an estimated lower bound on ε), then by simplicity.
+        `enough`; below `LUCK`, it counts as none), then by whether both inputs lie in the space,
+        then by `hope`, then by simplicity.
         """
-        evidence = _rounded(min(self.evidence, enough))
-        inside, hope = self.proposal.inside, _rounded(self.hope)
-        return (not self.has_wrong_type, evidence, inside, hope, -self.order)
-
-    def final_rank(self, enough: float) -> tuple[float, ...]:
-        """Return a sort key that is larger for a better pair of datasets, among pairs with many
-        draws.
-
-        It differs from `rank`: evidence below `enough` is compared only after the estimates. Such
-        evidence is mostly luck: a pair whose ε is slightly above the claimed ε has hardly any.
-        """
-        is_clear = self.evidence >= enough
-        inside, evidence = self.proposal.inside, _rounded(self.evidence)
-        return (not self.has_wrong_type, is_clear, inside, self.hope, evidence, -self.order)
+        evidence = min(self.evidence, enough)
+        evidence = 0.0 if 0 <= evidence < LUCK else _rounded(evidence)
+        return (not self.has_wrong_type, evidence, self.proposal.inside, self.hope, -self.order)
 
 
 def _rounded(value: float) -> float:
@@ -329,6 +370,12 @@ class Drawing:
     ) -> None:
         self._stack.close()
 
+    def warm(self, one: Input | None) -> None:
+        """Make the first draws of the process, which may import modules or compile code."""
+        if one is not None:
+            with suppress(MechanismError):
+                self.fill(one, _TIMED_DRAWS)
+
     def fill(self, one: Input, draws: int) -> None:
         """Make draws for an input until it has `draws` draws in all. Raises MechanismError."""
         missing = draws - one.draws
@@ -368,13 +415,14 @@ def one_by_one(spec: AuditSpec) -> AuditSpec | None:
     return replace(spec, target=replace(target, batch_arg=NONE))
 
 
-def paired(d1: Input, d2: Input, draws: int) -> SelectionDraws:
-    """Return the first `draws` draws of each of two inputs, mixed in random order.
+def paired(d1: Input, d2: Input, draws: int, start: int = 0) -> SelectionDraws:
+    """Return draws of each of two inputs, from index `start` to `draws`, mixed in random order.
 
     The order is random because cross-validation makes its folds by position, and each fold needs
     draws of both inputs.
     """
-    drawn = [concatenate(one.parts).take(slice(draws)) for one in (d1, d2)]
-    is_d1 = np.arange(2 * draws) < draws
-    order = np.random.default_rng(draws).permutation(2 * draws)
+    drawn = [concatenate(one.parts).take(slice(start, draws)) for one in (d1, d2)]
+    size = draws - start
+    is_d1 = np.arange(2 * size) < size
+    order = np.random.default_rng(draws).permutation(2 * size)
     return SelectionDraws(concatenate(drawn).take(order), is_d1[order])

@@ -38,6 +38,24 @@ def test_planted_leaks_are_found(name: str) -> None:
     assert correct.verdict is Verdict.NO_VIOLATION_FOUND, str(correct)
 
 
+@pytest.mark.parametrize(
+    ("name", "samples"),
+    [
+        ("largest-rarely-passes", 200_000),
+        ("many-rarely-pass", 200_000),
+        ("largest-often-passes", 20_000),
+    ],
+)
+def test_a_pair_that_could_exceed_the_claim_wins_against_one_that_uses_all_of_it(
+    name: str, samples: int
+) -> None:
+    """The claim is used in full at the bounds; the leak is in a rare event, or inside them."""
+    (planted,) = (one for one in PLANTED if one.name == name)
+    given = {"space": planted.space, "adjacency": planted.adjacency, "samples": samples}
+    results = [search(planted.broken, seed=seed, **given) for seed in range(10)]
+    assert sum(one.verdict is Verdict.VIOLATION for one in results) >= 9
+
+
 def law_without_noise(answers: list[float]) -> dict[int, float]:
     """Return which of five answers is the first above 5, noise of scale 2 added, and no other."""
     law, none = dict[int, float](), 1.0

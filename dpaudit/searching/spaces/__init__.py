@@ -10,7 +10,7 @@ from typing import Any
 from dpaudit.errors import DatasetError, Name
 from dpaudit.searching.space import Line, NotUnderstood, Space, quoted
 from dpaudit.searching.spaces.datasets import ALSO, Lists, OrMissing, Records
-from dpaudit.searching.spaces.labels import Categories, Texts, Users, written
+from dpaudit.searching.spaces.labels import Bytes, Categories, Texts, Users, written
 from dpaudit.searching.spaces.numbers import Booleans, Integers, Numbers
 from dpaudit.searching.spaces.own import Own
 from dpaudit.wording import did_you_mean, shortened
@@ -24,6 +24,7 @@ _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
     ("boolean", Booleans.read, "boolean"),
     ("category", Categories.read, "category [a, b]"),
     ("text", Texts.read, "text"),
+    ("bytes", Bytes.read, "bytes"),
     ("list", Lists.read, "list of number in [0, 1]"),
     ("vector", Lists.read_vector, "vector of 5 number"),
     ("table", Lists.read_table, "table {age: integer in [0, 120], city: category [a, b]}"),

@@ -1,4 +1,4 @@
-"""Spaces (sets of possible values) of categories, of texts, and of names of users."""
+"""Spaces (sets of possible values) of categories, of texts, of bytes, and of names of users."""
 
 from __future__ import annotations
 
@@ -193,6 +193,52 @@ class Texts(Space):
 
 def _cost(text: str) -> tuple[int, int, str]:
     return len(text), sum(letter != "a" for letter in text), text
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes(Space):
+    """The set of all bytes."""
+
+    word: ClassVar[str] = "bytes"
+
+    def contains(self, value: Any) -> bool:
+        return isinstance(value, bytes)
+
+    @property
+    def simplest(self) -> bytes:
+        return b""
+
+    def usual(self) -> bytes:
+        return b"a"
+
+    def spread(self, number: int) -> list[bytes]:
+        return [text.encode() for text in Texts().spread(number)]
+
+    def all_edges(self) -> Iterator[tuple[Any, str]]:
+        yield from (
+            (b"", "no bytes"),
+            (b"\x00", "the byte 0"),
+            (b"\xff", "the byte 255, which is no UTF-8"),
+            (b" ", "a blank"),
+            (b"0", "a digit"),
+            (b"\n", "the end of a line"),
+            (b"a" * _LONG_TEXT, "many bytes"),
+            (None, "missing"),
+        )
+
+    def simpler(self, value: Any) -> Iterator[Any]:
+        if not isinstance(value, bytes):
+            yield from (b"", b"a")
+            return
+        half = len(value) // 2
+        parts = [b"", b"a", value[:half], value[half:], value[:-1], value[1:], b"a" * len(value)]
+        costs = {part: (len(part), sum(byte != ord("a") for byte in part)) for part in parts}
+        cost = len(value), sum(byte != ord("a") for byte in value)
+        shorter = (part for part in distinct(parts) if costs[part] < cost)
+        yield from sorted(shorter, key=lambda part: costs[part])
+
+    def strategy(self) -> Any:
+        return strategies().binary(max_size=20)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -156,11 +157,11 @@ def test_search_and_audit_share_the_draws() -> None:
 def test_draws_that_compare_answers_are_not_drawn_to_certify_too() -> None:
     (planted,) = (one for one in PLANTED if one.name == "noise-for-one-direction")
     given = {"space": planted.space, "adjacency": planted.adjacency}
-    result = search(planted.broken, samples=40_000, full=True, **given)
+    result = search(planted.broken, samples=100_000, full=True, **given)
     assert result.searched is not None
     # A quarter for the search, and 0.6 of that to compare.
-    assert result.certificates[0].budget == 40_000 - min(result.searched.draws, 16_000)
-    assert result.searched.draws > 12_000
+    assert result.certificates[0].budget == 100_000 - min(result.searched.draws, 40_000)
+    assert result.searched.draws > 30_000
 
 
 def test_pairs_share_what_is_left_of_the_draws() -> None:
@@ -204,7 +205,8 @@ def test_the_pair_at_the_bounds_is_audited_where_others_leak_less(seed: int) -> 
     result = search(slightly_too_little_noise, samples=50_000, no_trace=True, **given)
     assert result.searched is not None
     (d1, d2) = result.searched.found[0]
-    assert (d1[-1], d2[-1]) in ((0.0, 1.0), (1.0, 0.0))
+    # A number next to a bound costs as much as the bound.
+    assert sorted((d1[-1], d2[-1])) == pytest.approx([0.0, 1.0], abs=1e-3)
     assert d1[:-1] == d2[:-1]
     assert result.verdict is Verdict.VIOLATION
 
@@ -481,6 +483,60 @@ def test_a_search_by_the_clock_ends_in_time() -> None:
     assert result.seconds < 10
     assert result.searched is not None
     assert result.searched.pairs >= 2
+
+
+def test_the_first_call_of_a_process_is_no_part_of_the_speed() -> None:
+    calls: list[int] = []
+    told: list[dpaudit.Progress] = []
+
+    def starts_slowly(rows: list[Any], rng: np.random.Generator) -> float:
+        if not calls:
+            time.sleep(2.0)
+        calls.append(1)
+        return clipped(rows) + rng.laplace()
+
+    result = dpaudit.search(
+        starts_slowly,
+        PureDP(1.0),
+        space=UNIT,
+        adjacency="add-remove",
+        time=8.0,
+        inside=True,
+        on_progress=told.append,
+    )
+    assert result.searched is not None
+    assert result.searched.pairs >= 20
+    assert max(one.remaining for one in told if one.pair.startswith("search")) <= 2.0
+
+
+def test_deterministic_outputs_that_differ_have_an_infinite_estimate() -> None:
+    result = search(lambda rows: len(rows), samples=2_000, inside=True)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    assert {one.estimate for one in result.searched.leaders} == {math.inf}
+
+
+def test_a_pair_that_may_exceed_the_claim_is_left_unsettled() -> None:
+    searched = usual().searched
+    assert searched is not None
+    (pair,) = searched.unsettled
+    assert pair not in searched.found
+    assert searched.unsettled_upper > 1.0
+
+
+def test_bytes_are_inputs_of_a_search(tmp_path: Path) -> None:
+    def long_ones(rows: list[bytes], size: int, rng: np.random.Generator) -> Draws:
+        return 3.0 * sum(len(row) > 10 for row in rows) + rng.laplace(size=size)
+
+    given = {"space": "list of bytes", "inside": True, "journal": tmp_path, "name": "one"}
+    result = search(long_ones, samples=20_000, **given)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    d1, d2 = result.searched.found[-1]
+    assert abs(len(d1) - len(d2)) == 1
+    assert {len(row) for row in [*d1, *d2]} == {11}
+    again = search(long_ones, samples=20_000, **given, resume=True)
+    assert again.searched == result.searched
 
 
 def test_wrong_requests_are_refused_with_a_code() -> None:

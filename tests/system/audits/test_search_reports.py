@@ -12,8 +12,10 @@ import pytest
 
 import dpaudit
 from dpaudit import AuditResult, PureDP
+from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import Leader
 from dpaudit.composed import replace
+from dpaudit.config.building import build_spec
 from dpaudit.import_path import resolve
 from dpaudit.reports import searched
 from dpaudit.reports.html.page import view_of
@@ -118,6 +120,36 @@ def test_every_pair_outside_is_a_row(found: AuditResult) -> None:
     (again,), _ = read_document(document([entry(noted)], 1))
     assert again.searched is not None
     assert again.searched.more_beyond == (leaders[1],)
+
+
+def test_a_pass_names_the_unsettled_pair_with_its_command() -> None:
+    settings = {
+        "mechanism": "mechanisms.neighbours.passing:many_never_pass",
+        "search": SPACE,
+        "adjacency": "add-remove",
+        "claim": {"epsilon": 1.0},
+        "samples": 6_000,
+        "confidence": 0.9999,
+    }
+    result = run_audit(build_spec(settings))
+    assert result.searched is not None
+    pair = [0.25], [0.25, 1.0]
+    given = replace(result.searched, unsettled=(pair,), unsettled_upper=1.25)
+    shown = replace(result, searched=given)
+    assert "ε may be up to 1.2" in render(shown)
+    words = searched.unsettled_command(shown)
+    assert words is not None
+    assert "--d1 '[0.25]' --d2 '[0.25, 1.0]' --epsilon 1.0" in words
+    assert words in render(shown)
+    none = replace(result, searched=replace(given, unsettled=(), unsettled_upper=0.0))
+    assert searched.unsettled_command(none) is None
+    in_bytes = replace(given, unsettled=(([b"'bytes:"], ["bytes:00", "'NaN"]),))
+    noted = replace(result, searched=in_bytes)
+    assert searched.unsettled_command(noted) is None
+    (again,), _ = read_document(document([entry(noted)], 1))
+    assert again.searched is not None
+    ((d1, d2),) = again.searched.unsettled
+    assert (list(d1), list(d2)) == ([b"'bytes:"], ["bytes:00", "'NaN"])
 
 
 def test_an_input_outside_the_space_is_named_as_such(found: AuditResult) -> None:

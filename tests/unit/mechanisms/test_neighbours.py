@@ -55,7 +55,8 @@ def test_the_witness_breaks_the_claim_and_is_a_pair_of_neighbours(planted: Plant
     assert planted.truth > (planted.delta or planted.epsilon)
     assert are_neighbours(planted.d1, planted.d2, planted.adjacency)
     assert are_neighbours(*planted.harmless, planted.adjacency)
-    assert len(planted.d2) <= 3 or planted.adjacency == "linf:1"
+    needs_many = planted.adjacency == "linf:1" or planted.name == "many-rarely-pass"
+    assert len(planted.d2) <= 3 or needs_many
 
 
 @each
@@ -167,7 +168,11 @@ NEVER: dict[str, Callable[[Any], Any]] = {
     "empty-is-exact": np.isnan,
     "only-what-was-seen": lambda drawn: drawn.shape[1] == 2,
     "noise-not-refreshed": lambda drawn: drawn == 1,
+    "largest-rarely-passes": lambda drawn: drawn == 0.3,
+    "largest-often-passes": lambda drawn: drawn == 0.3,
+    "many-rarely-pass": lambda drawn: drawn == math.fsum(21 * [0.3]),
 }
+PASSES = {"largest-rarely-passes": 0.01, "largest-often-passes": 0.25, "many-rarely-pass": 0.01}
 
 
 @pytest.mark.parametrize("name", NEVER)
@@ -176,7 +181,18 @@ def test_what_one_input_never_gives(name: str) -> None:
     assert planted.truth == INF
     found = sorted(frequency(planted, one, event) for one in (planted.d1, planted.d2))
     assert found[0] == 0
-    assert found[1] > 0.05
+    expected = PASSES.get(name)
+    assert found[1] > 0.05 if expected is None else abs(found[1] - expected) < six(expected)
+
+
+@pytest.mark.parametrize("name", [name for name in PASSES if name != "many-rarely-pass"])
+def test_values_that_pass_at_the_bounds_use_exactly_the_claim(name: str) -> None:
+    """P(1) is (1 + p)/2 on [1] and (1 - p) e^{-1/scale}/2 on [0], whose ratio is e."""
+    planted, share = BY_NAME[name], PASSES[name]
+    at_one = (1 + share) / 2
+    for dataset, expected in zip(planted.harmless, (at_one / math.e, at_one), strict=True):
+        found = frequency(planted, dataset, lambda drawn: drawn == 1)
+        assert found == pytest.approx(expected, abs=six(expected))
 
 
 def test_the_one_that_raises() -> None:

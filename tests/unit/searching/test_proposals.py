@@ -55,6 +55,7 @@ CASES = [
     ("number in [0, 1]", "l1:0.5"),
     ("category [a, b, c]", "replace"),
     ("text", "replace"),
+    ("bytes", "replace"),
     (TABLE, "replace"),
     (USERS, BOUNDED),
     (UNIT, "replace"),
@@ -107,7 +108,7 @@ def drawn(request: pytest.FixtureRequest) -> Drawn:
 
 def _written(record: Any) -> str:
     """Return a record as text: NaN is equal to NaN, −0.0 is not equal to 0.0."""
-    return json.dumps(record, sort_keys=True)
+    return json.dumps(record, sort_keys=True, default=repr)
 
 
 def _flat(value: Any) -> list[float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,88 +13,161 @@ import pytest
 
 from dpaudit.searching.leak_estimates import Confirming
 from dpaudit.searching.proposals import Origin, Proposal
-from dpaudit.searching.ranking import Ranking, halved, split
-from dpaudit.searching.trials import Contender, Input, Inputs
+from dpaudit.searching.ranking import Ranking, bounds_of, kind_of
+from dpaudit.searching.trials import LUCK, Contender, Input, Inputs
+from tests.neighbouring import relation
 
 ENOUGH = 20.0
+UNIT = relation("list of number in [0, 1]", "add-remove")
+ANSWERS = relation("vector of 5 number in [0, 10]", "linf:1")
 
 
-def contender(number: int, evidence: float, hope: float, origin: Origin = "edge") -> Contender:
-    """Return a contender whose evidence grows with its draws."""
-    proposal = Proposal(number, -number, str(number), origin, True)
-    side = Input(number, number)
-    return Contender(proposal, side, Input(-number, -number), number, evidence, hope, hope)
+def contender(
+    order: int,
+    evidence: float = 0.0,
+    hope: float = 0.0,
+    *,
+    origin: Origin = "random",
+    pair: tuple[Any, Any] = ([], [0.5]),
+) -> Contender:
+    """Return a contender with evidence per draw."""
+    proposal = Proposal(*pair, str(order), origin, True)
+    sides = Input(order, order), Input(-order - 1, -order)
+    return Contender(proposal, *sides, order, evidence, hope, hope)
 
 
-def ranked(
-    given: list[Contender], *, of_answers: bool = False, until: int = 1
-) -> tuple[list[int], dict[int, list[int]]]:
-    """Return the places of contenders, best first, and the draws of all their trials."""
-    draws: dict[int, list[int]] = {}
+class Trials:
+    """Stands for `Confirming`: evidence grows with draws, and all trials are kept."""
 
-    def tried(one: Contender, size: int, number: int) -> Contender:
-        draws.setdefault(one.order, []).append(size)
-        per_draw = given[one.order].evidence
-        return replace(one, evidence=per_draw * size, draws=2 * size)
+    def __init__(self, given: Sequence[Contender], of: Any = UNIT, draws: int = 50_000) -> None:
+        self.relation, self.is_found, self.given = of, False, given
+        self.enough = ENOUGH
+        self.sizes: dict[int, list[int]] = {}
+        self.drawing = SimpleNamespace(draws=0)
+        self.budget = SimpleNamespace(
+            draws=draws,
+            spent=0.0,
+            is_out_of_time=lambda: False,
+            places=lambda share: max(1, int(share * draws / 130)),
+        )
 
-    found = halved(
-        given,
-        tried,
-        draws=100,
-        enough=ENOUGH,
-        is_over=lambda: False,
-        of_answers=of_answers,
-        with_patterns=of_answers,
-        until=until,
-    )
-    return [one.order for one in found], draws
+    def tried(self, one: Contender, size: int, number: int) -> Contender:
+        self.sizes.setdefault(one.order, []).append(size)
+        self.drawing.draws += max(0, 2 * size - one.draws)
+        self.budget.spent = self.drawing.draws / self.budget.draws
+        evidence = self.given[one.order].evidence * size
+        return replace(one, evidence=evidence, draws=2 * size)
 
+    def measured(self, one: Contender, size: int) -> Contender:
+        return self.tried(one, size, 1)
 
-def test_a_rare_large_leak_is_among_the_best_few() -> None:
-    """By evidence alone it would be the last of the first round."""
-    frequent = [contender(n, 0.1, 1.5) for n in range(63)]
-    rare = contender(63, 0.02, 2.5)
-    order, draws = ranked([*frequent, rare], of_answers=True)
-    assert draws[63] == [100, 400]
-    assert order.index(63) < 8
+    def ranked(self, contenders: Sequence[Contender]) -> list[Contender]:
+        return sorted(contenders, key=lambda one: one.rank(ENOUGH), reverse=True)
 
+    def is_clear(self, one: Contender) -> bool:
+        return one.evidence >= ENOUGH
 
-def test_patterns_stay_for_longer() -> None:
-    others = [contender(n, 0.1, 2.0) for n in range(56)]
-    patterns = [contender(n, 0.01, 1.0 + n / 1000, "pattern") for n in range(56, 64)]
-    _, draws = ranked([*others, *patterns])
-    assert all(draws[n] == [100] for n in range(56, 64))
-    _, draws = ranked([*others, *patterns], of_answers=True)
-    assert [len(draws[n]) for n in range(56, 64)] == [2, 2, 2, 2, 3, 3, 3, 3]
+    def is_over(self) -> bool:
+        return False
 
 
-def test_every_contender_is_in_the_list_once() -> None:
-    given = [contender(n, 0.001 * n, n % 7, "pattern" if n % 3 else "edge") for n in range(50)]
-    for of_answers in (False, True):
-        order, _ = ranked(given, of_answers=of_answers)
-        assert sorted(order) == list(range(50))
+def ranking(trials: Trials) -> Ranking:
+    return Ranking(cast(Confirming, trials))
 
 
-def test_what_is_compared_later_has_no_last_round() -> None:
-    given = [contender(n, 0.01, 1.0 + n) for n in range(64)]
-    order, draws = ranked(given, of_answers=True, until=8)
-    assert {len(one) for one in draws.values()} == {1}
-    whole, more = ranked(given, of_answers=True)
-    assert max(len(one) for one in more.values()) == 3
-    assert sorted(order[:8]) == sorted(n for n in whole if len(more[n]) > 1)
-    # A single pair that is left is still tried with all scorers.
-    order, draws = ranked(given[:4], of_answers=True, until=8)
-    assert draws[order[0]] == [100, 400]
+MANY = [0.5] * 20
+KINDS: dict[tuple[str, ...], Callable[[int], Contender]] = {
+    ("bounds", "few"): lambda n: contender(n, pair=([], [1.0])),
+    ("bounds", "many"): lambda n: contender(n, pair=(MANY, [*MANY, 0.0])),
+    ("inside", "few"): lambda n: contender(n, pair=([0.5], [0.5, 0.3])),
+    ("inside", "many"): lambda n: contender(n, pair=(MANY, [*MANY, 0.3])),
+    ("edges", "few"): lambda n: contender(n, pair=([], [5e-324]), origin="edge"),
+    ("edges", "many"): lambda n: contender(n, pair=(MANY, [*MANY, -0.0]), origin="edge"),
+}
 
 
-def test_half_of_the_places_are_for_hope() -> None:
-    given = [contender(n, 8.0 - n, hope) for n, hope in enumerate([1.0, 1.0, 1.0, 2.0, 1.0, 3.0])]
-    best, rest = split(given, 3, by_hope=True)
-    assert [one.order for one in best] == [0, 1, 5]
-    assert [one.order for one in rest] == [2, 3, 4]
-    best, rest = split(given, 3, by_hope=False)
-    assert [one.order for one in best] == [0, 1, 2]
-    assert [one.order for one in rest] == [3, 4, 5]
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pair_is_of_the_kind_of_its_difference(kind: tuple[str, ...]) -> None:
+    assert kind_of(KINDS[kind](0).proposal, UNIT, bounds_of(UNIT)) == kind
+
+
+def test_pairs_of_answers_are_patterns_or_others() -> None:
+    pair = [0.0] * 5, [1.0] * 5
+    pattern = contender(0, pair=pair, origin="pattern").proposal
+    random = contender(0, pair=pair).proposal
+    found = [kind_of(one, ANSWERS, bounds_of(ANSWERS)) for one in (pattern, random)]
+    assert found == [("pattern",), ("other",)]
+
+
+@pytest.mark.parametrize("weak", KINDS)
+def test_one_pair_of_each_kind_is_in_the_last_round_with_as_many_draws(
+    weak: tuple[str, ...],
+) -> None:
+    """Forty pairs of every other kind have more evidence than the three of one kind."""
+    given: list[Contender] = []
+    for kind, make in KINDS.items():
+        for _ in range(3 if kind == weak else 40):
+            evidence = 0.0 if kind == weak else 0.01
+            given.append(replace(make(len(given)), evidence=evidence))
+    trials = Trials(given, draws=100_000)
+    ranked = ranking(trials).halved(given, 0.5, to_last=True)
+    assert sorted(one.order for one in ranked) == list(range(len(given)))
+    last = ranking(trials).last_round(ranked, 0.0)
+    most = max(one.draws for one in last)
+    bounds = bounds_of(UNIT)
+    equal = [kind_of(one.proposal, UNIT, bounds) for one in last if one.draws == most]
+    assert sorted(equal) == sorted(KINDS)
+
+
+def test_a_rare_leak_wins_against_a_pair_that_uses_all_of_the_claim() -> None:
+    """Its evidence grows with the draws, although its bound is lower at the end."""
+    full = replace(contender(0, 0.0, 0.9), draws=2_000)
+    rare = replace(contender(1, 0.004, 0.3, pair=(MANY, [*MANY, 0.3])), draws=2_000)
+    last = ranking(Trials([full, rare])).last_round([full, rare], 0.0)
+    assert [one.order for one in last] == [1, 0]
+
+
+def test_evidence_that_may_be_luck_does_not_decide() -> None:
+    lucky, better = contender(0, 0.9 * LUCK, 0.5), contender(1, 0.0, 0.8)
+    trials = Trials([])
+    assert [one.order for one in trials.ranked([lucky, better])] == [1, 0]
+    clear = replace(lucky, evidence=1.1 * LUCK)
+    assert [one.order for one in trials.ranked([better, clear])] == [0, 1]
+
+
+def test_of_clear_leaks_the_larger_bound_wins_and_of_equal_ones_the_simpler() -> None:
+    pairs = [contender(0, 90.0, 1.0), contender(2, 30.0, 1.2), contender(1, 25.0, 1.2)]
+    assert [one.order for one in Trials([]).ranked(pairs)] == [1, 2, 0]
+
+
+def test_of_nearly_equal_bounds_the_simplest_pair_is_first_unless_evidence_decides() -> None:
+    pairs = [contender(n, 0.0, hope, pair=([], [n / 10])) for n, hope in enumerate((0.9, 0.93))]
+    pairs[1] = replace(pairs[1], proposal=replace(pairs[1].proposal, origin="edge"))
+    assert [one.order for one in ranking(Trials(pairs)).last_round(pairs[::-1], 0.0)] == [0, 1]
+    pairs[1] = replace(pairs[1], evidence=0.01)
+    assert [one.order for one in ranking(Trials(pairs)).last_round(pairs[::-1], 0.0)] == [1, 0]
+
+
+def test_rounds_have_fewer_pairs_with_more_draws_within_their_share() -> None:
+    given = [contender(n, 0.001 * n, 0.01 * n) for n in range(100)]
+    trials = Trials(given)
+    ranked = ranking(trials).halved(given, 0.5)
+    assert ranked[0].order == 99
+    rounds = [len(sizes) for sizes in trials.sizes.values()]
+    assert [sum(one >= n for one in rounds) for n in (1, 2, 3, 4)] == [100, 13, 2, 1]
+    assert all(sorted(set(sizes)) == sizes for sizes in trials.sizes.values())
+    # Each trial of this stand-in draws for two inputs, where pairs share some.
+    assert trials.drawing.draws <= 0.5 * 50_000 * 2 / 1.3
+
+
+def test_patterns_of_answers_stay_whatever_their_evidence() -> None:
+    pair = [0.0] * 5, [1.0] * 5
+    others = [contender(n, 0.1, pair=pair) for n in range(56)]
+    patterns = [contender(n, 0.01, pair=pair, origin="pattern") for n in range(56, 64)]
+    trials = Trials([*others, *patterns], ANSWERS)
+    ranked = ranking(trials).halved([*others, *patterns], 0.5, to_last=True)
+    kinds = [one.proposal.origin for one in ranked[:8]]
+    assert kinds.count("pattern") == kinds.count("random") == 4
 
 
 def test_arrays_that_differ_where_repr_leaves_out_are_two_inputs() -> None:
@@ -105,64 +179,5 @@ def test_arrays_that_differ_where_repr_leaves_out_are_two_inputs() -> None:
     assert inputs.of(np.zeros(3_000)) is first
 
 
-class Estimates:
-    """Draws that find the given estimates: stands for `Confirming` in a comparison of datasets."""
-
-    def __init__(self, after: Mapping[int, float], draws: int = 10_000) -> None:
-        self.relation = SimpleNamespace(is_of_answers=False)
-        self.drawing = SimpleNamespace(draws=0)
-        self.budget = SimpleNamespace(draws=draws, is_out_of_time=lambda: False)
-        self.enough, self._after = ENOUGH, after
-
-    def tried(self, one: Contender, size: int, number: int) -> Contender:
-        self.drawing.draws += 2 * size - one.draws
-        estimate = self._after[one.order]
-        return replace(one, estimate=estimate, hope=estimate, draws=2 * size)
-
-    def is_clear(self, one: Contender) -> bool:
-        return one.evidence >= ENOUGH
-
-
-def compared(given: list[Contender], after: Mapping[int, float], **more: Any) -> list[Contender]:
-    confirming = cast(Confirming, Estimates(after, **more))
-    return Ranking(confirming).compared(given, 0.0)
-
-
-def test_datasets_are_compared_by_estimates_from_equal_draws_and_not_by_little_evidence() -> None:
-    """The first pair has the most evidence and draws, and the lowest estimate."""
-    evidence = (4.0, 2.5, 0.2)
-    given = [
-        replace(contender(n, each, 0.5), draws=800 if n == 0 else 200)
-        for n, each in enumerate(evidence)
-    ]
-    found = compared(given, {0: 0.69, 1: 0.82, 2: 0.7})
-    assert [one.order for one in found] == [1, 2, 0]
-    assert len({one.draws for one in found[:2]}) == 1
-
-
-@pytest.mark.parametrize(("estimate", "first"), [(0.75, 20), (0.6, 0)])
-def test_a_pair_at_the_bounds_stays_and_wins_within_the_error(estimate: float, first: int) -> None:
-    given = [replace(contender(n, 5.0, 0.8), draws=800, error=0.1) for n in range(20)]
-    at_bounds = replace(contender(20, 0.0, 0.1, "bound"), draws=100)
-    after = {**dict.fromkeys(range(20), 0.8), 20: estimate}
-    found = compared([*given, at_bounds], after, draws=2_000)
-    assert found[0].order == first
-    assert sorted(one.order for one in found) == list(range(21))
-    (same,) = (one for one in found if one.order == 20)
-    assert same.draws >= 800
-
-
-def test_a_pair_at_the_bounds_without_a_leak_is_not_first_where_draws_are_few() -> None:
-    """No other pair can get further draws."""
-    given = [replace(contender(n, 3.0, 0.8 - n / 10), draws=800 >> n) for n in range(4)]
-    at_bounds = replace(contender(4, 0.0, 0.0, "bound"), draws=100)
-    found = compared([*given, at_bounds], {0: 0.8, 4: 0.0}, draws=100)
-    assert [one.order for one in found] == [0, 4, 1, 2, 3]
-
-
-def test_a_clear_leak_ranks_above_a_larger_estimate() -> None:
-    given = [
-        replace(contender(0, 1.0, 0.9), draws=800),
-        replace(contender(1, 50.0, 0.8), draws=800),
-    ]
-    assert compared(given, {0: 0.9, 1: 0.8})[0].order == 1
+def test_no_upper_end_is_known_before_the_last_round() -> None:
+    assert math.isnan(contender(0).upper)
