@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import Given, MechanismError, Name
-from dpaudit.outcomes.columns import ORDER, RAISED, ROOT, Path, Raised, at
+from dpaudit.outcomes.columns import ORDER, RAISED, ROOT, CodeArray, Path, Raised, at
 from dpaudit.outcomes.frames import as_frame, as_series, is_frame, is_series
 from dpaudit.outcomes.reader import Read, Reader, Rows, Values
 from dpaudit.outcomes.representation import DICT, LIST, PRESENT, SET, TYPE, array_word, order_words
@@ -32,13 +32,16 @@ from dpaudit.outcomes.scalars import (
     describer,
     exact_integer,
     key_word,
+    numbered,
     of_booleans,
     of_floats,
     of_mixed,
     of_texts,
+    text_label,
     values_of,
 )
 from dpaudit.outcomes.tables import Outcomes
+from dpaudit.outcomes.texts import JSON, NUMBERS, WORDS, Content, content
 from dpaudit.torch_use import UnreadableError, is_tensor, readable, widened
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
@@ -179,16 +182,77 @@ def _read_raised(reader: Reader, path: Path, rows: Rows, values: Values) -> None
 
 
 def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    reader.add(path, rows, of_texts(values))
+    texts, codes = numbered(values)
+    reader.add(path, rows, of_texts(texts, codes))
+    _read_contents(reader, path, rows, texts, codes)
     long = [i for i, length in enumerate(map(len, values)) if length > LONG_TEXT]
     if long:
         lengths = np.array([len(values[i]) for i in long], dtype=np.float64)
         reader.add(path.about("length"), at(rows, long), Entries(lengths))
 
 
+def _read_contents(
+    reader: Reader, path: Path, rows: Rows, texts: Sequence[str], codes: CodeArray
+) -> None:
+    """Add the column entries for the structures and numbers inside texts at one place.
+
+    texts: distinct texts. codes: for each outcome, the index of its text from 1.
+    """
+    contents = [content(text, _MAX_DEPTH - path.depth - 1) for text in texts]
+    if not any(contents):
+        return
+    structures = [0, *(bool(one and one.structure is not None) for one in contents)]
+    numbers = [0, *(bool(one and one.count) for one in contents)]
+    place = np.flatnonzero(np.array(structures, dtype=bool)[codes])
+    if len(place):
+        structured = [contents[code - 1] for code in codes[place].tolist()]
+        values = [one.structure for one in structured if one is not None]
+        reader.read(path.then("content", JSON), _inside(rows, place, len(codes)), values)
+    place = np.flatnonzero(np.array(numbers, dtype=bool)[codes])
+    if len(place):
+        numeric = [contents[code - 1] for code in codes[place].tolist()]
+        inside = _inside(rows, place, len(codes))
+        _read_numbers(reader, path, inside, [one for one in numeric if one is not None])
+
+
+def _inside(rows: Rows, place: Places, size: int) -> Rows:
+    return rows if len(place) == size else at(rows, place)
+
+
+def _read_numbers(reader: Reader, path: Path, rows: Rows, contents: Sequence[Content]) -> None:
+    """Add the column entries for the numbers in texts, and for the texts without them."""
+    words, codes = numbered([one.words for one in contents])
+    rest, every = path.then("content", WORDS), path.then("content", NUMBERS)
+    if len(words) == 1:
+        reader.constant(rest, rows, text_label(words[0]))
+    else:
+        reader.add(rest, rows, of_texts(words, codes))
+    counts = np.array([one.count for one in contents])
+    if (counts == counts[0]).all():
+        reader.constant(every.about("length"), rows, float(counts[0]))
+    else:
+        reader.add(every.about("length"), rows, Entries(counts.astype(np.float64)))
+    lengths = np.array([len(one.numbers) for one in contents])
+    for i in range(int(lengths.max())):
+        place = np.flatnonzero(lengths > i)
+        numbers = [contents[j].numbers[i] for j in place.tolist()]
+        entries = [text_label(one) if isinstance(one, str) else one for one in numbers]
+        reader.add(every.item(i), _inside(rows, place, len(contents)), of_mixed(entries))
+
+
+def _as_text(data: bytes) -> str:
+    """Return the text that bytes stand for in UTF-8; "" if a character cannot be printed."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return ""
+    return text if "".join(text.split()).isprintable() else ""
+
+
 def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     data = list(map(bytes, values))
     reader.add(path, rows, of_mixed(list(map(bytes_label, data))))
+    _read_contents(reader, path, rows, *numbered(list(map(_as_text, data))))
     lengths = reader.lengths(path, rows, data)
     for length in np.unique(lengths):
         place = np.flatnonzero(lengths == length)
