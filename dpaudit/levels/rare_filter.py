@@ -179,7 +179,7 @@ class RareFilter:
         """Return the filter that selects outcomes with at least one entry that does not occur in
         `selection`; None if outcomes have more columns than the filter can look at (256)."""
         result = cls._of(selection, 1)
-        return None if result.is_cut or selection.outcomes.width > MAX_TREE_COLUMNS else result
+        return None if result.is_cut else result
 
     @classmethod
     def _of(cls, selection: SelectionDraws, often: int) -> RareFilter:
