@@ -335,8 +335,8 @@ def saw_nothing(certificate: Certificate) -> str | None:
     if certificate.recording is not None:
         remedy = "record numbers, or values that repeat"
     return (
-        f"{new:,} of {draws:,} test draws gave an output that learning never saw, so no event "
-        f"could show a leak; {remedy}"
+        f"{draws:,} test draws cannot refute {point_words(certificate.point)}, since {new:,} of "
+        f"them gave an output that learning never saw; {remedy}"
     )
 
 
