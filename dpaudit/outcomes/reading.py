@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import abc, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -198,46 +198,56 @@ def _read_contents(
 
     texts: distinct texts. codes: for each outcome, the index of its text from 1.
     """
-    contents = [content(text, _MAX_DEPTH - path.depth - 1) for text in texts]
-    if not any(contents):
-        return
-    structures = [0, *(bool(one and one.structure is not None) for one in contents)]
-    numbers = [0, *(bool(one and one.count) for one in contents)]
-    place = np.flatnonzero(np.array(structures, dtype=bool)[codes])
-    if len(place):
-        structured = [contents[code - 1] for code in codes[place].tolist()]
-        values = [one.structure for one in structured if one is not None]
-        reader.read(path.then("content", JSON), _inside(rows, place, len(codes)), values)
-    place = np.flatnonzero(np.array(numbers, dtype=bool)[codes])
-    if len(place):
-        numeric = [contents[code - 1] for code in codes[place].tolist()]
-        inside = _inside(rows, place, len(codes))
-        _read_numbers(reader, path, inside, [one for one in numeric if one is not None])
+    levels = _MAX_DEPTH - path.depth - 1
+    contents = {i: found for i, text in enumerate(texts) if (found := content(text, levels))}
+    structures = {i: one.structure for i, one in contents.items() if one.structure is not None}
+    if structures:
+        inside, index = _among(rows, structures, codes)
+        values = list(map(list(structures.values()).__getitem__, index.tolist()))
+        reader.read(path.then("content", JSON), inside, values)
+    if len(structures) < len(contents):
+        numeric = {i: one for i, one in contents.items() if i not in structures}
+        inside, index = _among(rows, numeric, codes)
+        _read_numbers(reader, path, inside, list(numeric.values()), index)
 
 
-def _inside(rows: Rows, place: Places, size: int) -> Rows:
-    return rows if len(place) == size else at(rows, place)
+def _among(rows: Rows, chosen: Collection[int], codes: NDArray[np.integer]) -> tuple[Rows, Places]:
+    """Return (rows of the outcomes with a chosen text, for each the index among the chosen).
+
+    chosen: indices of texts from 0, rising. codes: for each outcome, the index of its text from 1.
+    """
+    index = np.full(int(codes.max()), -1)
+    index[list(chosen)] = np.arange(len(chosen))
+    own = index[codes - 1]
+    place = np.flatnonzero(own >= 0)
+    return (rows, own) if len(place) == len(own) else (at(rows, place), own[place])
 
 
-def _read_numbers(reader: Reader, path: Path, rows: Rows, contents: Sequence[Content]) -> None:
-    """Add the column entries for the numbers in texts, and for the texts without them."""
-    words, codes = numbered([one.words for one in contents])
+def _read_numbers(
+    reader: Reader, path: Path, rows: Rows, contents: Sequence[Content], index: Places
+) -> None:
+    """Add the column entries for the numbers in texts, and for the texts without them.
+
+    contents: of distinct texts. index: for each outcome, the index of its content.
+    """
     rest, every = path.then("content", WORDS), path.then("content", NUMBERS)
+    words, codes = numbered([one.words for one in contents])
     if len(words) == 1:
         reader.constant(rest, rows, text_label(words[0]))
     else:
-        reader.add(rest, rows, of_texts(words, codes))
-    counts = np.array([one.count for one in contents])
+        reader.add(rest, rows, of_texts(words, codes[index]))
+    counts = np.array([one.count for one in contents], dtype=np.float64)
     if (counts == counts[0]).all():
         reader.constant(every.about("length"), rows, float(counts[0]))
     else:
-        reader.add(every.about("length"), rows, Entries(counts.astype(np.float64)))
-    lengths = np.array([len(one.numbers) for one in contents])
-    for i in range(int(lengths.max())):
-        place = np.flatnonzero(lengths > i)
-        numbers = [contents[j].numbers[i] for j in place.tolist()]
-        entries = [text_label(one) if isinstance(one, str) else one for one in numbers]
-        reader.add(every.item(i), _inside(rows, place, len(contents)), of_mixed(entries))
+        reader.add(every.about("length"), rows, Entries(counts[index]))
+    longest = max(len(one.numbers) for one in contents)
+    for i in range(longest):
+        numbers = {j: one.numbers[i] for j, one in enumerate(contents) if i < len(one.numbers)}
+        inside, own = _among(rows, numbers, index + 1)
+        found = of_mixed([text_label(n) if isinstance(n, str) else n for n in numbers.values()])
+        codes_here = None if found.codes is None else found.codes[own]
+        reader.add(every.item(i), inside, Entries(found.numbers[own], codes_here, found.labels))
 
 
 def _as_text(data: bytes) -> str:
