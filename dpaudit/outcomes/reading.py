@@ -236,7 +236,7 @@ def _read_numbers(
         reader.constant(rest, rows, text_label(words[0]))
     else:
         reader.add(rest, rows, of_texts(words, codes[index]))
-    counts = np.array([one.count for one in contents], dtype=np.float64)
+    counts = np.array([one.total for one in contents], dtype=np.float64)
     if (counts == counts[0]).all():
         reader.constant(every.about("length"), rows, float(counts[0]))
     else:

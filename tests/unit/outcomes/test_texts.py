@@ -41,7 +41,7 @@ A_UUID = "550e8400-e29b-41d4-a716-446655440000"
 def test_the_numbers_in_a_text(text: str, numbers: tuple[Any, ...], words: str) -> None:
     result = content(text, 40)
     assert result is not None
-    assert (result.numbers, result.words, result.count) == (numbers, words, len(numbers))
+    assert (result.numbers, result.words, result.total) == (numbers, words, len(numbers))
 
 
 @pytest.mark.parametrize("text", ["", "yes", "Zürich", "None", "{", "a, b", "٣"])
@@ -71,7 +71,7 @@ def test_one_text_has_a_bounded_number_of_columns() -> None:
     line = ",".join(["1.5"] * 5_000)
     result = content(line, 40)
     assert result is not None
-    assert (len(result.numbers), result.count) == (4_096, 5_000)
+    assert (len(result.numbers), result.total) == (4_096, 5_000)
     assert len(from_raw([line, line + ",2"]).columns) <= 2 * 4_096
     large = content(json.dumps([0] * 100_000), 40)
     assert large is not None
