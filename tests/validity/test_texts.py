@@ -160,6 +160,21 @@ def test_an_audit_that_sees_only_new_outputs_is_underpowered(text: Text, scale: 
     assert any(result.underpowered in warning for warning in allowed.warnings)
 
 
+@pytest.mark.parametrize("text", [as_json, in_a_sentence, with_an_id])
+def test_a_leak_in_recorded_texts_is_refuted(text: Text) -> None:
+    rng = np.random.default_rng(0)
+    d1, d2 = ([text(rows, 0.1, rng) for _ in range(1_000)] for rows in (TWO, ONE))
+    result = dpaudit.bound(d1, d2, PureDP(1.0))
+    assert result.verdict is Verdict.VIOLATION
+    assert any("texts" in note for note in result.certificates[0].notes)
+
+
+def test_recordings_that_are_all_new_are_underpowered() -> None:
+    rng = np.random.default_rng(0)
+    d1, d2 = ([in_letters(rows, 0.1, rng) for _ in range(1_000)] for rows in (TWO, ONE))
+    assert dpaudit.bound(d1, d2, PureDP(1.0)).underpowered is not None
+
+
 def test_a_text_of_noise_alone_is_not_underpowered() -> None:
     """All of the text was read, so that its numbers would have shown a leak."""
 
