@@ -503,6 +503,16 @@ def _all_agreements(selection: SelectionDraws) -> Sequence[Candidate]:
         return agreements.agreements(selection)
 
 
+def _texts(rng: np.random.Generator) -> SelectionDraws:
+    """Draw texts with numbers, in a sentence or in JSON, and texts without any."""
+    kinds, numbers = rng.integers(0, 3, FEW).tolist(), rng.laplace(size=(FEW, 2)).tolist()
+    texts = [
+        ("none", f"{x:.6f} of {y:.6f} rows", f'{{"count": {x}, "id": "{y}"}}')[kind]
+        for kind, (x, y) in zip(kinds, numbers, strict=True)
+    ]
+    return SelectionDraws(from_raw(texts), rng.random(FEW) < 0.5)
+
+
 def _side_by_side(rng: np.random.Generator) -> SelectionDraws:
     """Draw two walks side by side."""
     walks = [np.cumsum(rng.laplace(0.0, 1.0, (FEW, 6)), axis=1) for _ in range(4)]
@@ -733,6 +743,13 @@ CASES = (
         "few values, certified on the draws they were learned from",
         False,
         learned_by(SCORERS, _three_bits, fresh=False),
+        costly=True,
+    ),
+    Case("contents of texts, equal inputs", True, learned_by(SCORERS, _texts), costly=True),
+    Case(
+        "contents of texts, certified on the draws they were learned from",
+        False,
+        learned_by(SCORERS, _texts, fresh=False),
         costly=True,
     ),
     Case(

@@ -37,7 +37,7 @@ from dpaudit.auditing.schedule import (
 )
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal, Notify, TimeLeft
-from dpaudit.auditing.underpowered import mostly_new, why_underpowered
+from dpaudit.auditing.underpowered import why_underpowered
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.records import Redrawn
 from dpaudit.certificates.result import (
@@ -620,7 +620,6 @@ class AuditRun:
         # search made have the type that the user asked for.
         is_theirs = spec.search is None and certificate.failures
         doubtful = doubtful_inputs(pair, certificate) if is_theirs else []
-        doubtful += mostly_new(certificate)
         unseeded = [] if is_reproducible or names else [UNSEEDED]
         unseeded += [KERNELS] if not is_reproducible and torch_use.is_loaded() else []
         return replace(

@@ -41,7 +41,7 @@ _SUFFIX = ".journal"
 SEARCH_SUFFIX = ".search"
 # Version of the format of journals, written in the first line of each file. Files of other versions
 # are refused.
-FORMAT = 5
+FORMAT = 6
 
 # A record of a journal, as the JSON object of its line.
 Record = dict[str, Any]

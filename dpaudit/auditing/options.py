@@ -664,7 +664,8 @@ _TABLE = (
         "allow_underpowered",
         SWITCH,
         "Exit 0, not 4, for an audit that cannot refute its claim. Such an audit has too few draws "
-        "for its ε, or equal inputs.",
+        "for its ε, equal inputs, or outputs that are nearly all new and of which it can use "
+        "nothing.",
         must="true or false: whether an audit that cannot fail may pass",
     ),
     _verdict(

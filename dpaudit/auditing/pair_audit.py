@@ -55,6 +55,7 @@ from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.levels.rule_tables import evidence_of
 from dpaudit.outcomes import narrowed
+from dpaudit.outcomes.texts import how_read
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToLearn, ToTime
 from dpaudit.sampling.independence import STORED, never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
@@ -566,7 +567,11 @@ class PairAudit:
             },
             reproducible=True,
             warnings=tuple(self._warnings),
-            notes=(*integer_noise(self._claim, selection.outcomes), *never_repeated(selection)),
+            notes=(
+                *integer_noise(self._claim, selection.outcomes),
+                *never_repeated(selection),
+                *how_read(selection.outcomes.contents),
+            ),
             ignored=(*dropped, *left_out),
             attacks=learned.tried,
             scores=learned.scores,

@@ -34,7 +34,7 @@ from dpaudit.auditing.exact_tests import (
 )
 from dpaudit.auditing.options import DEFAULTS, MIN_SAMPLES, BoundMethod, verify
 from dpaudit.auditing.schedule import MIN_LEARNED, Plan, limits_for
-from dpaudit.auditing.underpowered import kept_too_few, mostly_new
+from dpaudit.auditing.underpowered import kept_too_few, saw_nothing
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.evidence import Evidence, certificate
 from dpaudit.certificates.fixed_test import Setting, accused, game_test, pair_test
@@ -50,6 +50,7 @@ from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.outcomes.representation import OF_TYPE
+from dpaudit.outcomes.texts import how_read
 from dpaudit.sampling.independence import WARNING_ALPHA, all_equal, constant
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
@@ -242,8 +243,9 @@ def audit_recorded(audit: RecordedAudit) -> AuditResult:
         ending=ending,
         seconds=time.perf_counter() - start,
         versions=versions(ending.certificates),
-        warnings=tuple(text for one in ending.certificates for text in mostly_new(one)),
-        underpowered=next(map(kept_too_few, ending.certificates), None),
+        underpowered=next(
+            (kept_too_few(one) or saw_nothing(one) for one in ending.certificates), None
+        ),
     )
 
 
@@ -298,7 +300,10 @@ class _RecordedRun:
             failures=failures_by_arm(audit.outcomes, audit.is_d1),
             reproducible=True,
             warnings=tuple(self._warnings),
-            notes=integer_noise(audit.claim, selection.outcomes),
+            notes=(
+                *integer_noise(audit.claim, selection.outcomes),
+                *how_read(selection.outcomes.contents),
+            ),
             recording=Recording(*audit.arms, self._is_tossed),
             ignored=(*self._ignored, *unsearched(selection.outcomes, command="dpaudit run ")),
             attacks=learned.tried,

@@ -25,6 +25,7 @@ from dpaudit.certificates.records import FixedTest
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.records import are_equal
+from dpaudit.levels.limits import SMALL_SHARE
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_lower, right_share
 from dpaudit.stats.power import (
@@ -53,6 +54,7 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
         return None
     budgets = [one.budget for one in certificates if spec.sampling.time is not None]
     reason = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
+    reason = reason or next(filter(None, map(saw_nothing, certificates)), None)
     if reason is not None or not certificates:
         return reason
     factor, rare, points = (
@@ -319,32 +321,34 @@ def rounded(number: int) -> int:
 
 
 def is_mostly_new(certificate: Certificate) -> bool:
-    """Return whether more than half of the test draws gave outputs that learning never saw."""
+    """Return whether at least half of the test draws gave outputs that learning never saw."""
     unseen = certificate.unseen
-    return unseen is not None and 2 * (unseen.count_d1 + unseen.count_d2) > certificate.fixed.draws
+    return unseen is not None and 2 * (unseen.count_d1 + unseen.count_d2) >= certificate.fixed.draws
 
 
-def mostly_new(certificate: Certificate) -> list[str]:
-    """Return a warning if the exact test could have shown no leak because most of its draws gave
-    outputs that learning never saw, such as texts that contain noise; else an empty list.
-
-    Vectors of numbers are often new, too, since one of the numbers is outside the range seen. But
-    events about their other numbers can show a leak.
-    """
-    unseen, shows = certificate.unseen, certificate.refuted or certificate.epsilon_lower > 0
-    if shows or unseen is None or unseen.ranges or not is_mostly_new(certificate):
-        return []
-    if math.isfinite(certificate.fixed.detectable_epsilon):
-        return []
-    new, draws = unseen.count_d1 + unseen.count_d2, certificate.fixed.draws
-    remedy = "Return numbers in place of texts, or let --post-process (YAML: post_process) turn "
-    remedy += "each output into numbers or into values that repeat"
+def saw_nothing(certificate: Certificate) -> str | None:
+    """Return a message if the main rule makes the same guess, or none, at nearly all draws, so that
+    it could have shown no leak, and most outputs were new, such as texts that contain noise; else
+    None."""
+    unseen, fixed = certificate.unseen, certificate.fixed
+    if certificate.refuted or unseen is None or not is_mostly_new(certificate):
+        return None
+    if math.isfinite(fixed.detectable_epsilon) or not _is_constant(fixed):
+        return None
+    new, draws = unseen.count_d1 + unseen.count_d2, fixed.draws
+    remedy = "let --post-process (YAML: post_process) turn each output into numbers or into values "
+    remedy += "that repeat"
     if certificate.recording is not None:
-        remedy = "Record numbers in place of texts, or values that repeat"
-    return [
-        f"{new:,} of {draws:,} test draws gave an output that learning never saw, so no event "
-        f"could show a leak. {remedy}"
-    ]
+        remedy = "record numbers, or values that repeat"
+    return (
+        f"{draws:,} test draws cannot refute {point_words(certificate.point)}, since {new:,} of "
+        f"them gave an output that learning never saw; {remedy}"
+    )
+
+
+def _is_constant(test: FixedTest) -> bool:
+    d1, d2 = test.guesses_by_input
+    return max(d1, d2, test.draws - d1 - d2) >= (1 - SMALL_SHARE) * test.draws
 
 
 def event_could_not(certificate: Certificate) -> str | None:

@@ -60,11 +60,15 @@ class Usual:
         object.__setattr__(self, "_rarity", self._cells())
 
     @classmethod
-    def of(cls, column: Column, often: int) -> Usual:
+    def of(cls, column: Column, often: int, *, is_read: bool = False) -> Usual:
         """Return the usual entries of a column: the entries seen at least `often` times or, if
         numbers rarely repeat, a range of numbers.
+
+        is_read: whether the entries are texts whose contents have columns of their own; all of
+            them are usual.
         """
-        numbers, labels = column.numbers[is_number(column)], _usual_labels(column, often)
+        numbers = column.numbers[is_number(column)]
+        labels = None if is_read else _usual_labels(column, often)
         values = _few(numbers)
         usual = None if values is None else _often_enough(*values, often, len(column.numbers))
         if usual is not None:
@@ -175,14 +179,17 @@ class RareFilter:
         """Return the filter that selects outcomes with at least one entry that does not occur in
         `selection`; None if outcomes have more columns than the filter can look at (256)."""
         result = cls._of(selection, 1)
-        return None if result.is_cut or selection.outcomes.width > MAX_TREE_COLUMNS else result
+        return None if result.is_cut else result
 
     @classmethod
     def _of(cls, selection: SelectionDraws, often: int) -> RareFilter:
         outcomes = selection.outcomes
         is_cut = len(outcomes.columns) > MAX_TREE_COLUMNS
         names = _names(outcomes.columns[:MAX_TREE_COLUMNS])
-        usual = tuple(Usual.of(one, often) for one in outcomes.named(names))
+        read = outcomes.texts_read
+        usual = tuple(
+            Usual.of(one, often, is_read=one.name in read) for one in outcomes.named(names)
+        )
         rest = None if is_cut else _often(outcomes.keys_beside(frozenset(names)), often)
         return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
 

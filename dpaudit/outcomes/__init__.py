@@ -15,6 +15,9 @@ Path    A place in an outcome: its name, such as `output["tags"][0]`, and the st
 Entry   The content of one outcome at one place: a number (float64) or a label. A label is a text
         for a value that is not a number: a string in quotes, `True`, `None`, `NaN`,
         `raised ValueError`, `a dict`, or `absent` if the outcome does not have the place.
+Content A text also has the entries of what it contains: of the structure in JSON, at
+        `json(output)`, or else of its numbers, at `numbers(output)[0]`, ..., and of the text
+        without them, at `words(output)`.
 Column  The entries of all outcomes at one place: `numbers` (size,) float64, NaN for labels;
         `codes` (size,) int32, 0 for a number and k for `labels[k - 1]`; `codes` is None if all
         entries are numbers.
@@ -32,10 +35,10 @@ Aspects Columns that are computed from another column: `lowest set bit of output
 No value is rounded or merged, since some privacy definitions are not closed under post-processing.
 
 `columns` defines entries, labels, keys and paths. `scalars` and `representation` convert values to
-entries and texts. `reader` and `reading` read raw outputs. `tables` and `long_table` store
-outcomes. `aspects` computes columns from other columns. `known` finds outcomes among known
-outcomes. `packing` converts tables to arrays for files. `frames` and `set_order` also run in the
-processes that call the mechanism, under Python 3.8 and without dpaudit.
+entries and texts. `reader` and `reading` read raw outputs, `texts` the contents of texts. `tables`
+and `long_table` store outcomes. `aspects` computes columns from other columns. `known` finds
+outcomes among known outcomes. `packing` converts tables to arrays for files. `frames` and
+`set_order` also run in the processes that call the mechanism, under Python 3.8 and without dpaudit.
 """
 
 from __future__ import annotations

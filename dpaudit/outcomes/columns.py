@@ -55,8 +55,9 @@ _DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 # Kind of a step on the path from an outcome to a value inside it. "root": the outcome itself.
 # "item": item of a list. "key": value of a dict at a key. "element": element of a set. "attribute":
 # attribute of an object. "about": property of the value, such as its length. "form": property that
-# == does not compare, such as the type of the value or the order of its keys.
-Step = Literal["root", "item", "key", "element", "attribute", "about", "form"]
+# == does not compare, such as the type of the value or the order of its keys. "content": content of
+# a text, such as its numbers.
+Step = Literal["root", "item", "key", "element", "attribute", "about", "form", "content"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class Path:
     word: text of the last step: an index, a key, an element of a set, an attribute or a property.
     name: text of the whole path.
     depth: number of steps from the outcome.
+    texts: names of the paths of the texts whose contents the path leads through.
+    contents: kinds of these contents: "json", "numbers" or "words".
     """
 
     parent: Path | None
@@ -98,19 +101,28 @@ class Path:
     word: str
     name: str = field(init=False)
     depth: int = field(init=False)
+    texts: tuple[str, ...] = field(init=False)
+    contents: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         name, whole = self.word, "" if self.parent is None else self.parent.name
+        texts = () if self.parent is None else self.parent.texts
+        contents = () if self.parent is None else self.parent.contents
         if self.step in ("item", "key"):
             name = f"{whole}[{name}]"
         elif self.step == "attribute":
             name = f"{whole}.{name}"
         elif self.step == "element":
             name = f"element {name} of {whole}"
+        elif self.step == "content":
+            name, texts = f"{name}({whole})", (*texts, whole)
+            contents = (*contents, self.word)
         elif self.step != "root":
             name = f"{name} of {whole}"
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "depth", 0 if self.parent is None else self.parent.depth + 1)
+        object.__setattr__(self, "texts", texts)
+        object.__setattr__(self, "contents", contents)
 
     @property
     def is_in_keys(self) -> bool:
@@ -125,10 +137,10 @@ class Path:
     def tells_by_absence(self) -> bool:
         """Whether the lack of an entry at this path is information that no other entry gives.
 
-        True for keys of dicts and elements of sets. False for items of lists, since the length of a
-        list already shows which items are absent.
+        True for keys of dicts, elements of sets and contents of texts. False for items of lists,
+        since the length of a list already shows which items are absent.
         """
-        return self.step in ("key", "element")
+        return self.step in ("key", "element", "content")
 
     def then(self, step: Step, word: str) -> Path:
         return Path(self, step, word)

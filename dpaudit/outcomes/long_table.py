@@ -35,12 +35,15 @@ from dpaudit.outcomes.columns import (
 from dpaudit.outcomes.representation import SIGN, Entry, sign_keys, signs_differ, written
 from dpaudit.outcomes.tables import (
     MAX_WIDTH,
+    READ_SHARE,
     NamedColumns,
     Outcomes,
     Table,
     form_differs,
+    is_repeated,
     need_forms,
 )
+from dpaudit.outcomes.texts import NUMBERS
 
 IntArray = NDArray[np.int64]
 
@@ -165,13 +168,50 @@ class LongTable(Outcomes):
         """Return the names of the columns from which events are learned. They belong to the
         `MAX_WIDTH` paths (places in the outcomes) at which the largest numbers of outcomes have an
         entry."""
-        counts = self._counts()
+        counts, repeated = self._counts(), self._repeated_texts()
+        if repeated:
+            is_repeated_text = [not repeated.isdisjoint(one.texts) for one in self.vocabulary.paths]
+            counts[is_repeated_text] = 0
         often = np.argsort(-counts, kind="stable")[:MAX_WIDTH]
         often = np.sort(often[counts[often] > 1])
         # Columns of values come before columns of their properties, such as lengths.
         paths = sorted(often.tolist(), key=lambda one: self.vocabulary.paths[one].step == "about")
         names = [name for place in paths for name in self._telling_of(place)]
         return names or [self.vocabulary.paths[0].name]
+
+    def _repeated_texts(self) -> set[str]:
+        """Return the names of the columns of texts that repeat so often that their contents tell
+        nothing more."""
+        names = {name for path in self.vocabulary.paths for name in path.texts}
+        places = [(name, self.vocabulary.index[name]) for name in names]
+        return {name for name, place in places if self._is_repeated(place)}
+
+    def _is_repeated(self, place: int) -> bool:
+        codes = self.codes[self.offsets[place] : self.offsets[place + 1]]
+        return is_repeated(int(np.count_nonzero(np.bincount(codes)[1:])), len(codes))
+
+    @property
+    def contents(self) -> frozenset[str]:
+        repeated, paths = self._repeated_texts(), self.vocabulary.paths
+        there = compress(paths, (np.diff(self.offsets) > 0).tolist())
+        return frozenset(
+            word for path in there if repeated.isdisjoint(path.texts) for word in path.contents
+        )
+
+    @property
+    def texts_read(self) -> frozenset[str]:
+        counts, paths = np.diff(self.offsets), self.vocabulary.paths
+        read: dict[str, int] = {}
+        for path, count in zip(paths, counts.tolist(), strict=True):
+            if path.step == "content" and path.word != NUMBERS:
+                text = path.texts[-1]
+                read[text] = read.get(text, 0) + count
+        repeated, index = self._repeated_texts(), self.vocabulary.index
+        return frozenset(
+            name
+            for name, count in read.items()
+            if name not in repeated and count >= READ_SHARE * counts[index[name]]
+        )
 
     def _telling_of(self, place: int) -> Iterator[str]:
         """Yield the names of up to two columns for a path (place in the outcomes). The first is the

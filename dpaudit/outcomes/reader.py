@@ -201,6 +201,8 @@ class Reader:
 
     def table(self) -> Outcomes:
         """Return the table of all outcomes, made from the entries that were added."""
+        # If learning cannot look at all columns, it prefers values to the contents of texts.
+        self._parts.sort(key=lambda part: bool(part.path.texts))
         parts = _by_path(part for part in self._parts if part.path.step != "form")
         size = self.size
         if any(sum(len(one.column.numbers) for one in each) != size for each in parts.values()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import abc, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import Given, MechanismError, Name
-from dpaudit.outcomes.columns import ORDER, RAISED, ROOT, Path, Raised, at
+from dpaudit.outcomes.columns import ORDER, RAISED, ROOT, CodeArray, Path, Raised, at
 from dpaudit.outcomes.frames import as_frame, as_series, is_frame, is_series
 from dpaudit.outcomes.reader import Read, Reader, Rows, Values
 from dpaudit.outcomes.representation import DICT, LIST, PRESENT, SET, TYPE, array_word, order_words
@@ -32,13 +32,16 @@ from dpaudit.outcomes.scalars import (
     describer,
     exact_integer,
     key_word,
+    numbered,
     of_booleans,
     of_floats,
     of_mixed,
     of_texts,
+    text_label,
     values_of,
 )
 from dpaudit.outcomes.tables import Outcomes
+from dpaudit.outcomes.texts import JSON, NUMBERS, WORDS, Content, content
 from dpaudit.torch_use import UnreadableError, is_tensor, readable, widened
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
@@ -179,16 +182,87 @@ def _read_raised(reader: Reader, path: Path, rows: Rows, values: Values) -> None
 
 
 def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    reader.add(path, rows, of_texts(values))
+    texts, codes = numbered(values)
+    reader.add(path, rows, of_texts(texts, codes))
+    _read_contents(reader, path, rows, texts, codes)
     long = [i for i, length in enumerate(map(len, values)) if length > LONG_TEXT]
     if long:
         lengths = np.array([len(values[i]) for i in long], dtype=np.float64)
         reader.add(path.about("length"), at(rows, long), Entries(lengths))
 
 
+def _read_contents(
+    reader: Reader, path: Path, rows: Rows, texts: Sequence[str], codes: CodeArray
+) -> None:
+    """Add the column entries for the structures and numbers inside texts at one place.
+
+    texts: distinct texts. codes: for each outcome, the index of its text from 1.
+    """
+    levels = _MAX_DEPTH - path.depth - 1
+    contents = {i: found for i, text in enumerate(texts) if (found := content(text, levels))}
+    structures = {i: one.structure for i, one in contents.items() if one.structure is not None}
+    if structures:
+        inside, index = _among(rows, structures, codes)
+        values = list(map(list(structures.values()).__getitem__, index.tolist()))
+        reader.read(path.then("content", JSON), inside, values)
+    if len(structures) < len(contents):
+        numeric = {i: one for i, one in contents.items() if i not in structures}
+        inside, index = _among(rows, numeric, codes)
+        _read_numbers(reader, path, inside, list(numeric.values()), index)
+
+
+def _among(rows: Rows, chosen: Collection[int], codes: NDArray[np.integer]) -> tuple[Rows, Places]:
+    """Return (rows of the outcomes with a chosen text, for each the index among the chosen).
+
+    chosen: indices of texts from 0, rising. codes: for each outcome, the index of its text from 1.
+    """
+    index = np.full(int(codes.max()), -1)
+    index[list(chosen)] = np.arange(len(chosen))
+    own = index[codes - 1]
+    place = np.flatnonzero(own >= 0)
+    return (rows, own) if len(place) == len(own) else (at(rows, place), own[place])
+
+
+def _read_numbers(
+    reader: Reader, path: Path, rows: Rows, contents: Sequence[Content], index: Places
+) -> None:
+    """Add the column entries for the numbers in texts, and for the texts without them.
+
+    contents: of distinct texts. index: for each outcome, the index of its content.
+    """
+    rest, every = path.then("content", WORDS), path.then("content", NUMBERS)
+    words, codes = numbered([one.words for one in contents])
+    if len(words) == 1:
+        reader.constant(rest, rows, text_label(words[0]))
+    else:
+        reader.add(rest, rows, of_texts(words, codes[index]))
+    counts = np.array([one.total for one in contents], dtype=np.float64)
+    if (counts == counts[0]).all():
+        reader.constant(every.about("length"), rows, float(counts[0]))
+    else:
+        reader.add(every.about("length"), rows, Entries(counts[index]))
+    longest = max(len(one.numbers) for one in contents)
+    for i in range(longest):
+        numbers = {j: one.numbers[i] for j, one in enumerate(contents) if i < len(one.numbers)}
+        inside, own = _among(rows, numbers, index + 1)
+        found = of_mixed([text_label(n) if isinstance(n, str) else n for n in numbers.values()])
+        codes_here = None if found.codes is None else found.codes[own]
+        reader.add(every.item(i), inside, Entries(found.numbers[own], codes_here, found.labels))
+
+
+def _as_text(data: bytes) -> str:
+    """Return the text that bytes stand for in UTF-8; "" if a character cannot be printed."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return ""
+    return text if "".join(text.split()).isprintable() else ""
+
+
 def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     data = list(map(bytes, values))
     reader.add(path, rows, of_mixed(list(map(bytes_label, data))))
+    _read_contents(reader, path, rows, *numbered(list(map(_as_text, data))))
     lengths = reader.lengths(path, rows, data)
     for length in np.unique(lengths):
         place = np.flatnonzero(lengths == length)

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from dpaudit.outcomes.columns import EXACT, CodeArray, FloatArray, number_word, quoted, text_key
 from dpaudit.outcomes.representation import EXPONENT, OFFSET
+from dpaudit.outcomes.texts import may_have_content
 
 # Every integer with at most this absolute value equals a float.
 MAX_EXACT = 2**53
@@ -101,19 +102,27 @@ def of_booleans(values: NDArray[np.bool_]) -> Entries:
     return Entries(nothing, values.astype(np.int32) + 1, ("False", "True"))
 
 
-def of_texts(values: Sequence[str]) -> Entries:
-    """Return the column entries for strings. The entry for a string is the string in quotes."""
-    place = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
-    codes = np.fromiter(map(place.__getitem__, values), dtype=np.int32, count=len(values))
-    return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, place)))
+def numbered(values: Sequence[str]) -> tuple[list[str], CodeArray]:
+    """Return (distinct strings, for each value the index of its string from 1)."""
+    index = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
+    codes = np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values))
+    return list(index), codes
+
+
+def of_texts(texts: Sequence[str], codes: CodeArray) -> Entries:
+    """Return the column entries for strings. The entry for a string is the string in quotes.
+
+    texts: distinct strings. codes: for each value, the index of its string from 1.
+    """
+    return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, texts)))
 
 
 def of_text_array(array: NDArray[np.str_]) -> Entries | None:
     """Return the column entries for an array of short strings. The array is not converted to Python
     strings, to save time.
 
-    Return None if the strings are longer than 64 characters, or if more than 32 of them are
-    distinct.
+    Return None if the strings are longer than 64 characters, if more than 32 of them are distinct,
+    or if any of them has numbers or a structure (`texts.py`).
     """
     width = array.itemsize // 4
     if not len(array) or not 0 < width <= LONG_TEXT:
@@ -135,6 +144,8 @@ def of_text_array(array: NDArray[np.str_]) -> Entries | None:
             first = int(np.argmin(found))
             known = np.append(known, piece[:, first][None], axis=0)
             texts.append(str(array[start + first]))
+            if may_have_content(texts[-1]):
+                return None
             found[_are(piece, known[-1])] = len(texts)
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, texts)))
 

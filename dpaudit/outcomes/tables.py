@@ -49,6 +49,11 @@ MAX_WIDTH = 4096
 # If a column has more than this number of different texts, events are also learned from a further
 # column with the kinds of its entries, such as `a string`.
 _MANY_TEXTS = 64
+# A column with at most this number of different texts, each in four outcomes on average, tells all
+# that the contents of its texts tell.
+_FEW_TEXTS, _MIN_PER_TEXT = 64, 4
+# The content of texts counts as read if at least this share of them has a structure or numbers.
+READ_SHARE = 0.98
 # If a table has at least this number of columns, and at most `_MAX_JOINT_ENTRIES` entries in all,
 # the hashes of all columns are computed in one array: with few entries, NumPy calls for each column
 # would take most of the time. Otherwise each column is hashed by itself.
@@ -84,6 +89,17 @@ class Outcomes(ABC):
     def width(self) -> int:
         """Number of all columns of the table. The property `columns` may have fewer: it leaves out
         columns with the same entry for all outcomes, and columns beyond about 4,096."""
+
+    @property
+    @abstractmethod
+    def contents(self) -> frozenset[str]:
+        """Kinds of the contents of texts in `columns`: "json", "numbers", "words"."""
+
+    @property
+    @abstractmethod
+    def texts_read(self) -> frozenset[str]:
+        """Names of the columns of texts whose contents (numbers, or structures in JSON) have
+        columns of their own in `columns`, for nearly all texts."""
 
     @property
     @abstractmethod
@@ -195,8 +211,33 @@ class Table(Outcomes):
 
     @property
     def columns(self) -> Sequence[Column]:
-        columns = self.all_columns[:MAX_WIDTH]
+        columns = self.all_columns
+        repeated = self._repeated_texts()
+        if repeated:
+            both = zip(self.paths, columns, strict=True)
+            columns = tuple(one for path, one in both if repeated.isdisjoint(path.texts))
+        columns = columns[:MAX_WIDTH]
         return (*columns, *filter(None, map(_telling_kinds, columns)))
+
+    def _repeated_texts(self) -> set[str]:
+        """Return the names of the columns of texts that repeat so often that their contents tell
+        nothing more."""
+        texts = {name for path in self.paths for name in path.texts}
+        columns = (one for one in self.all_columns if one.name in texts)
+        return {one.name for one in columns if is_repeated(len(one.labels), self.size)}
+
+    @property
+    def contents(self) -> frozenset[str]:
+        repeated = self._repeated_texts()
+        return frozenset(
+            word for path in self.paths if repeated.isdisjoint(path.texts) for word in path.contents
+        )
+
+    @property
+    def texts_read(self) -> frozenset[str]:
+        texts = {name for path, _ in self.fixed for name in path.texts}
+        texts.update(name for path in self.paths for name in path.texts)
+        return frozenset(texts - self._repeated_texts())
 
     @property
     def width(self) -> int:
@@ -329,6 +370,14 @@ class TimedOutcomes(Outcomes):
         return self.outcomes.width
 
     @property
+    def contents(self) -> frozenset[str]:
+        return self.outcomes.contents
+
+    @property
+    def texts_read(self) -> frozenset[str]:
+        return self.outcomes.texts_read
+
+    @property
     def representations(self) -> Sequence[Column]:
         return self.outcomes.representations
 
@@ -370,6 +419,11 @@ def _telling_kinds(column: Column) -> Column | None:
         return None
     kinds = kinds_of(column)
     return kinds if len(np.unique(kinds.codes if kinds.codes is not None else 0)) > 1 else None
+
+
+def is_repeated(texts: int, size: int) -> bool:
+    """Return whether different texts are so few that the contents of texts tell nothing more."""
+    return texts <= min(_FEW_TEXTS, size // _MIN_PER_TEXT)
 
 
 def narrowed(outcomes: Outcomes) -> str | None:

@@ -24,6 +24,9 @@ def nan(x): return math.nan
 def inf(x): return [math.inf, -math.inf]
 def seven(x): return 7.0
 def empty(x): return []
+def text(x, rng): return f"{x + rng.laplace():.12f} rows"
+def letters(x, rng): return text(x, rng).translate(str.maketrans("0123456789", "abcdefghij"))
+def key(x, rng): return {text(x, rng): True}
 """
 
 
@@ -84,6 +87,26 @@ def test_what_cannot_be_traced_is_not_sent_to_a_trace(
     assert result.exit_code == (0 if "allow" in audit else 4)
     assert (DECIDES in words(result.stdout)) is is_named
     assert "  trace  " not in result.stdout  # a trace takes inputs, and no file
+
+
+@pytest.mark.parametrize("mechanism", ["letters", "key"])
+def test_an_audit_that_saw_only_new_outputs_exits_4(dpaudit: Any, mechanism: str) -> None:
+    audit = ["run", f"m.py:{mechanism}", "--d1", "0", "--d2", "1", "--epsilon", "1"]
+    audit += ["--samples", "2000"]
+    result = dpaudit(*audit)
+    assert result.exit_code == 4
+    assert re.search(r"under-powered: .*--post-process", words(result.stdout))
+    allowed = dpaudit(*audit, "--allow-underpowered")
+    assert allowed.exit_code == 0
+    assert "--post-process" in words(allowed.stdout)
+
+
+def test_a_text_with_numbers_that_keeps_its_claim_exits_0(dpaudit: Any) -> None:
+    audit = ("run", "m.py:text", "--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
+    result = dpaudit(*audit)
+    assert result.exit_code == 0
+    assert "numbers in texts are read as columns" in words(result.stdout)
+    assert dpaudit(*audit[:-3], "0.2", *audit[-2:]).exit_code == 1
 
 
 def test_an_error_of_an_audit_with_equal_inputs_is_named(dpaudit: Any) -> None:

@@ -101,6 +101,22 @@ def test_but_it_may_where_that_is_allowed() -> None:
     assert result.underpowered is None
 
 
+def in_letters(x: float, rng: np.random.Generator) -> str:
+    """Return a noisy number in letters, in which no event can be learned."""
+    digits = str.maketrans("0123456789", "abcdefghij")
+    return f"{x + rng.laplace():.12f}".translate(digits)
+
+
+def test_an_audit_that_saw_only_new_outputs_fails_unless_that_is_allowed(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    with pytest.raises(AssertionError, match=r"UNDER-POWERED: .* --post-process"):
+        assert_private(in_letters, 0.0, 1.0, epsilon=1.0, **FEW)
+    result = assert_private(in_letters, 0.0, 1.0, epsilon=1.0, allow_underpowered=True, **FEW)
+    assert result.underpowered is None
+    assert not [one for one in recwarn if issubclass(one.category, AuditWarning)]
+
+
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [

@@ -204,9 +204,9 @@ KINDS: dict[str, tuple[Any, Any, Any, str]] = {
     ),
     "texts that never repeat": (
         ["a", "b"] * 50,
-        [f"debug-{n}" for n in range(30)],
-        ["a", "debug-99", "b"],
-        "output is a value seen fewer than 10 times in 100 draws, such as 'debug-0'",
+        [f"debug-{chr(192 + n)}" for n in range(30)],
+        ["a", "debug-zz", "b"],
+        "output is a value seen fewer than 10 times in 100 draws, such as 'debug-À'",
     ),
     "numbers that never repeat": (
         [0.0, 1.0] * 50,

@@ -16,7 +16,7 @@ from dpaudit.auditing.underpowered import (
     foreseen,
     misses_rare,
     most_powerful,
-    mostly_new,
+    saw_nothing,
     share_in_next_audit,
     too_few,
     too_weak,
@@ -305,14 +305,36 @@ def test_an_audit_that_refutes_a_mechanism_without_noise_is_not_underpowered() -
     assert leak.verdict is Verdict.VIOLATION
 
 
-def test_new_outputs_are_warned_about_only_if_they_hid_the_leak_from_all_events() -> None:
-    """Vectors of numbers are nearly all new, too, and an event about them may show a leak."""
-    one = replace(CERTIFICATE, refuted=False, epsilon_lower=0.0, recording=None)
-    one = replace(one, fixed=replace(one.fixed, detectable_epsilon=math.inf))
-    texts = Unseen(one.fixed.draws, 0, 1.0, ranges=False)
-    few = replace(texts, count_d1=one.fixed.draws // 2)
-    (warning,) = mostly_new(replace(one, unseen=texts))
-    assert "--post-process" in warning
-    assert mostly_new(replace(one, unseen=few)) == []
-    assert mostly_new(replace(one, unseen=replace(texts, ranges=True))) == []
-    assert mostly_new(replace(one, unseen=texts, epsilon_lower=0.3)) == []
+ALWAYS_D1 = replace(
+    FIXED,
+    correct=500,
+    wrong=500,
+    detectable_epsilon=math.inf,
+    events=(EventCount("any output", "d1", 500, 500, 500, 500, (0.9, 1.0), (0.9, 1.0)),),
+)
+
+
+@pytest.mark.parametrize(
+    ("guesses", "new", "is_blind"),
+    [(1_000, 1_000, True), (0, 500, True), (3, 1_000, True), (0, 499, False), (400, 1_000, False)],
+)
+def test_a_rule_with_one_answer_about_new_outputs_saw_nothing(
+    guesses: int, new: int, is_blind: bool
+) -> None:
+    count = replace(ALWAYS_D1.events[0], count_d1=guesses // 2, count_d2=guesses - guesses // 2)
+    right, wrong = count.count_d1, count.count_d2
+    fixed = replace(ALWAYS_D1, correct=right, wrong=wrong, events=(count,))
+    certificate = replace(
+        CERTIFICATE, refuted=False, epsilon_lower=0.0, recording=None, fixed=fixed
+    )
+    certificate = replace(certificate, unseen=Unseen(new // 2, new - new // 2, 1.0, ranges=True))
+    message = saw_nothing(certificate)
+    assert (message is not None) is is_blind
+    if message is not None:
+        assert "--post-process" in message
+        assert message.startswith("1,000 test draws cannot refute ")
+        assert f"{new:,} of them" in message
+    able = replace(certificate, fixed=replace(fixed, detectable_epsilon=1.5))
+    assert saw_nothing(able) is None
+    assert saw_nothing(replace(certificate, refuted=True)) is None
+    assert saw_nothing(replace(certificate, unseen=None)) is None

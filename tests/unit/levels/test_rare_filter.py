@@ -1,6 +1,7 @@
 """What a filter lets through: what was hardly ever seen among selection draws, and nothing else."""
 
 import pickle
+import uuid
 from typing import Any
 
 import numpy as np
@@ -89,8 +90,21 @@ def test_a_place_among_many_is_looked_at(rng: np.random.Generator) -> None:
 
 
 def test_values_that_never_stop_being_new_are_no_rarity() -> None:
-    words = [f"key {number}" for number in range(3_000)]
+    letters = str.maketrans("0123456789", "abcdefghij")
+    words = [f"key {number}".translate(letters) for number in range(3_000)]
     assert not sieve_of(words[:2_000]).is_rare(from_raw(words[2_000:])).any()
+
+
+def test_a_new_text_is_new_only_if_its_content_is(rng: np.random.Generator) -> None:
+    texts = [f"{number:.9f} rows" for number in rng.uniform(size=3_000)]
+    seen = RareFilter.seen(SelectionDraws(from_raw(texts[:2_000]), np.zeros(2_000, dtype=bool)))
+    assert seen is not None
+    assert seen.is_rare(from_raw(texts[2_000:])).mean() < 0.01
+    assert seen.is_rare(from_raw(["0.5 lines", "7.5 rows"])).all()
+    ids = [f"id {uuid.uuid5(uuid.NAMESPACE_URL, text)}" for text in texts]
+    seen = RareFilter.seen(SelectionDraws(from_raw(ids[:2_000]), np.zeros(2_000, dtype=bool)))
+    assert seen is not None
+    assert seen.is_rare(from_raw(ids[2_000:])).all()
 
 
 def test_a_number_seen_often_is_usual_and_one_seen_less_is_not() -> None:
