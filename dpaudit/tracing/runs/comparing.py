@@ -12,7 +12,7 @@ import numpy as np
 from .correlated import with_joint_costs
 from .differences import Chosen, Comparison, ControlFlow, Hidden
 from .places import Place, place_of, places_of
-from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned
+from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned, are_certain
 from .running import Missing, briefly, same
 
 if TYPE_CHECKING:
@@ -140,10 +140,14 @@ def compare(
     )
 
 
-def are_picked(recorder: Recorder) -> bool:
+def are_picked(recorder: Recorder, besides: Collection[Moment] = ()) -> bool:
     """Return whether a run draws from a discrete distribution that may pick records of the dataset,
-    such as `choice`."""
-    return any(draw.law in _PICKING for draw in recorder.draws)
+    such as `choice`.
+
+    besides: Draws that are known to pick no records.
+    """
+    every = (draw for draw in recorder.draws if draw.law in _PICKING)
+    return any(draw.moment not in besides for draw in every)
 
 
 def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:
@@ -151,8 +155,13 @@ def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:
     for one in first.choices:
         other = second.by_moment.get(one.moment)
         if isinstance(other, Choice) and np.shape(one.probability) == np.shape(other.probability):
+            is_free = np.ravel(~np.asarray(are_certain(one.probability, other.probability)))
+            if not is_free.any():
+                continue
             place = first.place(one.moment)
-            first_odds, second_odds = (np.ravel(each.probability).tolist() for each in (one, other))
+            first_odds, second_odds = (
+                np.ravel(each.probability)[is_free].tolist() for each in (one, other)
+            )
             odds = first_odds, second_odds
             found.append(Chosen(place, "coin", odds, True, ({}, {}), places_of(one.callers)))
     for draw in first.draws:
@@ -251,6 +260,14 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     )
     operands = [_ravelled(use.operand) / unit for use in (one, other)]
     shifts = _distances(*operands)
+    released = are_released(run, one)
+    if one.kind == "compare":
+        # Only the ratio of the operand to the scale decides a comparison.
+        with np.errstate(all="ignore"):
+            ratios = operands[0] / first_scales, operands[1] / second_scales
+        is_same = ~released & np.isclose(*ratios, rtol=_ROUNDING_SHARE, atol=0)
+        shifts = np.where(is_same, 0.0, shifts)
+        second_scales = np.where(is_same, first_scales, second_scales)
     after = None if draw is None else second.by_moment.get(draw.moment)
     is_single = np.ndim(one.operand) == 0
     added = [
@@ -269,7 +286,7 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         operands=(shown[0], shown[1]),
         shifts=shifts.tolist(),
         scales=(first_scales.tolist(), second_scales.tolist()),
-        released=are_released(run, one).tolist(),
+        released=released.tolist(),
         pieces=ids.tolist(),
         parameters=(
             {} if draw is None else dict(draw.parameters),
@@ -406,6 +423,25 @@ def significant(run: Run) -> set[int]:
         for number, value in pieces:
             later.setdefault(number, set()).add(float(value))
     return found
+
+
+def rescaled(first: Run, second: Run) -> Iterator[Spot]:
+    """Yield the instructions that give noise that is not added to a number, is in the output of the
+    first run, and has another scale in the second run."""
+    numbers = _numbers(first)
+    before, after = (one.recorder for one in (first, second))
+    for moment, one in before.bare_noise.items():
+        other = after.bare_noise.get(moment)
+        if other is None or np.shape(one.value) != np.shape(other.value):
+            continue
+        scales, others = (
+            np.abs(use.factor) * recorder.pieces.all_scales[use.ids]
+            for recorder, use in ((before, one), (after, other))
+        )
+        tolerance = np.nan_to_num(_ROUNDING_OF_OUTPUT * scales)
+        is_other = ~np.isclose(scales, others, rtol=_ROUNDING_SHARE, atol=0, equal_nan=True)
+        if np.any(is_other & _are_among(one.value, numbers, tolerance)):
+            yield moment[1]
 
 
 def may_be_constant(run: Run) -> bool:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .coins import Absorbed, Flips, Laws, laws_of
-from .comparing import alignment_of, are_picked, compare, may_be_constant
+from .comparing import alignment_of, are_picked, compare, may_be_constant, rescaled
 from .differences import Chosen, Comparison, ControlFlow, Coupled, Hidden, ThresholdLeak
-from .effects import by_effect, by_range, noise_alone
+from .effects import Effects, by_effect, by_range, noise_alone
 from .one_sided import (
     FreeRuns,
     OnRareBranch,
@@ -187,6 +187,11 @@ class _Pairs:
         if alignment:
             coupler = coupler._replace(alignment=alignment)
             second = coupler.run(1, reference=first, has_lines=True)
+        scaled = frozenset(rescaled(first, second))
+        if scaled:
+            coupler = coupler._replace(subject=coupler.subject._replace(scaled=scaled))
+            first = coupler.run(0, reference=first, has_lines=True)
+            second = coupler.run(1, reference=first, has_lines=True)
         delta = min((point[1] for point in coupler.subject.claim), default=0.0)
         constants = self.free.constants(not forward) if may_be_constant(first) else ()
         comparison = compare(first, second, alignment, delta, constants)
@@ -202,9 +207,9 @@ class _Pairs:
                 bare = [name for name in names if self.free.is_bare(name)]
                 noised = [name for name in names if name not in bare]
                 if noised and not bare and not raises and not comparison.uneven:
-                    hidden = by_effect(coupler, first, second)
-                    if hidden:
-                        comparison = _with_effects(comparison, hidden, first)
+                    effects = by_effect(coupler, first, second)
+                    if effects.hidden:
+                        comparison = _with_effects(comparison, effects, first)
                         noised = []
         elif forward and not (raises or comparison.twice):
             comparison = comparison._replace(alone=noise_alone(coupler, first, second))
@@ -257,18 +262,24 @@ class _Pairs:
         return pair
 
 
-def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> Comparison:
-    """Return the comparison of two runs with `hidden` added: uniform numbers that the program turns
-    into noise with an inverse distribution function. Such a function may compare a uniform number
-    with a threshold, such as 1/2. This looks like a random choice of the program; it is no longer
-    counted as a choice.
+def _with_effects(comparison: Comparison, effects: Effects, first: Run) -> Comparison:
+    """Return the comparison of two runs with `Effects.hidden` added: uniform numbers that the
+    program turns into noise with an inverse distribution function. Such a function may compare a
+    uniform number with a threshold, such as 1/2. This looks like a random choice of the program; it
+    is no longer counted as a choice, and the sign of the noise is not either.
 
     first: The first of the two runs.
     """
-    own = {piece for one in hidden for piece in one.pieces}
-    choices = [one for one in first.recorder.choices if not own.issuperset(np.ravel(one.ids))]
+    own = {piece for one in effects.hidden for piece in one.pieces}
+    recorder = first.recorder
+    choices = [
+        one
+        for one in recorder.choices
+        if one.moment not in effects.decisions and not own.issuperset(np.ravel(one.ids))
+    ]
     return comparison._replace(
-        hidden=[*comparison.hidden, *hidden], picks=bool(choices) or are_picked(first.recorder)
+        hidden=[*comparison.hidden, *effects.hidden],
+        picks=bool(choices) or are_picked(recorder, effects.decisions),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from .pieces import (
     CONTINUOUS,
     MIRRORED,
+    WITH_SCALE,
     Pieces,
     are_uniform,
     first_of,
@@ -87,6 +88,7 @@ class Recorder:
     check: A function that is called at each event, and raises TooLong to end the run.
     severed: The instructions at which a noisy value becomes an ordinary number, so that its noise
         hides no further data.
+    scaled: The instructions whose result counts as noise that is added to 0.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Recorder:
         repetition: Repetition | None,
         check: Callable[[], None],
         severed: Container[Spot],
+        scaled: Container[Spot] = (),
     ) -> None:
         self.is_open = True
         self.draws: list[Draw] = []
@@ -115,7 +118,9 @@ class Recorder:
         # of its calls.
         self.calls: dict[str, int] = {}
         self.by_moment: dict[Moment, Any] = {}
-        self._severed = severed
+        # Noise that is not added to a number, after it was drawn or multiplied, by its moment.
+        self.bare_noise: dict[Moment, Use] = {}
+        self._severed, self._scaled_at = severed, scaled
         self._moments = Moments(followed, check)
         self._repetition = repetition
         self._depth, self._thread = 0, threading.get_ident()
@@ -186,7 +191,7 @@ class Recorder:
         self._add(moment, primitive, law, scale, size, parameters, own, outcomes)
         noise = Noise(np.arange(first, first + size).reshape(shape) if shape else first, 1.0)
         if location is None:
-            return traced(base, self, noise)
+            return self._bare(spot, noise, base)
         natural = base + location
         return self._used(spot, noise._replace(operand=location), natural, "add")
 
@@ -206,7 +211,7 @@ class Recorder:
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
         self._add(moment, primitive, law, scale, 1, parameters, value)
-        return traced(value, self, Noise(first, 1.0))
+        return self._bare(moment[1], Noise(first, 1.0), value)
 
     def picked(
         self,
@@ -332,11 +337,14 @@ class Recorder:
             times = other if name == "mul" else 1 / np.asarray(other, dtype=float)[()]
         if not np.all(np.isfinite(times)) or not np.all(times):
             return natural
+        is_integer = self.pieces.law_of(found[1]) == "integers"
+        if is_integer and np.any(times != np.round(times)):
+            return natural  # a random choice, as of a sign, and not noise
         noise = multiplied(found[1], times)
         if noise.operand is None:
             shaped = np.broadcast_to(noise.ids, np.shape(natural))
             ids = shaped if np.ndim(natural) else noise.ids
-            return traced(natural, self, noise._replace(ids=ids))
+            return self._bare(self._moments.spot(), noise._replace(ids=ids), natural)
         spot = self._moments.spot()
         if spot in self._severed:
             return natural
@@ -366,8 +374,10 @@ class Recorder:
             below = min(max(other / last.scale, 0.0), 1.0)
             way = name if a is not None else MIRRORED[name]
             return self._tossed(spot, way, noise.ids, below, natural, is_turned=False)
-        if noise.operand is None and are_uniform(self.pieces, noise):
+        if are_uniform(self.pieces, noise):
             way = name if a is not None else MIRRORED[name]
+            if noise.operand is not None:
+                noise, other = noise._replace(operand=None), other - noise.operand
             below = share_below(self.pieces, noise, way, other)
             is_turned = first_of(noise.factor) < 0
             return self._tossed(spot, way, noise.ids, below, natural, is_turned=is_turned)
@@ -433,13 +443,24 @@ class Recorder:
         moment = self._moments.next("choice", spot)
         values = natural
         if self._repetition is not None:
-            values = self._repetition.outcome(moment, natural, ids)
+            values = self._repetition.outcome(moment, natural, ids, probability)
         cut = 1 - below if is_turned else below
         callers = self._moments.callers(spot)
         choice = Choice(moment, probability, values, ids, cut, is_less != is_turned, callers)
         self.choices.append(choice)
         self.by_moment[moment] = choice
         return values
+
+    def _bare(self, spot: Spot, noise: Noise, natural: Any) -> Any:
+        """Record noise that is not added to a number, and return it."""
+        if self.pieces.law_of(noise) not in WITH_SCALE:
+            return traced(natural, self, noise)
+        if spot in self._scaled_at:
+            return self._used(spot, noise._replace(operand=natural * 0), natural, "add")
+        moment = self._moments.next("bare", spot)
+        use = Use(moment, "bare", natural, (), noise.ids, noise.factor, natural * 0)
+        self.bare_noise[moment] = use
+        return traced(natural, self, noise)
 
     def _used(self, spot: Spot, noise: Noise, natural: Any, kind: str) -> Any:
         """Record an addition or comparison of noise, and return the noisy value. In a second run,

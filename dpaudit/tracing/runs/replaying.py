@@ -170,16 +170,22 @@ class Repetition:
                         self._replaced.add(before.first + place)
         return values
 
-    def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
+    def outcome(self, moment: Moment, values: Any, ids: Any = (), probability: Any = None) -> Any:
         """Return the outcome of a random choice for this run: an outcome that the caller forces if
         there is one, else the outcome in the earlier run, else the outcome in this run.
 
         moment: Identifies the choice.
         values: The outcome in this run.
         ids: The ids, in the records of this run, of the drawn numbers that decide the outcome.
+        probability: The probability of True, for a choice between True and False. An outcome that
+            is certain in each of the runs is no choice, and not repeated.
         """
-        if not self._is_free(self._before.get(moment), ids):
-            values = self._again(moment, values)
+        before = self._before.get(moment)
+        if not self._is_free(before, ids):
+            again = self._again(moment, values)
+            fixed = are_certain(getattr(before, "probability", None), probability)
+            is_any = np.any(fixed) and np.shape(again) == np.shape(fixed)
+            values = _like(np.where(fixed, values, again)[()], values) if is_any else again
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
@@ -279,6 +285,13 @@ class Repetition:
                 values = np.array(values, copy=True)
                 values.flat[place] = value
         return values
+
+
+def are_certain(one: Any, other: Any) -> Any:
+    """Return, for each of two probabilities or arrays of them, whether both are 0 or 1."""
+    if one is None or other is None or np.shape(one) != np.shape(other):
+        return False
+    return np.isin(one, (0.0, 1.0)) & np.isin(other, (0.0, 1.0))
 
 
 def _like(value: Any, natural: Any) -> Any:

@@ -60,6 +60,8 @@ class Subject(NamedTuple):
     deadline: The value of `time.monotonic` at which a run is ended.
     severed: The instructions at which a noisy value becomes a plain number, so that its noise hides
         no further data.
+    scaled: The instructions whose result counts as noise that is added to 0: noise that hides
+        nothing, with a scale that depends on the input.
     claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
 
@@ -73,6 +75,7 @@ class Subject(NamedTuple):
     primitives: Primitives
     deadline: float = float("inf")
     severed: frozenset[Spot] = frozenset()
+    scaled: frozenset[Spot] = frozenset()
     claim: Sequence[tuple[float, float]] = ()
 
     def check(self) -> None:
@@ -211,7 +214,9 @@ def run(
     if reference is not None or overrides:
         before = {} if reference is None else reference.recorder.by_moment
         repetition = Repetition(before, overrides, alignment)
-    recorder = Recorder(subject.followed, repetition, subject.check, subject.severed)
+    recorder = Recorder(
+        subject.followed, repetition, subject.check, subject.severed, subject.scaled
+    )
     try:
         given = copy.deepcopy(dataset)
     except Exception:  # noqa: BLE001  # whatever the user's own objects raise
