@@ -333,8 +333,8 @@ def unused_noise(case: Case) -> Iterator[Finding]:
 def drawn_for_one_input(case: Case) -> Iterator[Finding]:
     """Yield a note for each line that draws more often on one input than on the other, since the
     cost of such a line is unknown. A note is a finding that is not counted as a cause of a leak.
-    Yield nothing if another finding is a cause."""
-    if any(one.is_cause for one in case.found):
+    Yield nothing if another finding is a cause, or names the branch."""
+    if any(one.is_cause or one.kind == "control-flow" for one in case.found):
         return
     pairs = [pair for pair in case.runs.coupled if pair.forward]
     uneven = {one for pair in pairs for one in pair.comparison.uneven}

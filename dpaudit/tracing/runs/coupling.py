@@ -217,8 +217,13 @@ class _Pairs:
         if comparison.uneven and not bare:
             never = partial(self.free.is_never, 0 if forward else 1)
             leaks = threshold_leaks(coupler, (first, second), never)
+        decided = None
+        if comparison.uneven and noised and not (bare or raises) and self.free.is_drawn_by_one():
+            decided = max(self.free.impossible(name) for name in noised)
         together = {} if raises else values_together(first, second, noised)
-        return Coupled(forward, coupler.seed, comparison, absorbed, bare, noised, leaks, together)
+        return Coupled(
+            forward, coupler.seed, comparison, absorbed, bare, noised, leaks, together, decided
+        )
 
     @property
     def adaptive(self) -> list[Coupled] | None:

@@ -163,11 +163,38 @@ class FreeRuns:
         name: The name of the entry, such as `output[1]`; "raises" for whether the run raises an
             exception.
         """
-        both_runs = self.both()
 
         def valued(one: Run) -> Any:
             return one.error is not None if name == "raises" else one.parts.get(name, Missing)
 
+        return self._is_fixed(valued)
+
+    def is_drawn_by_one(self) -> bool:
+        """Return whether the numbers of draws at the instructions differ between the inputs,
+        whatever the noise."""
+
+        def valued(one: Run) -> Any:
+            return sorted((place_of(d.moment[1]), d.size) for d in one.recorder.draws)
+
+        return self._is_fixed(valued)
+
+    def impossible(self, name: str) -> tuple[int, int]:
+        """Return (count, number of runs) for the runs on one input in which an entry of the output
+        has a value that the other input cannot give, since the entry is there a uniform number with
+        another range. The count is 0 if the entry is no uniform number on either input."""
+        both = self.both()
+        for which in (0, 1):
+            for entry, ends in _uniform_numbers(both[which][0]).items():
+                values = [one.parts.get(name, Missing) for one in both[which]]
+                known = [_number(one, entry) for one in both[which]]
+                if all(one is not None and same(value, one) for value, one in zip(values, known)):
+                    others = [one.parts.get(name, Missing) for one in both[1 - which]]
+                    return sum(not _is_within(one, ends) for one in others), len(others)
+        return 0, len(both[0])
+
+    def _is_fixed(self, valued: Callable[[Run], Any]) -> bool:
+        """Return whether a value is constant on one input, and never occurs on the other one."""
+        both_runs = self.both()
         both = [list(map(valued, runs)) for runs in both_runs]
         is_constant = any(all(same(one, runs[0]) for one in runs) for runs in both)
         if not is_constant or any(same(one, other) for one in both[0] for other in both[1]):
@@ -189,6 +216,31 @@ class FreeRuns:
         which: The index of the input: 0 for d1, 1 for d2.
         """
         return not any(name in marks(each) for each in self.both()[which])
+
+
+def _uniform_numbers(run: Run) -> dict[Entry, tuple[float, float]]:
+    """Return the ends of the range of each uniform number that a run draws."""
+    ends: dict[Entry, tuple[float, float]] = {}
+    for draw in run.recorder.draws:
+        if draw.law == "uniform" and draw.scale is not None and draw.values is not None:
+            shape = np.shape(draw.values)
+            low, width = (
+                np.ravel(np.broadcast_to(each, shape)).tolist()
+                for each in (draw.parameters.get("low", 0.0), draw.scale)
+            )
+            for place, start in enumerate(low):
+                ends[draw.moment, place] = start, start + width[place]
+    return ends
+
+
+def _number(run: Run, entry: Entry) -> float | None:
+    draw = run.recorder.by_moment.get(entry[0])
+    values = () if draw is None else np.ravel(draw.values).tolist()
+    return values[entry[1]] if entry[1] < len(values) else None
+
+
+def _is_within(value: Any, ends: tuple[float, float]) -> bool:
+    return isinstance(value, (int, float)) and ends[0] <= value <= ends[1]
 
 
 def selected(
