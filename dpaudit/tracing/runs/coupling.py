@@ -187,7 +187,7 @@ class _Pairs:
         if alignment:
             coupler = coupler._replace(alignment=alignment)
             second = coupler.run(1, reference=first, has_lines=True)
-        scaled = frozenset(rescaled(first, second))
+        scaled = frozenset(rescaled(first, second, alignment))
         if scaled:
             coupler = coupler._replace(subject=coupler.subject._replace(scaled=scaled))
             first = coupler.run(0, reference=first, has_lines=True)

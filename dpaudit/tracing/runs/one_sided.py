@@ -174,7 +174,7 @@ class FreeRuns:
         whatever the noise."""
 
         def valued(one: Run) -> Any:
-            return sorted((place_of(d.moment[1]), d.size) for d in one.recorder.draws)
+            return Counter((d.moment[1], d.callers, d.size) for d in one.recorder.draws)
 
         return self._is_fixed(valued)
 
@@ -184,10 +184,10 @@ class FreeRuns:
         another range. The count is 0 if the entry is no uniform number on either input."""
         both = self.both()
         for which in (0, 1):
-            for entry, ends in _uniform_numbers(both[which][0]).items():
-                values = [one.parts.get(name, Missing) for one in both[which]]
-                known = [_number(one, entry) for one in both[which]]
-                if all(one is not None and same(value, one) for value, one in zip(values, known)):
+            every = [(run.parts.get(name, Missing), _uniform_numbers(run)) for run in both[which]]
+            for entry, (_, ends) in every[0][1].items():
+                drawn = [(value, numbers.get(entry)) for value, numbers in every]
+                if all(one and one[1] == ends and same(value, one[0]) for value, one in drawn):
                     others = [one.parts.get(name, Missing) for one in both[1 - which]]
                     return sum(not _is_within(one, ends) for one in others), len(others)
         return 0, len(both[0])
@@ -218,25 +218,18 @@ class FreeRuns:
         return not any(name in marks(each) for each in self.both()[which])
 
 
-def _uniform_numbers(run: Run) -> dict[Entry, tuple[float, float]]:
-    """Return the ends of the range of each uniform number that a run draws."""
-    ends: dict[Entry, tuple[float, float]] = {}
+def _uniform_numbers(run: Run) -> dict[Entry, tuple[float, tuple[float, float]]]:
+    """Return the value of each uniform number that a run draws, with the ends of its range."""
+    numbers = {}
     for draw in run.recorder.draws:
         if draw.law == "uniform" and draw.scale is not None and draw.values is not None:
-            shape = np.shape(draw.values)
-            low, width = (
-                np.ravel(np.broadcast_to(each, shape)).tolist()
-                for each in (draw.parameters.get("low", 0.0), draw.scale)
+            low, width, values = (
+                np.ravel(np.broadcast_to(each, np.shape(draw.values))).tolist()
+                for each in (draw.parameters.get("low", 0.0), draw.scale, draw.values)
             )
-            for place, start in enumerate(low):
-                ends[draw.moment, place] = start, start + width[place]
-    return ends
-
-
-def _number(run: Run, entry: Entry) -> float | None:
-    draw = run.recorder.by_moment.get(entry[0])
-    values = () if draw is None else np.ravel(draw.values).tolist()
-    return values[entry[1]] if entry[1] < len(values) else None
+            for place, (start, size, value) in enumerate(zip(low, width, values)):
+                numbers[draw.moment, place] = value, (start, start + size)
+    return numbers
 
 
 def _is_within(value: Any, ends: tuple[float, float]) -> bool:

@@ -213,6 +213,23 @@ def _segment(
     return linecache.getline(file, line).encode()[column:end_column].decode(errors="replace")
 
 
+@functools.lru_cache(maxsize=256)
+def loops_of(file: str) -> tuple[tuple[int, int], ...]:
+    """Return (first line, last line) of each loop in a file; () if it cannot be read."""
+    import ast
+
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    kinds = ast.For, ast.While, ast.AsyncFor
+    return tuple(
+        (one.lineno, one.end_lineno or one.lineno)
+        for one in ast.walk(tree)
+        if isinstance(one, kinds)
+    )
+
+
 def _line(code: CodeType, instruction: int) -> int:
     import dis
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
     from types import FrameType
 
-    from .places import Followed, Place, Spot
+    from .places import Followed, Lines, Place, Spot
     from .replaying import Moment, Repetition
 
 
@@ -48,7 +48,11 @@ class Moments:
         self._followed, self._check = followed, check
         self._counts: dict[tuple[str, Spot], int] = {}
         self._frame: FrameType | None = None
-        self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
+        self._known_callers: dict[tuple[Any, ...], tuple[Spot, ...]] = {}
+        # The lines that the run has executed, and their number at each event; None if lines are
+        # not recorded.
+        self.lines: Lines | None = None
+        self.positions: dict[Moment, int] = {}
 
     def spot(self) -> Spot:
         """Return the instruction of the user's code that now draws, adds or compares noise. If no
@@ -64,10 +68,12 @@ class Moments:
         """Return the instructions of the user's code from which the function that contains `spot`
         was called, innermost first. `spot` must be the instruction of the latest event: a draw, an
         addition or a comparison of noise. The result is computed at the first event of each
-        instruction, then cached."""
-        known = self._known_callers.get(spot)
+        instruction and caller, then cached."""
+        caller = None if self._frame is None else self._frame.f_back
+        key = (spot,) if caller is None else (spot, id(caller.f_code), caller.f_lasti)
+        known = self._known_callers.get(key)
         if known is None:
-            known = self._known_callers[spot] = callers(self._frame, self._followed)
+            known = self._known_callers[key] = callers(self._frame, self._followed)
         return known
 
     def next(self, kind: str, spot: Spot) -> Moment:
@@ -76,6 +82,8 @@ class Moments:
         place = kind, spot
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
+        if self.lines is not None:
+            self.positions[kind, spot, number] = len(self.lines)
         return kind, spot, number
 
 
@@ -145,6 +153,15 @@ class Recorder:
             return function(*given, **named)
         finally:
             self._depth -= 1
+
+    def follow(self, lines: Lines) -> None:
+        """Note at each event how many lines the run has executed."""
+        self._moments.lines = lines
+
+    @property
+    def positions(self) -> dict[Moment, int]:
+        """The number of lines that the run had executed at each event, by its moment."""
+        return self._moments.positions
 
     def place(self, moment: Moment) -> Place:
         return place_of(moment[1])

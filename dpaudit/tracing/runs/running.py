@@ -241,6 +241,7 @@ def run(
         try:
             if has_lines:
                 with watched(subject.followed) as lines:
+                    recorder.follow(lines)
                     output = _called(subject, by_position, arguments)
             else:
                 output = _called(subject, by_position, arguments)
