@@ -43,7 +43,7 @@ from dpaudit.targets.target import (
 from dpaudit.tracing import tracer
 from dpaudit.tracing.costs import Piece
 from dpaudit.tracing.findings import judge
-from dpaudit.tracing.findings.words import changes, number, shown
+from dpaudit.tracing.findings.words import changes, inside_libraries, number, shown
 from dpaudit.tracing.runs.coins import epsilon
 from dpaudit.tracing.runs.comparing import compare
 from dpaudit.tracing.runs.coupling import Runs, couple, read
@@ -156,12 +156,12 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         )
     if not isinstance(target, ImportedTarget | CallableTarget):
         raise UsageError(f"{target.name} cannot be traced in this process", code="trace-impossible")
-    try:
-        check_followed(follow)
-    except ValueError as error:
-        raise UsageError(str(error), code="module-not-found") from None
     function, post_process = functions(target)
     maker = resolve(target.path) if isinstance(target, ImportedTarget) else None
+    try:
+        check_followed(follow)  # after the import of the mechanism, which may extend sys.path
+    except ValueError as error:
+        raise UsageError(str(error), code="module-not-found") from None
     how = calling(function, target, is_made=is_made(target), unpacks=True)
     return Subject(
         function=function,
@@ -238,6 +238,8 @@ def _notes(
         kind, message, place = errors[0][0]
         where = "" if place is None else f" ({shown(place)})"
         yield f"every run raised {kind}: {message}{where}; {what_to_check(target, kind, message)}"
+    elif runs.keeps_state and runs.inside_libraries:
+        yield inside_libraries(runs.inside_libraries)
     elif runs.keeps_state:
         yield (
             "a second run on d1 with the same noise gave something else, so that runs cannot be "
@@ -252,6 +254,8 @@ def _notes(
             "scipy.stats and torch, and mechanisms of diffprivlib, OpenDP and PyDP; name a "
             "function of your own with --primitive module:function. This is no pass"
         )
+    elif not sites and not findings and runs.inside_libraries:
+        yield inside_libraries(runs.inside_libraries)
     elif not sites and not findings:
         yield "noise was seen, but not what it hides. This is no pass"
     for name in runs.uncalled:

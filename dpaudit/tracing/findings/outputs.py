@@ -18,7 +18,7 @@ from dpaudit.tracing.runs.coins import Laws, epsilon
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import ControlFlow, Coupled
 from dpaudit.tracing.runs.one_sided import AND
-from dpaudit.tracing.runs.places import Place
+from dpaudit.tracing.runs.places import Place, loops_of
 
 
 def of_choices(case: Case) -> Iterator[Finding]:
@@ -165,8 +165,18 @@ def of_outputs(case: Case) -> Iterator[Finding]:
             yield _raises(pair)
         elif pair.bare:
             yield _bare(pair, runs, claim)
-        elif pair.decided is not None and pair.comparison.control_flow is not None:
+        elif pair.decided is not None and _is_branch(pair.comparison.control_flow):
+            assert pair.comparison.control_flow is not None
             yield _decided(pair, pair.comparison.control_flow, pair.decided, claim)
+
+
+def of_lengths(case: Case) -> Iterator[Finding]:
+    """Yield a finding if a length differs between the inputs in every run, although entries of the
+    output vary between equal runs: noise that is not seen does not hide a length."""
+    for pair in case.runs.coupled[:1]:
+        lengths = [name for name in pair.bare if name.startswith("len(") or name.endswith(".shape")]
+        if lengths and pair.noised:
+            yield _bare(pair._replace(bare=lengths), case.runs, case.claim)
 
 
 def of_thresholds(case: Case) -> Iterator[Finding]:
@@ -207,6 +217,15 @@ def _raises(pair: Coupled) -> Finding:
         () if pair.comparison.control_flow is None else (shown(pair.comparison.control_flow.place),)
     )
     return Finding("exception", True, line, words, GIVE_AN_OUTPUT, others, math.inf)
+
+
+def _is_branch(flow: ControlFlow | None) -> bool:
+    """Return whether runs turn at a line to two other lines, and not only repeat a loop."""
+    if flow is None or None in flow.next_lines:
+        return False
+    lines = {(one.file, one.line) for one in (flow.place, *flow.next_lines) if one is not None}
+    is_loop = any(start == flow.place.line for start, _ in loops_of(flow.place.file))
+    return len(lines) == 3 and not is_loop
 
 
 def _decided(

@@ -30,7 +30,7 @@ from .one_sided import (
 from .patching import generators_kept
 from .places import Place, place_of
 from .recording import Recorder
-from .replaying import Draw, TooLong, Use
+from .replaying import OPAQUE, Draw, TooLong, Use
 from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Runs(NamedTuple):
         but does not hide, such as the exact count of the winner of a noisy maximum.
     rare: The values that only one input gives, and only after an unlikely outcome of a coin or of a
         choice.
+    inside_libraries: The names of the functions of libraries that draw noise in compiled code.
     """
 
     coupled: list[Coupled]
@@ -84,6 +85,7 @@ class Runs(NamedTuple):
     laws: Laws | None = None
     selected: tuple[Selected, ...] = ()
     rare: tuple[OnRareBranch, ...] = ()
+    inside_libraries: tuple[str, ...] = ()
 
 
 @generators_kept()
@@ -137,6 +139,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
         laws=laws,
         selected=() if is_explained else tuple(selected(coupled, pairs.free, subject.claim)),
         rare=tuple(rare),
+        inside_libraries=_inside_libraries(firsts),
     )
 
 
@@ -380,6 +383,11 @@ def _not_understood(firsts: list[Run]) -> list[tuple[Place, str]]:
             if isinstance(draw, Draw) and draw.law == "unknown":
                 found.setdefault((draw.moment[1], draw.primitive), place_of(draw.moment[1]))
     return [(place, what) for (_, what), place in found.items()]
+
+
+def _inside_libraries(firsts: list[Run]) -> tuple[str, ...]:
+    opaque = (one for run in firsts for one in run.recorder.draws if one.law == OPAQUE)
+    return tuple(dict.fromkeys(one.primitive for one in opaque))
 
 
 _KINDS: dict[str, Any] = {

@@ -142,6 +142,11 @@ def _folders(name: str) -> list[str]:
     return [f"{found.parent}{os.sep}" if found.stem == "__init__" else file]
 
 
+def is_ours(file: str) -> bool:
+    """Return whether a file is a part of dpaudit."""
+    return file.startswith(_OURS)
+
+
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
     """Return the innermost frame that runs the user's code: the given frame, or the nearest of its
     callers up to the call of the mechanism. Return None if there is none.

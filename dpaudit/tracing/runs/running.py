@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .patching import replaced
-from .places import Followed, Lines, watched
+from .places import Followed, Lines, is_ours, watched
 from .recording import Recorder
 from .replaying import Repetition, TooLong
 from .values import plain
@@ -155,7 +155,9 @@ def followed_for(
     packages = (*packages, *libraries)
     own = _code_of(function)
     home = own if isinstance(maker, type) and own is not None else _code_of(maker) or own
-    if home is None:
+    if own is not None and is_ours(own.co_filename):
+        own = None  # the function of a library's object, which dpaudit made
+    if home is None or is_ours(home.co_filename):
         home = compile("", name or "?", "exec").replace(co_name=name.rpartition(":")[2])
     return Followed([] if own is None else [own.co_filename], packages, home)
 
