@@ -182,7 +182,10 @@ def _decisions(recorder: Recorder) -> list[_Decision]:
     """Return the coins and choices of a run; an empty list if there are too many."""
     found: list[_Decision] = []
     for coin in recorder.choices:
-        every = (np.ravel(each).tolist() for each in (coin.values, coin.probability, coin.ids))
+        every = (
+            np.ravel(np.broadcast_to(each, np.shape(coin.values))).tolist()
+            for each in (coin.values, coin.probability, coin.ids)
+        )
         for place, (value, p, number) in enumerate(zip(*every)):
             if 0 < p < 1:
                 coins = (True, p), (False, 1 - p)

@@ -157,6 +157,7 @@ def followed_for(
     home = own if isinstance(maker, type) and own is not None else _code_of(maker) or own
     if own is not None and is_ours(own.co_filename):
         own = None  # the function of a library's object, which dpaudit made
+        home = home if inspect.isroutine(maker) else None
     if home is None or is_ours(home.co_filename):
         home = compile("", name or "?", "exec").replace(co_name=name.rpartition(":")[2])
     return Followed([] if own is None else [own.co_filename], packages, home)

@@ -21,6 +21,7 @@ from pydp.algorithms._algorithm import MetaAlgorithm
 
 import dpaudit
 from dpaudit import ApproximateDP, PureDP, Trace
+from dpaudit.certificates.traced import INSIDE
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from dpaudit.tracing.trace import trace_pair
 from tests import faulty
@@ -210,7 +211,7 @@ def test_what_is_not_understood_has_no_finding(function: Any) -> None:
     assert not found.findings
     assert found.not_understood
     (note,) = found.notes
-    assert note.startswith("noise was seen, ")
+    assert note.endswith(INSIDE)
 
 
 def test_what_comes_after_it_is_looked_at() -> None:
@@ -343,7 +344,7 @@ def test_a_function_that_is_randomised_is_not_understood() -> None:
     assert not found.findings
     assert [what for _, what in found.not_understood] == ["Vector.randomise"]
     (note,) = found.notes
-    assert note.startswith("noise was seen, ")
+    assert note.endswith(INSIDE)
 
 
 # The user's own.
