@@ -11,6 +11,7 @@ import linecache
 import math
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -48,7 +49,7 @@ from dpaudit.tracing.runs.coins import epsilon
 from dpaudit.tracing.runs.comparing import compare
 from dpaudit.tracing.runs.coupling import Runs, couple, read
 from dpaudit.tracing.runs.differences import Comparison
-from dpaudit.tracing.runs.patching import Primitives
+from dpaudit.tracing.runs.patching import Primitives, generators_kept
 from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.replaying import TooLong
 from dpaudit.tracing.runs.running import OVER, Subject, followed_for, run
@@ -114,7 +115,7 @@ def trace_pair(
             code="trace-impossible",
         )
     else:
-        subject = subject_of(target, follow)._replace(
+        subject = _following(target, follow, d1, began + seconds)._replace(
             primitives=Primitives([_primitive(one) for one in primitives]),
             deadline=began + seconds,
             claim=points,
@@ -173,6 +174,18 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         followed=followed_for(function, follow, maker, target.name),
         primitives=Primitives(),
     )
+
+
+def _following(target: AnyTarget, follow: Sequence[str], d1: Any, deadline: float) -> Subject:
+    """Return `subject_of`. A run may extend sys.path so that it finds a package of `follow`."""
+    try:
+        return subject_of(target, follow)
+    except UsageError as error:
+        if error.code != "module-not-found":
+            raise
+    with generators_kept(), suppress(TooLong):
+        run(subject_of(target)._replace(deadline=deadline), d1, 0, has_lines=False)
+    return subject_of(target, follow)
 
 
 def _of_one_run(target: AnyTarget) -> AnyTarget:
