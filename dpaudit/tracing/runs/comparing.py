@@ -111,34 +111,47 @@ class Paths:
     def __init__(self, first: Run, second: Run) -> None:
         self._counts = [Counter(run.lines) for run in (first, second)]
         self._iterations = {id(run): _iterations(run) for run in (first, second)}
+        self._known: dict[Spot, list[Line]] = {}
 
     def of(self, run: Run, moment: Moment) -> tuple[Any, ...]:
         callers = run.recorder.by_moment[moment].callers
         at = self._iterations[id(run)].get(run.recorder.positions.get(moment, 0), {})
-        loops = []
-        for spot in (moment[1], *callers):
+        headers = (header for spot in (moment[1], *callers) for header in self._headers(spot))
+        return (callers, *((header, at.get(header, 0)) for header in headers))
+
+    def _headers(self, spot: Spot) -> list[Line]:
+        """Return the first lines of the loops around an instruction that have equally many
+        iterations in both runs."""
+        if spot not in self._known:
             place = place_of(spot)
-            for start, end in loops_of(place.file):
-                header = place.file, start
-                is_even = self._counts[0][header] == self._counts[1][header]
-                if start < place.line <= end and is_even:
-                    loops.append((header, at.get(header, 0)))
-        return (callers, *loops)
+            self._known[spot] = [
+                (place.file, start)
+                for start, end in loops_of(place.file)
+                if start < place.line <= end and self._is_even((place.file, start))
+            ]
+        return self._known[spot]
+
+    def _is_even(self, header: Line) -> bool:
+        return self._counts[0][header] == self._counts[1][header]
 
 
 def _iterations(run: Run) -> dict[int, dict[Line, int]]:
     """Return the number of the present iteration of each loop, by its first line, after each number
     of executed lines at which an event happens."""
     wanted = set(run.recorder.positions.values())
+    # Maps the first line of each loop to the first lines of the loops inside it.
+    inner = {
+        (file, start): [(file, other) for other, _ in loops_of(file) if start < other <= end]
+        for file in {file for file, _ in run.lines}
+        for start, end in loops_of(file)
+    }
     counts: dict[Line, int] = {}
     found = {}
-    for position, (file, line) in enumerate(run.lines, 1):
-        own = next((loop for loop in loops_of(file) if loop[0] == line), None)
-        if own is not None:
-            counts[file, line] = counts.get((file, line), 0) + 1
-            for start, _ in loops_of(file):
-                if own[0] < start <= own[1]:
-                    counts.pop((file, start), None)
+    for position, line in enumerate(run.lines, 1):
+        if line in inner:
+            counts[line] = counts.get(line, 0) + 1
+            for other in inner[line]:
+                counts.pop(other, None)
         if position in wanted:
             found[position] = dict(counts)
     return found
