@@ -353,10 +353,7 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     shifts = _distances(*operands)
     released = are_released(run, one)
     if one.kind == "compare":
-        # Only the ratio of the operand to the scale decides a comparison.
-        with np.errstate(all="ignore"):
-            ratios = operands[0] / first_scales, operands[1] / second_scales
-        is_same = ~released & np.isclose(*ratios, rtol=_ROUNDING_SHARE, atol=0)
+        is_same = ~released & _are_proportional(operands, (first_scales, second_scales))
         shifts = np.where(is_same, 0.0, shifts)
         second_scales = np.where(is_same, first_scales, second_scales)
     after = None if draw is None else second.pieces.draw_of(int(np.ravel(other.ids)[0]))
@@ -389,6 +386,13 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         many=len(recorder.pieces.parts_of(int(ids[0]))) if len(ids) else 1,
         norms=_norms(root, _root(second, other, recorder)) if shifts.any() else (0.0, 0.0, 0.0),
     )
+
+
+def _are_proportional(operands: list[Any], scales: tuple[Any, Any]) -> Any:
+    """Return where comparisons have equal laws: only operand divided by scale decides them."""
+    with np.errstate(all="ignore"):
+        ratios = operands[0] / scales[0], operands[1] / scales[1]
+    return np.isclose(*ratios, rtol=_ROUNDING_SHARE, atol=0)
 
 
 def _norms(one: Use, other: Use) -> tuple[float, float, float]:

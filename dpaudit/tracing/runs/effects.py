@@ -107,29 +107,7 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> Effects:
     def is_moved(name: str, run: Run, which: int = 1) -> bool:
         return not same((first, second)[which].parts[name], run.parts.get(name))
 
-    decisions = _decisions(second.recorder)
-    # A number counts as the outcome of its comparison with another number if it has no other
-    # effect on the output.
-    moved = [
-        run_with({one.entry: one.elsewhere, **_held(decisions, one, second.recorder)}, 1)
-        for one in pieces
-    ]
-    effective = [
-        one
-        for one, run in zip(pieces, moved)
-        if len(pieces) == 1 or any(is_moved(name, run) for name in names)
-    ]
-    held = {entry for one in effective for entry in _held(decisions, one, second.recorder)}
-    decisions = [one for one in decisions if one.entry not in held]
-    flipped = [
-        [
-            (run_with({one.entry: value}, which), which)
-            for value, _ in one.outcomes
-            if value != one.value
-            for which in (0, 1)
-        ]
-        for one in decisions
-    ]
+    moved, flipped = _effects_of_all(run_with, pieces, second.recorder, names, is_moved)
     overrides: dict[Any, Any] = {}
     reached: list[tuple[_Wanted, float]] = []
     hidden: list[Hidden] = []
@@ -139,11 +117,7 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> Effects:
         one = own[0] if len(own) == 1 else None
         if one is None or one.ends is None:
             return Effects([])
-        chosen = [
-            each
-            for each, runs in zip(decisions, flipped)
-            if any(is_moved(name, *run) for run in runs)
-        ]
+        chosen = [each for each, runs in flipped if any(is_moved(name, *run) for run in runs)]
         values = float(first.parts[name]), float(second.parts[name])
         ways = _ways(chosen)
         wanted = [
@@ -167,6 +141,40 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> Effects:
     are_equal = same_output(first, again, besides=names)
     is_found = are_equal and all(one.is_reached(at, run=again) for one, at in reached)
     return Effects(hidden, frozenset(counted)) if is_found else Effects([])
+
+
+def _effects_of_all(
+    run_with: Callable[..., Run],
+    pieces: list[_Piece],
+    recorder: Recorder,
+    names: list[str],
+    is_moved: Callable[..., bool],
+) -> tuple[list[Run], list[tuple[_Decision, list[tuple[Run, int]]]]]:
+    """Return a run with another value of each drawn number, and each random choice with the runs
+    that have its other outcomes, on either input."""
+    every = _decisions(recorder)
+    # A number counts as the outcome of its comparison with another number if it has no other
+    # effect on the output.
+    moved = [
+        run_with({one.entry: one.elsewhere, **_held(every, one, recorder)}, 1) for one in pieces
+    ]
+    effective = [
+        one
+        for one, run in zip(pieces, moved)
+        if len(pieces) == 1 or any(is_moved(name, run) for name in names)
+    ]
+    held = {entry for one in effective for entry in _held(every, one, recorder)}
+    decisions = [one for one in every if one.entry not in held]
+    flipped = [
+        [
+            (run_with({one.entry: value}, which), which)
+            for value, _ in one.outcomes
+            if value != one.value
+            for which in (0, 1)
+        ]
+        for one in decisions
+    ]
+    return moved, list(zip(decisions, flipped))
 
 
 class _Decision(NamedTuple):
