@@ -30,6 +30,8 @@ FindingKind = Literal[
 # Every note about a trace that stopped early begins with these words, by which `Trace.cut` finds
 # it.
 CUT = "not all runs were made"
+# A note about noise that a library draws in compiled code ends with these words.
+INSIDE = "is inside the library and cannot be seen"
 # Remedy for the finding that the mechanism raises an exception that depends on the data.
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
 

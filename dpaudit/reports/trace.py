@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from dpaudit.certificates.result import AuditResult, Recorded, Sampled, Verdict
-from dpaudit.certificates.traced import Excerpt, Finding, Site, Trace
+from dpaudit.certificates.traced import INSIDE, Excerpt, Finding, Site, Trace
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.reports.layout import WIDTH, Item, Row, laid_out, wrap
 from dpaudit.reports.numbers import unglued
@@ -76,7 +76,9 @@ def rows(result: AuditResult) -> list[Item]:
         return []
     if made.cut:
         return [Row("cause", f"none seen; {made.cut}")]
-    return [] if made.runs else [Row("cause", f"none: {made.notes[0]}")]
+    inside = next((note for note in made.notes if note.endswith(INSIDE)), None)
+    why = inside or (None if made.runs else made.notes[0])
+    return [] if why is None else [Row("cause", f"none: {why}")]
 
 
 DECIDES = (

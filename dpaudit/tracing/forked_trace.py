@@ -21,7 +21,7 @@ from typing import Any
 
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult
-from dpaudit.certificates.traced import CUT, GIVE_AN_OUTPUT, Finding, SourceLine, Trace
+from dpaudit.certificates.traced import CUT, GIVE_AN_OUTPUT, INSIDE, Finding, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.pairs import describe_pair
@@ -127,8 +127,14 @@ def _made(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: flo
 
 
 def _telling(found: Any) -> Trace | None:
-    is_telling = isinstance(found, Trace) and (found.likely is not None or found.cut is not None)
+    if not isinstance(found, Trace):
+        return None
+    is_telling = found.likely is not None or found.cut is not None or _is_inside(found)
     return found if is_telling else None
+
+
+def _is_inside(trace: Trace) -> bool:
+    return any(note.endswith(INSIDE) for note in trace.notes)
 
 
 def _cut(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: float) -> Trace:
@@ -239,7 +245,8 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
     keeps_state = any("keeps state" in one for one in certificate.warnings)
     was_cut = trace is not None and trace.cut is not None
     is_unlike = keeps_state or not (certificate.reproducible or was_cut)
-    if is_unlike and (trace is None or _may_be_stored(trace)):
+    is_explained = not keeps_state and trace is not None and (_is_inside(trace) or trace.causes)
+    if is_unlike and not is_explained and (trace is None or _may_be_stored(trace)):
         why = _CANNOT_BE_TRACED if keeps_state else _UNSEEN
         trace = _empty(result.target, certificate.pair, result.claim, why)
     if trace is not None and trace.causes:

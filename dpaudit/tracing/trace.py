@@ -11,6 +11,7 @@ import linecache
 import math
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -43,12 +44,12 @@ from dpaudit.targets.target import (
 from dpaudit.tracing import tracer
 from dpaudit.tracing.costs import Piece
 from dpaudit.tracing.findings import judge
-from dpaudit.tracing.findings.words import changes, number, shown
+from dpaudit.tracing.findings.words import changes, inside_libraries, number, shown
 from dpaudit.tracing.runs.coins import epsilon
 from dpaudit.tracing.runs.comparing import compare
 from dpaudit.tracing.runs.coupling import Runs, couple, read
 from dpaudit.tracing.runs.differences import Comparison
-from dpaudit.tracing.runs.patching import Primitives
+from dpaudit.tracing.runs.patching import Primitives, generators_kept
 from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.replaying import TooLong
 from dpaudit.tracing.runs.running import OVER, Subject, followed_for, run
@@ -114,7 +115,7 @@ def trace_pair(
             code="trace-impossible",
         )
     else:
-        subject = subject_of(target, follow)._replace(
+        subject = _following(target, follow, d1, began + seconds)._replace(
             primitives=Primitives([_primitive(one) for one in primitives]),
             deadline=began + seconds,
             claim=points,
@@ -156,12 +157,12 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         )
     if not isinstance(target, ImportedTarget | CallableTarget):
         raise UsageError(f"{target.name} cannot be traced in this process", code="trace-impossible")
-    try:
-        check_followed(follow)
-    except ValueError as error:
-        raise UsageError(str(error), code="module-not-found") from None
     function, post_process = functions(target)
     maker = resolve(target.path) if isinstance(target, ImportedTarget) else None
+    try:
+        check_followed(follow)  # after the import of the mechanism, which may extend sys.path
+    except ValueError as error:
+        raise UsageError(str(error), code="module-not-found") from None
     how = calling(function, target, is_made=is_made(target), unpacks=True)
     return Subject(
         function=function,
@@ -173,6 +174,18 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         followed=followed_for(function, follow, maker, target.name),
         primitives=Primitives(),
     )
+
+
+def _following(target: AnyTarget, follow: Sequence[str], d1: Any, deadline: float) -> Subject:
+    """Return `subject_of`. A run may extend sys.path so that it finds a package of `follow`."""
+    try:
+        return subject_of(target, follow)
+    except UsageError as error:
+        if error.code != "module-not-found":
+            raise
+    with generators_kept(), suppress(TooLong):
+        run(subject_of(target)._replace(deadline=deadline), d1, 0, has_lines=False)
+    return subject_of(target, follow)
 
 
 def _of_one_run(target: AnyTarget) -> AnyTarget:
@@ -238,6 +251,8 @@ def _notes(
         kind, message, place = errors[0][0]
         where = "" if place is None else f" ({shown(place)})"
         yield f"every run raised {kind}: {message}{where}; {what_to_check(target, kind, message)}"
+    elif runs.keeps_state and runs.inside_libraries:
+        yield inside_libraries(runs.inside_libraries)
     elif runs.keeps_state:
         yield (
             "a second run on d1 with the same noise gave something else, so that runs cannot be "
@@ -252,6 +267,8 @@ def _notes(
             "scipy.stats and torch, and mechanisms of diffprivlib, OpenDP and PyDP; name a "
             "function of your own with --primitive module:function. This is no pass"
         )
+    elif not sites and not findings and runs.inside_libraries:
+        yield inside_libraries(runs.inside_libraries)
     elif not sites and not findings:
         yield "noise was seen, but not what it hides. This is no pass"
     for name in runs.uncalled:

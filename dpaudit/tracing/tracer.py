@@ -72,10 +72,6 @@ class Tracing(worker.Service):
                 f"a trace needs NumPy, which {sys.executable} cannot import ({error})"
             ) from None
         running, places = self._modules["running"], self._modules["places"]
-        try:
-            places.check_followed(follow)
-        except ValueError as error:
-            raise worker.Refused(str(error)) from None
         data, rng, batch = how
         self._subject = running.Subject(
             function=self._function,
@@ -84,12 +80,22 @@ class Tracing(worker.Service):
             rng=rng,
             batch=batch,
             post_process=self._process,
-            followed=running.followed_for(self._function, follow, self._maker, self._name),
+            followed=running.followed_for(self._function, [], self._maker, self._name),
             primitives=self._modules["patching"].Primitives(
                 [self._run_begins, *map(self._primitive, _found(primitives))]
             ),
             claim=claim,
         )
+        try:
+            places.check_followed(follow)
+        except ValueError:
+            running.run(self._subject, self._datasets[0], 0, has_lines=False)
+            try:
+                places.check_followed(follow)  # the run may have extended sys.path
+            except ValueError as error:
+                raise worker.Refused(str(error)) from None
+        followed = running.followed_for(self._function, follow, self._maker, self._name)
+        self._subject = self._subject._replace(followed=followed)
         return {}
 
     def _run_begins(self, recorder: Any) -> Any:

@@ -283,3 +283,37 @@ def spread_around_the_mean(data: Sequence[float], rng: np.random.Generator) -> t
     center = min(max(mean + rng.laplace(scale=2 / len(data)), 0.0), 1.0)
     squares = sum((min(max(one, 0.0), 1.0) - center) ** 2 for one in data)
     return center, squares + rng.laplace(scale=2.0)
+
+
+def divided_by_the_count(data: Sequence[float], rng: np.random.Generator) -> list[float]:
+    """Broken: divides noise alone by the number of records; ε = ∞."""
+    noise = rng.normal(scale=4.0, size=3)
+    return [float(one) for one in noise / len(data)]
+
+
+def divided_by_a_constant(data: Sequence[float], rng: np.random.Generator) -> list[float]:
+    """Correct: the output does not depend on the data."""
+    noise = rng.normal(scale=4.0, size=3)
+    return [float(one) for one in noise / 7]
+
+
+def random_sign_half(data: Sequence[float]) -> float:
+    """Broken: Laplace noise of scale 1, as a random sign times a logarithm, at ε = ½; 1-DP."""
+    return len(data) + random.choice([-1, 1]) * 1.0 * math.log(random.random())
+
+
+def random_sign(data: Sequence[float]) -> float:
+    """Correct at ε = ½."""
+    return len(data) + random.choice([-1, 1]) * 2.0 * math.log(random.random())
+
+
+def tossed_sign_half(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: as `random_sign_half`, with the sign of a coin."""
+    sign = 1 if rng.random() < 0.5 else -1
+    return len(data) + sign * math.log(1 - rng.random())
+
+
+def tossed_sign(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct at ε = ½."""
+    sign = 1 if rng.random() < 0.5 else -1
+    return len(data) + 2 * sign * math.log(1 - rng.random())

@@ -105,8 +105,17 @@ _ADDITIVE = (
         *(_A, "spread_around_the_mean_half", "spread_around_the_mean"),
         *([0.0, 0.5, 1.0], [0.0, 0.5, 0.0], "rng.laplace(scale=0.5)"),
     ),
+    _cause(
+        *(_A, "divided_by_the_count", "divided_by_a_constant", [0, 0, 0], [0, 0]),
+        *("rng.normal(scale=4.0", "len(data)"),
+        delta=1e-5,
+    ),
+    _cause(_A, "random_sign_half", "random_sign", [1, 1], [1], "random.random()", epsilon=0.5),
+    _cause(_A, "tossed_sign_half", "tossed_sign", [1, 1], [1], "rng.random())", epsilon=0.5),
 )
 _RELEASED = (
+    _cause(_R, "untouched_start", "two_branches", [-1, -1], [-1, 1], "if not inside"),
+    _cause(_R, "untouched_centers", "two_branches", [0.2, 0.9], [0.2], "if not own"),
     _cause(_R, "with_the_count", "with_a_noisy_count", _SMALL, _LESS, "return noisy, len(data)"),
     _cause(_R, "noise_on_a_copy", "noise_on_counts", [0, 1, 2], [0, 1], "return list(counts)"),
     _cause(

@@ -236,3 +236,30 @@ def checks_at_times(data: Sequence[float], rng: np.random.Generator) -> float:
     if rng.random() < 0.001 and max(data, default=0.0) > 1.0:
         raise ValueError("a record is out of bounds")
     return sum(min(max(one, 0.0), 1.0) for one in data) + rng.laplace(scale=1.0)
+
+
+def untouched_start(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: without a positive record, the start is released as it is; ε = ∞."""
+    start = rng.uniform(0.0, 1.0)
+    inside = [one for one in data if one > start - 1]
+    if not inside:
+        return float(start)
+    return sum(min(one, 1.0) for one in inside) + rng.laplace(scale=1.0)
+
+
+def untouched_centers(data: Sequence[float], rng: np.random.Generator) -> list[float]:
+    """Broken: the center of an empty group stays where it started; ε = ∞."""
+    centers = [float(one) for one in rng.uniform(0.0, 1.0, size=2)]
+    for index in range(2):
+        own = [one for one in data if (one > 0.5) == bool(index)]
+        if not own:
+            continue
+        centers[index] = min(sum(own), 1.0) + rng.laplace(scale=1.0)
+    return centers
+
+
+def two_branches(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: both branches add the same noise to the number of records."""
+    if len(data) > 1:
+        return len(data) + rng.laplace(scale=1.0)
+    return float(len(data)) - rng.laplace(scale=1.0)

@@ -27,6 +27,7 @@ from dpaudit.tracing.findings.noise import (
 )
 from dpaudit.tracing.findings.outputs import (
     of_choices,
+    of_lengths,
     of_outputs,
     of_rare_branches,
     of_selected,
@@ -70,7 +71,8 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
     """
     case = case_of(runs, claim, changed)
     if runs.keeps_state:
-        return replace(case, sites=[], total=None, exceeds=False)
+        case = replace(case, sites=[], total=None, exceeds=False)
+        return replace(case, found=list(of_lengths(case)))
     if runs.laws is not None:
         return _by_laws(case, runs.laws)
     for detector in dict.fromkeys(chain.from_iterable(KINDS.values())):

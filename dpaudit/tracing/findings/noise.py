@@ -90,13 +90,13 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
         total = cost_together(worst)
         unit = worst[0].unit
         moved = sum(piece.count for piece in worst if piece.shift)
-        words = (
-            f"`{one.line.code}` hides {moved} values that change, all of which are released: "
-            f"together {unit} = {number(total)}"
-            if moved > 1
-            else f"`{one.line.code}` hides a value that changes and is released, with other "
-            f"values that share its noise: {unit} = {number(total)}"
-        )
+        if moved > 1:
+            change = f"{moved} values that change, all of which are released: together"
+        elif worst[0].cost is not None and len(worst) == 1:
+            change = f"a change of {number(worst[0].shift)}:"
+        else:
+            change = "a value that changes and is released, with other values that share its noise:"
+        words = f"`{one.line.code}` hides {change} {unit} = {number(total)}"
         is_split = all(map(math.isfinite, worst[0].scales))
         larger = enlarged(worst, claim, others, one.source(worst[0])) if is_split else ""
         is_cause = not (is_sampled or _has_random_scale(seen))
@@ -319,8 +319,9 @@ def unused_noise(case: Case) -> Iterator[Finding]:
     finding. A note is a finding that is not counted as a cause of a leak."""
     others = [one for one in case.found if one.kind != "drawn-for-one-input"]
     named = {(one.line.file, one.line.line) for one in others}
+    every = [one for pair in case.runs.coupled for one in pair.comparison.hidden]
+    effects = {(one.draw.file, one.draw.line) for one in every}
     for pair in case.runs.coupled[:1]:
-        effects = {(one.draw.file, one.draw.line) for one in pair.comparison.hidden}
         for place, _ in pair.comparison.unused:
             line = shown(place)
             if (place.file, place.line) in effects or (line.file, line.line) in named:
@@ -332,8 +333,8 @@ def unused_noise(case: Case) -> Iterator[Finding]:
 def drawn_for_one_input(case: Case) -> Iterator[Finding]:
     """Yield a note for each line that draws more often on one input than on the other, since the
     cost of such a line is unknown. A note is a finding that is not counted as a cause of a leak.
-    Yield nothing if another finding is a cause."""
-    if any(one.is_cause for one in case.found):
+    Yield nothing if another finding is a cause, or names the branch."""
+    if any(one.is_cause or one.kind == "control-flow" for one in case.found):
         return
     pairs = [pair for pair in case.runs.coupled if pair.forward]
     uneven = {one for pair in pairs for one in pair.comparison.uneven}

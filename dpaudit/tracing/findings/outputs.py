@@ -16,9 +16,9 @@ from dpaudit.tracing.findings.sites import MIN_OCCURRENCES, Case, choice_cost, r
 from dpaudit.tracing.findings.words import number, same_parts, shown, times
 from dpaudit.tracing.runs.coins import Laws, epsilon
 from dpaudit.tracing.runs.coupling import Runs
-from dpaudit.tracing.runs.differences import Coupled
+from dpaudit.tracing.runs.differences import ControlFlow, Coupled
 from dpaudit.tracing.runs.one_sided import AND
-from dpaudit.tracing.runs.places import Place
+from dpaudit.tracing.runs.places import Place, loops_of
 
 
 def of_choices(case: Case) -> Iterator[Finding]:
@@ -129,6 +129,11 @@ def _divergence(order: float, one: Floats, other: Floats) -> float:
     return float(np.logaddexp.reduce(terms)) / (order - 1)
 
 
+_SAME_WAY = "decide on noised values alone, or go the same way for all data"
+# Error probability of the bound on how often an output is impossible on the other input.
+_BRANCH_LEVEL = 1e-5
+
+
 def of_outputs(case: Case) -> Iterator[Finding]:
     """Yield a finding for each pair of runs whose outputs have a difference that no noise hides.
     Also yield a finding for each coin (a comparison of a uniform number with a threshold) that
@@ -160,6 +165,18 @@ def of_outputs(case: Case) -> Iterator[Finding]:
             yield _raises(pair)
         elif pair.bare:
             yield _bare(pair, runs, claim)
+        elif pair.decided is not None and _is_branch(pair.comparison.control_flow):
+            assert pair.comparison.control_flow is not None
+            yield _decided(pair, pair.comparison.control_flow, pair.decided, claim)
+
+
+def of_lengths(case: Case) -> Iterator[Finding]:
+    """Yield a finding if a length differs between the inputs in every run, although entries of the
+    output vary between equal runs: noise that is not seen does not hide a length."""
+    for pair in case.runs.coupled[:1]:
+        lengths = [name for name in pair.bare if name.startswith("len(") or name.endswith(".shape")]
+        if lengths and pair.noised:
+            yield _bare(pair._replace(bare=lengths), case.runs, case.claim)
 
 
 def of_thresholds(case: Case) -> Iterator[Finding]:
@@ -202,6 +219,36 @@ def _raises(pair: Coupled) -> Finding:
     return Finding("exception", True, line, words, GIVE_AN_OUTPUT, others, math.inf)
 
 
+def _is_branch(flow: ControlFlow | None) -> bool:
+    """Return whether runs turn at a line to two other lines, and not only repeat a loop."""
+    if flow is None or None in flow.next_lines:
+        return False
+    lines = {(one.file, one.line) for one in (flow.place, *flow.next_lines) if one is not None}
+    is_loop = any(start == flow.place.line for start, _ in loops_of(flow.place.file))
+    return len(lines) == 3 and not is_loop
+
+
+def _decided(
+    pair: Coupled, flow: ControlFlow, outside: tuple[int, int], claim: PrivacyClaim | None
+) -> Finding:
+    """Return the finding for a branch that data decide, and in which one input alone draws. It is a
+    cause if the outputs of one input are outside the range of the outputs of the other."""
+    from dpaudit.stats.binomial import clopper_pearson_lower
+
+    place, _, many, fewer = pair.comparison.uneven[0]
+    many, fewer = (many, fewer) if pair.forward else (fewer, many)
+    words = (
+        f"`{flow.place.code}` decides on data without noise: `{place.code}` draws {times(many)} "
+        f"for d1 and {times(fewer)} for d2"
+    )
+    allowed = min((point.delta for point in claim.points()), default=0.0) if claim else 0.0
+    is_cause = clopper_pearson_lower(*outside, _BRANCH_LEVEL) > allowed
+    remedy = _SAME_WAY if is_cause else ""
+    others = tuple(shown(one) for one in flow.next_lines if one is not None)
+    cost = math.inf if is_cause else None
+    return Finding("control-flow", is_cause, shown(flow.place), words, remedy, others, cost)
+
+
 def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
     """Return the finding for the entries of the output that differ in a pair of runs and contain no
     noise.
@@ -225,7 +272,7 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
         following = [one for one in flow.next_lines if one is not None]
         if (ends[0].file, ends[0].line) != (ends[1].file, ends[1].line):
             words = f"`{flow.place.code}` decides on data without noise: {said}"
-            remedy = "decide on noised values alone, or go the same way for all data"
+            remedy = _SAME_WAY
             line, others = shown(flow.place), list(map(shown, following))
             return Finding("control-flow", True, line, words, remedy, tuple(others), math.inf)
     others = [shown(place) for place, *_ in comparison.uneven]

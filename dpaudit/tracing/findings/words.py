@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.certificates.traced import SourceLine
+from dpaudit.certificates.traced import INSIDE, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.inputs.records import records_of
 from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds
@@ -79,6 +79,11 @@ class Changes(NamedTuple):
     is_replaced: bool
     sums: tuple[frozenset[float], frozenset[float]] = (frozenset(), frozenset())
     keeps_norm: bool = False
+
+
+def inside_libraries(names: Sequence[str]) -> str:
+    """Return a note about functions of libraries that draw and add noise in one call."""
+    return f"the noise of {' and '.join(names)} {INSIDE}"
 
 
 def changes(d1: Any, d2: Any) -> Changes | None:

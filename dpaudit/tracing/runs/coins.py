@@ -496,8 +496,11 @@ def _alternatives(second: Run) -> Iterator[Flip]:
     or `coin` for a comparison of a uniform number with a threshold.
     """
     for choice in second.recorder.choices:
+        shape = np.shape(choice.values)
+        chances = np.ravel(np.broadcast_to(choice.probability, shape)).tolist()
         for place, value in enumerate(np.ravel(choice.values).tolist()):
-            yield (choice.moment, place), not value, "coin"
+            if (1 - chances[place] if value else chances[place]) > 0:
+                yield (choice.moment, place), not value, "coin"
     for draw in second.recorder.draws:
         for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
             for outcome, probability in draw.outcomes or ():

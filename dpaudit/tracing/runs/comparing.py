@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import linecache
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .correlated import with_joint_costs
 from .differences import Chosen, Comparison, ControlFlow, Hidden
-from .places import Place, place_of, places_of
-from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned
+from .places import Place, loops_of, place_of, places_of
+from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned, are_certain
 from .running import Missing, briefly, same
 
 if TYPE_CHECKING:
@@ -52,40 +53,116 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Match the operations of two runs at each instruction that adds or compares noise, if one run
-    executes the instruction more often than the other run. Return a mapping from (kind of the
-    operation, instruction) to a list with one item for each operation of the second run: the index
-    of the matching operation of the first run, or None if there is no match."""
+    """Match the events of two runs (draws, choices, additions and comparisons of noise) at each
+    instruction where the n-th events of both runs may be no counterparts. Return a mapping from
+    (kind of the event, instruction) to a list with one item for each event of the second run: the
+    index of the matching event of the first run, or None if there is no match.
+
+    Counterparts have the same callers, and the same iteration of each loop that has equally many
+    iterations in both runs.
+    """
     one, other = _moments(first.recorder), _moments(second.recorder)
     found = {}
-    for spot in one.keys() & other.keys():
-        if len(one[spot]) != len(other[spot]):
-            is_one = all(
-                len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
-                for each, every in ((first, one), (second, other))
-            )
-            # `is_one`: in each run, all executions of this instruction add to one and the same sum,
-            # which started as noise: the program adds the records to it one by one. Then match only
-            # the complete sums, after the last addition of each run.
-            if is_one:
-                places: list[int | None] = [None] * len(other[spot])
-                places[-1] = len(one[spot]) - 1
-                found[spot] = places
-                continue
-            operands = [
-                [_key(use) for use in _at(each, every[spot])]
-                for each, every in ((first, one), (second, other))
+    paths = None if first.lines == second.lines else Paths(first, second)
+    for kind, spot in one.keys() & other.keys():
+        moments = one[kind, spot], other[kind, spot]
+        is_use, is_uneven = kind in ("add", "compare"), len(moments[0]) != len(moments[1])
+        if is_use and is_uneven and _is_one_sum(first, second, *moments):
+            # Match only the complete sums, after the last addition of each run.
+            places: list[int | None] = [None] * len(moments[1])
+            places[-1] = len(moments[0]) - 1
+            found[kind, spot] = places
+            continue
+        if paths is None and not is_uneven:
+            continue
+        keys = [
+            [(() if paths is None else paths.of(run, moment)) for moment in every]
+            for run, every in zip((first, second), moments)
+        ]
+        places = [None] * len(moments[1])
+        for key in dict.fromkeys(keys[1]):
+            before, after = ([i for i, each in enumerate(every) if each == key] for every in keys)
+            if len(before) == len(after) or not is_use:
+                matches: Any = range(min(len(before), len(after)))
+            else:
+                matches = aligned(
+                    [_key(first.recorder.by_moment[moments[0][i]]) for i in before],
+                    [_key(second.recorder.by_moment[moments[1][i]]) for i in after],
+                )
+            for index, match in zip(after, matches):
+                places[index] = None if match is None else before[match]
+        if places != [i if i < len(moments[0]) else None for i in range(len(places))]:
+            found[kind, spot] = places
+    return found
+
+
+def _is_one_sum(first: Run, second: Run, before: list[Moment], after: list[Moment]) -> bool:
+    """Return whether, in each run, all additions at an instruction add to one and the same sum,
+    which started as noise: the program adds the records to it one by one."""
+    return all(
+        len({tuple(np.ravel(use.ids).tolist()) for use in _at(run, moments)}) == 1
+        for run, moments in ((first, before), (second, after))
+    )
+
+
+class Paths:
+    """Finds the callers and the iterations of loops in which events of two runs happen."""
+
+    def __init__(self, first: Run, second: Run) -> None:
+        self._counts = [Counter(run.lines) for run in (first, second)]
+        self._iterations = {id(run): _iterations(run) for run in (first, second)}
+        self._known: dict[Spot, list[Line]] = {}
+
+    def of(self, run: Run, moment: Moment) -> tuple[Any, ...]:
+        callers = run.recorder.by_moment[moment].callers
+        at = self._iterations[id(run)].get(run.recorder.positions.get(moment, 0), {})
+        headers = (header for spot in (moment[1], *callers) for header in self._headers(spot))
+        return (callers, *((header, at.get(header, 0)) for header in headers))
+
+    def _headers(self, spot: Spot) -> list[Line]:
+        """Return the first lines of the loops around an instruction that have equally many
+        iterations in both runs."""
+        if spot not in self._known:
+            place = place_of(spot)
+            self._known[spot] = [
+                (place.file, start)
+                for start, end in loops_of(place.file)
+                if start < place.line <= end and self._is_even((place.file, start))
             ]
-            found[spot] = aligned(*operands)
+        return self._known[spot]
+
+    def _is_even(self, header: Line) -> bool:
+        return self._counts[0][header] == self._counts[1][header]
+
+
+def _iterations(run: Run) -> dict[int, dict[Line, int]]:
+    """Return the number of the present iteration of each loop, by its first line, after each number
+    of executed lines at which an event happens."""
+    wanted = set(run.recorder.positions.values())
+    # Maps the first line of each loop to the first lines of the loops inside it.
+    inner = {
+        (file, start): [(file, other) for other, _ in loops_of(file) if start < other <= end]
+        for file in {file for file, _ in run.lines}
+        for start, end in loops_of(file)
+    }
+    counts: dict[Line, int] = {}
+    found = {}
+    for position, line in enumerate(run.lines, 1):
+        if line in inner:
+            counts[line] = counts.get(line, 0) + 1
+            for other in inner[line]:
+                counts.pop(other, None)
+        if position in wanted:
+            found[position] = dict(counts)
     return found
 
 
 def _moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return a mapping from (kind, instruction) to the moments at which a run adds or compares
-    noise there. A moment is (kind, instruction, number of earlier executions)."""
+    """Return a mapping from (kind, instruction) to the moments at which a run draws, chooses, adds
+    or compares there. A moment is (kind, instruction, number of earlier executions)."""
     found: dict[Any, list[Moment]] = {}
-    for one in recorder.uses:
-        found.setdefault(one.moment[:2], []).append(one.moment)
+    for moment in recorder.by_moment:
+        found.setdefault(moment[:2], []).append(moment)
     return found
 
 
@@ -125,7 +202,7 @@ def compare(
     noise, cancelled = with_joint_costs((first.recorder, second.recorder), alike, every)
     return Comparison(
         hidden=noise,
-        chosen=_chosen(first.recorder, second.recorder),
+        chosen=_chosen(first.recorder, second.recorder, alignment),
         differing=_differing(first, second),
         control_flow=control_flow_of(first, second),
         uneven=_uneven(first.recorder, second.recorder),
@@ -136,27 +213,48 @@ def compare(
         ends=(end_of(first), end_of(second)),
         picks=bool(first.recorder.choices) or are_picked(first.recorder),
         picks_items=are_picked(first.recorder),
-        ranges=_have_ranges(first.recorder, second.recorder),
+        ranges=_have_ranges(first.recorder, second.recorder, alignment),
     )
 
 
-def are_picked(recorder: Recorder) -> bool:
+def are_picked(recorder: Recorder, besides: Collection[Moment] = ()) -> bool:
     """Return whether a run draws from a discrete distribution that may pick records of the dataset,
-    such as `choice`."""
-    return any(draw.law in _PICKING for draw in recorder.draws)
+    such as `choice`.
+
+    besides: Draws that are known to pick no records.
+    """
+    every = (draw for draw in recorder.draws if draw.law in _PICKING)
+    return any(draw.moment not in besides for draw in every)
 
 
-def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:
+def _counterparts(second: Recorder, alignment: dict[Any, Any]) -> dict[Moment, Any]:
+    """Return the events of the second run, by the moments of their counterparts in the first."""
+    found = {}
+    for (kind, spot, number), event in second.by_moment.items():
+        places = alignment.get((kind, spot))
+        place = number if places is None else places[number] if number < len(places) else None
+        if place is not None:
+            found[kind, spot, place] = event
+    return found
+
+
+def _chosen(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[Chosen]:
     found = []
+    counterparts = _counterparts(second, alignment)
     for one in first.choices:
-        other = second.by_moment.get(one.moment)
+        other = counterparts.get(one.moment)
         if isinstance(other, Choice) and np.shape(one.probability) == np.shape(other.probability):
+            is_free = np.ravel(~np.asarray(are_certain(one.probability, other.probability)))
+            if not is_free.any():
+                continue
             place = first.place(one.moment)
-            first_odds, second_odds = (np.ravel(each.probability).tolist() for each in (one, other))
+            first_odds, second_odds = (
+                np.ravel(each.probability)[is_free].tolist() for each in (one, other)
+            )
             odds = first_odds, second_odds
             found.append(Chosen(place, "coin", odds, True, ({}, {}), places_of(one.callers)))
     for draw in first.draws:
-        after = second.by_moment.get(draw.moment)
+        after = counterparts.get(draw.moment)
         if draw.outcomes is None or not isinstance(after, Draw) or after.outcomes is None:
             continue
         laws = [p for _, p in draw.outcomes], [p for _, p in after.outcomes]
@@ -177,13 +275,14 @@ def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _have_ranges(first: Recorder, second: Recorder) -> bool:
+def _have_ranges(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> bool:
     """Return whether some uniform number is drawn from different ranges in the two runs.
 
     first, second: The records of the runs.
     """
+    counterparts = _counterparts(second, alignment)
     for draw in first.draws:
-        after = second.by_moment.get(draw.moment) if draw.law == "uniform" else None
+        after = counterparts.get(draw.moment) if draw.law == "uniform" else None
         if isinstance(after, Draw) and any(
             not np.array_equal(value, after.parameters.get(name, np.nan))
             for name, value in draw.parameters.items()
@@ -199,8 +298,9 @@ def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, in
     counts: dict[Any, list[int]] = {}
     for which, recorder in enumerate((first, second)):
         for draw in recorder.draws:
-            counts.setdefault((draw.moment[1], draw.primitive), [0, 0])[which] += draw.size
-    for (spot, primitive), (one, other) in counts.items():
+            key = draw.moment[1], draw.callers, draw.primitive
+            counts.setdefault(key, [0, 0])[which] += draw.size
+    for (spot, _, primitive), (one, other) in counts.items():
         if one != other:
             found.append((place_of(spot), primitive, one, other))
     return found
@@ -251,7 +351,12 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     )
     operands = [_ravelled(use.operand) / unit for use in (one, other)]
     shifts = _distances(*operands)
-    after = None if draw is None else second.by_moment.get(draw.moment)
+    released = are_released(run, one)
+    if one.kind == "compare":
+        is_same = ~released & _are_proportional(operands, (first_scales, second_scales))
+        shifts = np.where(is_same, 0.0, shifts)
+        second_scales = np.where(is_same, first_scales, second_scales)
+    after = None if draw is None else second.pieces.draw_of(int(np.ravel(other.ids)[0]))
     is_single = np.ndim(one.operand) == 0
     added = [
         _ravelled(_before_comparing(own, use).operand) / unit
@@ -269,11 +374,11 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         operands=(shown[0], shown[1]),
         shifts=shifts.tolist(),
         scales=(first_scales.tolist(), second_scales.tolist()),
-        released=are_released(run, one).tolist(),
+        released=released.tolist(),
         pieces=ids.tolist(),
         parameters=(
             {} if draw is None else dict(draw.parameters),
-            dict(after.parameters) if isinstance(after, Draw) else {},
+            {} if after is None else dict(after.parameters),
         ),
         callers=places_of([*(() if draw is None else draw.callers), *root.callers]),
         made=recorder.place(one.moment),
@@ -281,6 +386,13 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         many=len(recorder.pieces.parts_of(int(ids[0]))) if len(ids) else 1,
         norms=_norms(root, _root(second, other, recorder)) if shifts.any() else (0.0, 0.0, 0.0),
     )
+
+
+def _are_proportional(operands: list[Any], scales: tuple[Any, Any]) -> Any:
+    """Return where comparisons have equal laws: only operand divided by scale decides them."""
+    with np.errstate(all="ignore"):
+        ratios = operands[0] / scales[0], operands[1] / scales[1]
+    return np.isclose(*ratios, rtol=_ROUNDING_SHARE, atol=0)
 
 
 def _norms(one: Use, other: Use) -> tuple[float, float, float]:
@@ -406,6 +518,43 @@ def significant(run: Run) -> set[int]:
         for number, value in pieces:
             later.setdefault(number, set()).add(float(value))
     return found
+
+
+def _are_same(
+    one: Use, other: Use, first: Recorder, second: Recorder, counterparts: dict[Moment, Any]
+) -> bool:
+    """Return whether two runs draw the noise of two operations in counterparts."""
+    if np.shape(one.ids) != np.shape(other.ids) or not np.size(one.ids):
+        return False
+    before, after = (
+        recorder.pieces.draw_of(int(np.ravel(use.ids)[0]))
+        for recorder, use in ((first, one), (second, other))
+    )
+    return counterparts.get(before.moment) is after
+
+
+def rescaled(first: Run, second: Run, alignment: dict[Any, Any]) -> Iterator[Spot]:
+    """Yield the instructions that give noise that is not added to a number, is in the output of the
+    first run, and has another scale in the second run."""
+    numbers = _numbers(first)
+    before, after = (one.recorder for one in (first, second))
+    drawn = _counterparts(after, alignment)
+    for moment, one in before.bare_noise.items():
+        other = after.bare_noise.get(moment)
+        if (
+            other is None
+            or not _are_same(one, other, before, after, drawn)
+            or np.shape(one.value) != np.shape(other.value)
+        ):
+            continue
+        scales, others = (
+            np.abs(use.factor) * recorder.pieces.all_scales[use.ids]
+            for recorder, use in ((before, one), (after, other))
+        )
+        tolerance = np.nan_to_num(_ROUNDING_OF_OUTPUT * scales)
+        is_other = ~np.isclose(scales, others, rtol=_ROUNDING_SHARE, atol=0, equal_nan=True)
+        if np.any(is_other & _are_among(one.value, numbers, tolerance)):
+            yield moment[1]
 
 
 def may_be_constant(run: Run) -> bool:

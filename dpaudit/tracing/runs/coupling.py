@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .coins import Absorbed, Flips, Laws, laws_of
-from .comparing import alignment_of, are_picked, compare, may_be_constant
+from .comparing import alignment_of, are_picked, compare, may_be_constant, rescaled
 from .differences import Chosen, Comparison, ControlFlow, Coupled, Hidden, ThresholdLeak
-from .effects import by_effect, by_range, noise_alone
+from .effects import Effects, by_effect, by_range, noise_alone
 from .one_sided import (
     FreeRuns,
     OnRareBranch,
@@ -30,7 +30,7 @@ from .one_sided import (
 from .patching import generators_kept
 from .places import Place, place_of
 from .recording import Recorder
-from .replaying import Draw, TooLong, Use
+from .replaying import OPAQUE, Draw, TooLong, Use
 from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Runs(NamedTuple):
         but does not hide, such as the exact count of the winner of a noisy maximum.
     rare: The values that only one input gives, and only after an unlikely outcome of a coin or of a
         choice.
+    inside_libraries: The names of the functions of libraries that draw noise in compiled code.
     """
 
     coupled: list[Coupled]
@@ -84,6 +85,7 @@ class Runs(NamedTuple):
     laws: Laws | None = None
     selected: tuple[Selected, ...] = ()
     rare: tuple[OnRareBranch, ...] = ()
+    inside_libraries: tuple[str, ...] = ()
 
 
 @generators_kept()
@@ -137,6 +139,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
         laws=laws,
         selected=() if is_explained else tuple(selected(coupled, pairs.free, subject.claim)),
         rare=tuple(rare),
+        inside_libraries=_inside_libraries(firsts),
     )
 
 
@@ -187,6 +190,11 @@ class _Pairs:
         if alignment:
             coupler = coupler._replace(alignment=alignment)
             second = coupler.run(1, reference=first, has_lines=True)
+        scaled = frozenset(rescaled(first, second, alignment))
+        if scaled:
+            coupler = coupler._replace(subject=coupler.subject._replace(scaled=scaled))
+            first = coupler.run(0, reference=first, has_lines=True)
+            second = coupler.run(1, reference=first, has_lines=True)
         delta = min((point[1] for point in coupler.subject.claim), default=0.0)
         constants = self.free.constants(not forward) if may_be_constant(first) else ()
         comparison = compare(first, second, alignment, delta, constants)
@@ -202,9 +210,9 @@ class _Pairs:
                 bare = [name for name in names if self.free.is_bare(name)]
                 noised = [name for name in names if name not in bare]
                 if noised and not bare and not raises and not comparison.uneven:
-                    hidden = by_effect(coupler, first, second)
-                    if hidden:
-                        comparison = _with_effects(comparison, hidden, first)
+                    effects = by_effect(coupler, first, second)
+                    if effects.hidden:
+                        comparison = _with_effects(comparison, effects, first)
                         noised = []
         elif forward and not (raises or comparison.twice):
             comparison = comparison._replace(alone=noise_alone(coupler, first, second))
@@ -212,8 +220,13 @@ class _Pairs:
         if comparison.uneven and not bare:
             never = partial(self.free.is_never, 0 if forward else 1)
             leaks = threshold_leaks(coupler, (first, second), never)
+        decided = None
+        if comparison.uneven and noised and not (bare or raises) and self.free.is_drawn_by_one():
+            decided = max(self.free.impossible(name) for name in noised)
         together = {} if raises else values_together(first, second, noised)
-        return Coupled(forward, coupler.seed, comparison, absorbed, bare, noised, leaks, together)
+        return Coupled(
+            forward, coupler.seed, comparison, absorbed, bare, noised, leaks, together, decided
+        )
 
     @property
     def adaptive(self) -> list[Coupled] | None:
@@ -257,18 +270,24 @@ class _Pairs:
         return pair
 
 
-def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> Comparison:
-    """Return the comparison of two runs with `hidden` added: uniform numbers that the program turns
-    into noise with an inverse distribution function. Such a function may compare a uniform number
-    with a threshold, such as 1/2. This looks like a random choice of the program; it is no longer
-    counted as a choice.
+def _with_effects(comparison: Comparison, effects: Effects, first: Run) -> Comparison:
+    """Return the comparison of two runs with `Effects.hidden` added: uniform numbers that the
+    program turns into noise with an inverse distribution function. Such a function may compare a
+    uniform number with a threshold, such as 1/2. This looks like a random choice of the program; it
+    is no longer counted as a choice, and the sign of the noise is not either.
 
     first: The first of the two runs.
     """
-    own = {piece for one in hidden for piece in one.pieces}
-    choices = [one for one in first.recorder.choices if not own.issuperset(np.ravel(one.ids))]
+    own = {piece for one in effects.hidden for piece in one.pieces}
+    recorder = first.recorder
+    choices = [
+        one
+        for one in recorder.choices
+        if one.moment not in effects.decisions and not own.issuperset(np.ravel(one.ids))
+    ]
     return comparison._replace(
-        hidden=[*comparison.hidden, *hidden], picks=bool(choices) or are_picked(first.recorder)
+        hidden=[*comparison.hidden, *effects.hidden],
+        picks=bool(choices) or are_picked(recorder, effects.decisions),
     )
 
 
@@ -364,6 +383,11 @@ def _not_understood(firsts: list[Run]) -> list[tuple[Place, str]]:
             if isinstance(draw, Draw) and draw.law == "unknown":
                 found.setdefault((draw.moment[1], draw.primitive), place_of(draw.moment[1]))
     return [(place, what) for (_, what), place in found.items()]
+
+
+def _inside_libraries(firsts: list[Run]) -> tuple[str, ...]:
+    opaque = (one for run in firsts for one in run.recorder.draws if one.law == OPAQUE)
+    return tuple(dict.fromkeys(one.primitive for one in opaque))
 
 
 _KINDS: dict[str, Any] = {

@@ -182,7 +182,10 @@ class Coupled(NamedTuple):
         there only if noise exceeds a threshold.
     together: Maps the names of two entries, such as `output[0]` and `output[1]`, to their values in
         the first and second run, as text. Noise may select an entry that differs, and the other
-        entry may show what it selected.
+        other entry may show what it selected.
+    decided: Set if some function draws more often on one input than on the other, whatever the
+        noise: (number of runs on one input whose output is impossible on the other input, since it
+        is outside the range of the uniform number that is the output there; number of runs).
     """
 
     forward: bool
@@ -193,3 +196,4 @@ class Coupled(NamedTuple):
     noised: list[str]
     threshold_leaks: list[ThresholdLeak]
     together: dict[tuple[str, ...], tuple[str, str]]
+    decided: tuple[int, int] | None = None

@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import math
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,9 @@ _SHIFT = 0.382
 # If more entries of the output than this differ between two runs, no search is made for the uniform
 # numbers that hide the differences.
 _MAX_PARTS = 8
+# If the entry of the output depends on random choices with more combinations of outcomes than this,
+# only the present combination is examined.
+_MAX_WAYS = 8
 # Grid for the search of the uniform number that gives a wanted output. Its points lie at these
 # distances from either end of the number's range, as shares of the width of the range. (Laplace
 # noise of 30 scales needs a distance of 1e-13.) If the outputs of two neighbouring points lie on
@@ -73,46 +76,180 @@ _STEP_SHARE, _MIN_STEP_SPACINGS, _MAX_STEP_SHARE = 1e-4, 16, 0.25
 _MIN_CHANGE_SPACINGS = 1e6
 
 
-def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
+class Effects(NamedTuple):
+    """The uniform numbers that hide the differences between the outputs of two runs.
+
+    hidden: The record of one such number for each entry that differs; empty if some entry has no
+        such number.
+    decisions: The random choices whose outcomes, such as the sign of the noise, are a part of the
+        costs in `hidden`.
+    """
+
+    hidden: list[Hidden]
+    decisions: frozenset[Moment] = frozenset()
+
+
+def by_effect(coupler: Coupler, first: Run, second: Run) -> Effects:
     """For each entry of the output that differs between two runs, find one uniform drawn number
-    that can explain the difference: the entry depends on no other drawn number; and with another
-    value of this number, a run on the second input gives the entry of the first run. Return one
-    `Hidden` (record of noise that hides a difference) for each such entry; an empty list if some
-    entry has no such number."""
+    that can explain the difference: the entry depends on no other uniform number; and with another
+    value of this number, a run on the second input gives the entry of the first run. The entry may
+    also depend on random choices with few outcomes, such as the sign of the noise."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
     pieces = list(islice(_pieces(second), _MAX_PIECES + 1))
     are_numbers = all(isinstance(one, (int, float)) for one in both)
     if len(names) > _MAX_PARTS or len(pieces) > _MAX_PIECES or not are_numbers:
-        return []
+        return Effects([])
 
-    def run_with(overrides: dict[Any, float], which: int) -> Run:
+    def run_with(overrides: dict[Any, Any], which: int) -> Run:
         return coupler.run(which, overrides, reference=first)
 
-    moved = [run_with({one.entry: one.elsewhere}, 1) for one in pieces] if len(pieces) > 1 else []
-    found: dict[Any, float] = {}
+    def is_moved(name: str, run: Run, which: int = 1) -> bool:
+        return not same((first, second)[which].parts[name], run.parts.get(name))
+
+    moved, flipped = _effects_of_all(run_with, pieces, second.recorder, names, is_moved)
+    overrides: dict[Any, Any] = {}
     reached: list[tuple[_Wanted, float]] = []
     hidden: list[Hidden] = []
+    counted: set[Moment] = set()
     for name in names:
-        own = [
-            one
-            for place, one in enumerate(pieces)
-            if not moved or not same(second.parts[name], moved[place].parts.get(name))
-        ]
+        own = [one for one, run in zip(pieces, moved) if len(pieces) == 1 or is_moved(name, run)]
         one = own[0] if len(own) == 1 else None
         if one is None or one.ends is None:
-            return []
+            return Effects([])
+        chosen = [each for each, runs in flipped if any(is_moved(name, *run) for run in runs)]
         values = float(first.parts[name]), float(second.parts[name])
-        wanted = _Wanted(partial(_at, run_with, one.entry), name, values, one.ends)
-        number = found[one.entry] if one.entry in found else wanted.found()
-        if number is None:
-            return []
-        found[one.entry] = number
-        reached.append((wanted, number))
-        hidden.append(_hidden(first, second, wanted, one, number))
-    again = run_with(found, 1)
+        ways = _ways(chosen)
+        wanted = [
+            _Wanted(partial(_at, run_with, one.entry, way), name, values, one.ends)
+            for way, _ in ways
+        ]
+        numbers = [each.found() for each in wanted]
+        index = next((i for i, number in enumerate(numbers) if number is not None), None)
+        if index is None:
+            return Effects([])
+        for entry, value in {**ways[index][0], one.entry: numbers[index]}.items():
+            overrides.setdefault(entry, value)
+        reached.append((wanted[index], overrides[one.entry]))
+        counted.update(each.entry[0] for each in chosen if len(ways) > 1)
+        densities = [
+            _density(wanted, [one.value, *(each.found(0) for each in wanted[1:])], ways, 0),
+            _density(wanted, numbers, ways, 1),
+        ]
+        hidden.append(_hidden(first, second, name, one, densities))
+    again = run_with(overrides, 1)
     are_equal = same_output(first, again, besides=names)
-    return hidden if are_equal and all(one.is_reached(at, again) for one, at in reached) else []
+    is_found = are_equal and all(one.is_reached(at, run=again) for one, at in reached)
+    return Effects(hidden, frozenset(counted)) if is_found else Effects([])
+
+
+def _effects_of_all(
+    run_with: Callable[..., Run],
+    pieces: list[_Piece],
+    recorder: Recorder,
+    names: list[str],
+    is_moved: Callable[..., bool],
+) -> tuple[list[Run], list[tuple[_Decision, list[tuple[Run, int]]]]]:
+    """Return a run with another value of each drawn number, and each random choice with the runs
+    that have its other outcomes, on either input."""
+    every = _decisions(recorder)
+    # A number counts as the outcome of its comparison with another number if it has no other
+    # effect on the output.
+    moved = [
+        run_with({one.entry: one.elsewhere, **_held(every, one, recorder)}, 1) for one in pieces
+    ]
+    effective = [
+        one
+        for one, run in zip(pieces, moved)
+        if len(pieces) == 1 or any(is_moved(name, run) for name in names)
+    ]
+    held = {entry for one in effective for entry in _held(every, one, recorder)}
+    decisions = [one for one in every if one.entry not in held]
+    flipped = [
+        [
+            (run_with({one.entry: value}, which), which)
+            for value, _ in one.outcomes
+            if value != one.value
+            for which in (0, 1)
+        ]
+        for one in decisions
+    ]
+    return moved, list(zip(decisions, flipped))
+
+
+class _Decision(NamedTuple):
+    """A random choice with few outcomes: (value, probability) for each of them."""
+
+    entry: Entry
+    value: Any
+    outcomes: tuple[tuple[Any, float], ...]
+    ids: tuple[int, ...] = ()
+
+
+def _decisions(recorder: Recorder) -> list[_Decision]:
+    """Return the coins and choices of a run; an empty list if there are too many."""
+    found: list[_Decision] = []
+    for coin in recorder.choices:
+        every = (
+            np.ravel(np.broadcast_to(each, np.shape(coin.values))).tolist()
+            for each in (coin.values, coin.probability, coin.ids)
+        )
+        for place, (value, p, number) in enumerate(zip(*every)):
+            if 0 < p < 1:
+                coins = (True, p), (False, 1 - p)
+                found.append(_Decision((coin.moment, place), value, coins, (number,)))
+    for draw in recorder.draws:
+        for place, value in enumerate(np.ravel(draw.values).tolist() if draw.outcomes else ()):
+            law = tuple((each, p) for each, p in draw.outcomes or () if p > 0)
+            found.append(_Decision((draw.moment, place), value, law))
+    return found if sum(len(one.outcomes) for one in found) <= _MAX_OUTCOMES else []
+
+
+def _held(decisions: list[_Decision], piece: _Piece, recorder: Recorder) -> dict[Entry, Any]:
+    """Return the outcomes, as they are, of the comparisons of a drawn number."""
+    number = piece.draw.first + piece.place
+    return {
+        one.entry: one.value
+        for one in decisions
+        if any(number in recorder.pieces.parts_of(each) for each in one.ids)
+    }
+
+
+def _ways(decisions: list[_Decision]) -> list[tuple[dict[Entry, Any], float]]:
+    """Return (outcomes, probability) for each combination of outcomes, the present one first. If
+    there are too many, return the present one alone."""
+    many = math.prod(len(one.outcomes) for one in decisions)
+    present = {one.entry: one.value for one in decisions}
+    if not decisions or many > _MAX_WAYS:
+        return [({}, 1.0)]
+    ways = [
+        ({one.entry: v for one, (v, _) in zip(decisions, each)}, math.prod(p for _, p in each))
+        for each in product(*(one.outcomes for one in decisions))
+    ]
+    return sorted(ways, key=lambda way: way[0] != present)
+
+
+def _density(
+    wanted: list[_Wanted],
+    numbers: list[float | None],
+    ways: list[tuple[dict[Entry, Any], float]],
+    which: int,
+) -> _Slope | None:
+    """Return the density of the wanted entry on an input, with its relative error; None if it
+    cannot be computed precisely.
+
+    numbers: The uniform number that gives the entry in each way; None where none does.
+    """
+    total, error = 0.0, 0.0
+    for each, number, (_, chance) in zip(wanted, numbers, ways):
+        if number is None:
+            continue
+        slope = each.slope(number, which)
+        if slope is None or not slope.value:
+            return None
+        total += chance / abs(slope.value)
+        error = max(error, slope.error)
+    return _Slope(total, error) if total else None
 
 
 # First seed, and number, of the runs with new values of all other noise that must confirm that an
@@ -218,22 +355,25 @@ class _Piece(NamedTuple):
         return self.value + max(1.0, abs(self.value))
 
 
-def _at(run_with: Callable[..., Run], entry: Any, number: float, which: int) -> Run:
-    return run_with({entry: number}, which)
+def _at(
+    run_with: Callable[..., Run], entry: Entry, way: dict[Entry, Any], number: float, which: int
+) -> Run:
+    return run_with({**way, entry: number}, which)
 
 
-def _hidden(first: Run, second: Run, wanted: _Wanted, one: _Piece, number: float) -> Hidden:
+def _hidden(
+    first: Run, second: Run, name: str, one: _Piece, densities: Sequence[_Slope | None]
+) -> Hidden:
     """Return the record of a uniform number that hides the difference of one entry of the output.
 
     one: The uniform number that the first run drew.
-    number: The value of the uniform number with which the second input gives the first run's entry.
+    densities: The density of the first run's entry on either input.
     """
     draw = one.draw
-    slopes = wanted.slope(one.value, 0), wanted.slope(number, 1)
     cost = None
-    if slopes[0] and slopes[1]:
-        ratio, error = slopes[0].value / slopes[1].value, slopes[0].error + slopes[1].error
-        cost = max(0.0, abs(math.log(abs(ratio))) - error)
+    before, after = densities
+    if before is not None and after is not None:
+        cost = max(0.0, abs(math.log(before.value / after.value)) - before.error - after.error)
     scales = np.broadcast_to(draw.scale or math.nan, np.shape(draw.values))
     scale = float(np.ravel(scales)[one.place])
     where = first.recorder.place(draw.moment)
@@ -243,8 +383,8 @@ def _hidden(first: Run, second: Run, wanted: _Wanted, one: _Piece, number: float
         kind="effect",
         primitive=draw.primitive,
         law="unknown" if cost is None else draw.law,
-        operands=(briefly(first.parts[wanted.name]), briefly(second.parts[wanted.name])),
-        shifts=[abs(number - one.value)],
+        operands=(briefly(first.parts[name]), briefly(second.parts[name])),
+        shifts=[abs(first.parts[name] - second.parts[name])],
         scales=([scale], [scale]),
         released=[True],
         pieces=[draw.first + one.place],
@@ -284,33 +424,38 @@ class _Wanted(NamedTuple):
     values: tuple[float, float]
     ends: tuple[float, float]
 
-    def found(self) -> float | None:
+    def found(self, which: int = 1) -> float | None:
         """Return the value of the uniform number that gives the wanted entry of the output: the
         entry of the first run. Return None if the search does not find it: no two neighbouring
-        points of the grid `_DISTANCES` enclose it, or a jump of the output is there instead."""
+        points of the grid `_DISTANCES` enclose it, or a jump of the output is there instead.
+
+        which: The index of the input.
+        """
         for end in (0, 1):
             before: tuple[float, bool] | None = None
             for distance in _DISTANCES:
-                is_below = self._is_below(end, distance)
+                is_below = self._is_below(end, distance, which)
                 if is_below is None:
                     before = None
                     continue
                 if before is not None and before[1] != is_below:
-                    number = self._bisected(end, before[0], distance, before[1])
-                    return number if number is not None and self.is_reached(number) else None
+                    number = self._bisected(end, before[0], distance, before[1], which)
+                    is_reached = number is not None and self.is_reached(number, which)
+                    return number if is_reached else None
                 before = distance, is_below
         return None
 
-    def is_reached(self, number: float, run: Run | None = None) -> bool:
-        """Return whether a run on the second input gives the entry `name` of the first run's
+    def is_reached(self, number: float, which: int = 1, run: Run | None = None) -> bool:
+        """Return whether a run on an input gives the entry `name` of the first run's
         output, if the uniform number has the value `number`.
 
         Near an end of the range, floats may be too far apart to give the entry exactly. Then it may
         differ by at most 1 % (`_MISSED_SHARE`) of the difference that the noise hides.
 
-        run: A run on the second input with this value; None to make one.
+        which: The index of the input.
+        run: A run on this input with this value; None to make one.
         """
-        value = _part(run or self.at(number, 1), self.name)
+        value = _part(run or self.at(number, which), self.name)
         if value is None or same(value, self.values[0]):
             return value is not None
         missed, hidden = abs(value - self.values[0]), abs(self.values[1] - self.values[0])
@@ -344,11 +489,13 @@ class _Wanted(NamedTuple):
         step = distance * (self.ends[1] - self.ends[0])
         return self.ends[0] + step if end == 0 else self.ends[1] - step
 
-    def _is_below(self, end: int, distance: float) -> bool | None:
-        value = _part(self.at(self._number(end, distance), 1), self.name)
+    def _is_below(self, end: int, distance: float, which: int) -> bool | None:
+        value = _part(self.at(self._number(end, distance), which), self.name)
         return None if value is None else value < self.values[0]
 
-    def _bisected(self, end: int, near: float, far: float, is_below: bool) -> float | None:
+    def _bisected(
+        self, end: int, near: float, far: float, is_below: bool, which: int
+    ) -> float | None:
         """Find by bisection the uniform number that gives the wanted entry of the output. Return
         None if a run does not have this entry.
 
@@ -356,13 +503,14 @@ class _Wanted(NamedTuple):
             upper end.
         near, far: Two distances of uniform numbers to this end, between which the result lies.
         is_below: Whether the entry at the distance `near` is less than the wanted entry.
+        which: The index of the input.
         """
         # Make all bisection steps, even after the output equals the wanted entry up to rounding:
         # the privacy cost is computed from the slope of the output at the uniform number. Where the
         # output is steep, a small error of this number changes the slope.
         for _ in range(_BISECTION_STEPS):
             middle = math.sqrt(near * far)
-            is_middle_below = self._is_below(end, middle)
+            is_middle_below = self._is_below(end, middle, which)
             if is_middle_below is None:
                 return None
             near, far = (middle, far) if is_middle_below == is_below else (near, middle)
@@ -370,8 +518,8 @@ class _Wanted(NamedTuple):
 
 
 class _Slope(NamedTuple):
-    """A derivative of the output with respect to a uniform number, and its largest relative
-    error."""
+    """A derivative of the output with respect to a uniform number, or a density, and its largest
+    relative error."""
 
     value: float
     error: float

@@ -163,11 +163,38 @@ class FreeRuns:
         name: The name of the entry, such as `output[1]`; "raises" for whether the run raises an
             exception.
         """
-        both_runs = self.both()
 
         def valued(one: Run) -> Any:
             return one.error is not None if name == "raises" else one.parts.get(name, Missing)
 
+        return self._is_fixed(valued)
+
+    def is_drawn_by_one(self) -> bool:
+        """Return whether the numbers of draws at the instructions differ between the inputs,
+        whatever the noise."""
+
+        def valued(one: Run) -> Any:
+            return Counter((d.moment[1], d.callers, d.size) for d in one.recorder.draws)
+
+        return self._is_fixed(valued)
+
+    def impossible(self, name: str) -> tuple[int, int]:
+        """Return (count, number of runs) for the runs on one input in which an entry of the output
+        has a value that the other input cannot give, since the entry is there a uniform number with
+        another range. The count is 0 if the entry is no uniform number on either input."""
+        both = self.both()
+        for which in (0, 1):
+            every = [(run.parts.get(name, Missing), _uniform_numbers(run)) for run in both[which]]
+            for entry, (_, ends) in every[0][1].items():
+                drawn = [(value, numbers.get(entry)) for value, numbers in every]
+                if all(one and one[1] == ends and same(value, one[0]) for value, one in drawn):
+                    others = [one.parts.get(name, Missing) for one in both[1 - which]]
+                    return sum(not _is_within(one, ends) for one in others), len(others)
+        return 0, len(both[0])
+
+    def _is_fixed(self, valued: Callable[[Run], Any]) -> bool:
+        """Return whether a value is constant on one input, and never occurs on the other one."""
+        both_runs = self.both()
         both = [list(map(valued, runs)) for runs in both_runs]
         is_constant = any(all(same(one, runs[0]) for one in runs) for runs in both)
         if not is_constant or any(same(one, other) for one in both[0] for other in both[1]):
@@ -189,6 +216,24 @@ class FreeRuns:
         which: The index of the input: 0 for d1, 1 for d2.
         """
         return not any(name in marks(each) for each in self.both()[which])
+
+
+def _uniform_numbers(run: Run) -> dict[Entry, tuple[float, tuple[float, float]]]:
+    """Return the value of each uniform number that a run draws, with the ends of its range."""
+    numbers = {}
+    for draw in run.recorder.draws:
+        if draw.law == "uniform" and draw.scale is not None and draw.values is not None:
+            low, width, values = (
+                np.ravel(np.broadcast_to(each, np.shape(draw.values))).tolist()
+                for each in (draw.parameters.get("low", 0.0), draw.scale, draw.values)
+            )
+            for place, (start, size, value) in enumerate(zip(low, width, values)):
+                numbers[draw.moment, place] = value, (start, start + size)
+    return numbers
+
+
+def _is_within(value: Any, ends: tuple[float, float]) -> bool:
+    return isinstance(value, (int, float)) and ends[0] <= value <= ends[1]
 
 
 def selected(

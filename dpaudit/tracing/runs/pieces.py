@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
 # Distributions whose drawn numbers never repeat, unless a seed does.
 CONTINUOUS = ("normal", "laplace", "logistic", "exponential", "gumbel", "cauchy")
+# Distributions that are symmetric and whose numbers have a scale.
+WITH_SCALE = ("normal", "laplace", "logistic", "discrete", "cauchy")
 # Two calls used the same seed if their numbers, in units of the scale, are equal up to this
 # relative difference of rounding: of float64, and of float32.
 _ROUNDING, _ROUNDING_OF_FLOAT32 = 1e-12, 2.4e-7

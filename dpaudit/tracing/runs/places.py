@@ -142,6 +142,11 @@ def _folders(name: str) -> list[str]:
     return [f"{found.parent}{os.sep}" if found.stem == "__init__" else file]
 
 
+def is_ours(file: str) -> bool:
+    """Return whether a file is a part of dpaudit."""
+    return file.startswith(_OURS)
+
+
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
     """Return the innermost frame that runs the user's code: the given frame, or the nearest of its
     callers up to the call of the mechanism. Return None if there is none.
@@ -211,6 +216,23 @@ def _segment(
         return None
     # Python counts columns in bytes of the line's UTF-8 encoding.
     return linecache.getline(file, line).encode()[column:end_column].decode(errors="replace")
+
+
+@functools.lru_cache(maxsize=256)
+def loops_of(file: str) -> tuple[tuple[int, int], ...]:
+    """Return (first line, last line) of each loop in a file; () if it cannot be read."""
+    import ast
+
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    kinds = ast.For, ast.While, ast.AsyncFor
+    return tuple(
+        (one.lineno, one.end_lineno or one.lineno)
+        for one in ast.walk(tree)
+        if isinstance(one, kinds)
+    )
 
 
 def _line(code: CodeType, instruction: int) -> int:

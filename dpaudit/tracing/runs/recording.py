@@ -13,6 +13,7 @@ import numpy as np
 from .pieces import (
     CONTINUOUS,
     MIRRORED,
+    WITH_SCALE,
     Pieces,
     are_uniform,
     first_of,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
     from types import FrameType
 
-    from .places import Followed, Place, Spot
+    from .places import Followed, Lines, Place, Spot
     from .replaying import Moment, Repetition
 
 
@@ -47,7 +48,11 @@ class Moments:
         self._followed, self._check = followed, check
         self._counts: dict[tuple[str, Spot], int] = {}
         self._frame: FrameType | None = None
-        self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
+        self._known_callers: dict[tuple[Any, ...], tuple[Spot, ...]] = {}
+        # The lines that the run has executed, and their number at each event; None if lines are
+        # not recorded.
+        self.lines: Lines | None = None
+        self.positions: dict[Moment, int] = {}
 
     def spot(self) -> Spot:
         """Return the instruction of the user's code that now draws, adds or compares noise. If no
@@ -63,10 +68,12 @@ class Moments:
         """Return the instructions of the user's code from which the function that contains `spot`
         was called, innermost first. `spot` must be the instruction of the latest event: a draw, an
         addition or a comparison of noise. The result is computed at the first event of each
-        instruction, then cached."""
-        known = self._known_callers.get(spot)
+        instruction and caller, then cached."""
+        caller = None if self._frame is None else self._frame.f_back
+        key = (spot,) if caller is None else (spot, id(caller.f_code), caller.f_lasti)
+        known = self._known_callers.get(key)
         if known is None:
-            known = self._known_callers[spot] = callers(self._frame, self._followed)
+            known = self._known_callers[key] = callers(self._frame, self._followed)
         return known
 
     def next(self, kind: str, spot: Spot) -> Moment:
@@ -75,6 +82,8 @@ class Moments:
         place = kind, spot
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
+        if self.lines is not None:
+            self.positions[kind, spot, number] = len(self.lines)
         return kind, spot, number
 
 
@@ -87,6 +96,7 @@ class Recorder:
     check: A function that is called at each event, and raises TooLong to end the run.
     severed: The instructions at which a noisy value becomes an ordinary number, so that its noise
         hides no further data.
+    scaled: The instructions whose result counts as noise that is added to 0.
     """
 
     def __init__(
@@ -95,6 +105,7 @@ class Recorder:
         repetition: Repetition | None,
         check: Callable[[], None],
         severed: Container[Spot],
+        scaled: Container[Spot] = (),
     ) -> None:
         self.is_open = True
         self.draws: list[Draw] = []
@@ -115,7 +126,9 @@ class Recorder:
         # of its calls.
         self.calls: dict[str, int] = {}
         self.by_moment: dict[Moment, Any] = {}
-        self._severed = severed
+        # Noise that is not added to a number, after it was drawn or multiplied, by its moment.
+        self.bare_noise: dict[Moment, Use] = {}
+        self._severed, self._scaled_at = severed, scaled
         self._moments = Moments(followed, check)
         self._repetition = repetition
         self._depth, self._thread = 0, threading.get_ident()
@@ -140,6 +153,15 @@ class Recorder:
             return function(*given, **named)
         finally:
             self._depth -= 1
+
+    def follow(self, lines: Lines) -> None:
+        """Note at each event how many lines the run has executed."""
+        self._moments.lines = lines
+
+    @property
+    def positions(self) -> dict[Moment, int]:
+        """The number of lines that the run had executed at each event, by its moment."""
+        return self._moments.positions
 
     def place(self, moment: Moment) -> Place:
         return place_of(moment[1])
@@ -186,7 +208,7 @@ class Recorder:
         self._add(moment, primitive, law, scale, size, parameters, own, outcomes)
         noise = Noise(np.arange(first, first + size).reshape(shape) if shape else first, 1.0)
         if location is None:
-            return traced(base, self, noise)
+            return self._bare(spot, noise, base)
         natural = base + location
         return self._used(spot, noise._replace(operand=location), natural, "add")
 
@@ -206,7 +228,7 @@ class Recorder:
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
         self._add(moment, primitive, law, scale, 1, parameters, value)
-        return traced(value, self, Noise(first, 1.0))
+        return self._bare(moment[1], Noise(first, 1.0), value)
 
     def picked(
         self,
@@ -332,11 +354,14 @@ class Recorder:
             times = other if name == "mul" else 1 / np.asarray(other, dtype=float)[()]
         if not np.all(np.isfinite(times)) or not np.all(times):
             return natural
+        is_integer = self.pieces.law_of(found[1]) == "integers"
+        if is_integer and np.any(times != np.round(times)):
+            return natural  # a random choice, as of a sign, and not noise
         noise = multiplied(found[1], times)
         if noise.operand is None:
             shaped = np.broadcast_to(noise.ids, np.shape(natural))
             ids = shaped if np.ndim(natural) else noise.ids
-            return traced(natural, self, noise._replace(ids=ids))
+            return self._bare(self._moments.spot(), noise._replace(ids=ids), natural)
         spot = self._moments.spot()
         if spot in self._severed:
             return natural
@@ -366,8 +391,10 @@ class Recorder:
             below = min(max(other / last.scale, 0.0), 1.0)
             way = name if a is not None else MIRRORED[name]
             return self._tossed(spot, way, noise.ids, below, natural, is_turned=False)
-        if noise.operand is None and are_uniform(self.pieces, noise):
+        if are_uniform(self.pieces, noise):
             way = name if a is not None else MIRRORED[name]
+            if noise.operand is not None:
+                noise, other = noise._replace(operand=None), other - noise.operand
             below = share_below(self.pieces, noise, way, other)
             is_turned = first_of(noise.factor) < 0
             return self._tossed(spot, way, noise.ids, below, natural, is_turned=is_turned)
@@ -433,13 +460,24 @@ class Recorder:
         moment = self._moments.next("choice", spot)
         values = natural
         if self._repetition is not None:
-            values = self._repetition.outcome(moment, natural, ids)
+            values = self._repetition.outcome(moment, natural, ids, probability)
         cut = 1 - below if is_turned else below
         callers = self._moments.callers(spot)
         choice = Choice(moment, probability, values, ids, cut, is_less != is_turned, callers)
         self.choices.append(choice)
         self.by_moment[moment] = choice
         return values
+
+    def _bare(self, spot: Spot, noise: Noise, natural: Any) -> Any:
+        """Record noise that is not added to a number, and return it."""
+        if self.pieces.law_of(noise) not in WITH_SCALE:
+            return traced(natural, self, noise)
+        if spot in self._scaled_at:
+            return self._used(spot, noise._replace(operand=natural * 0), natural, "add")
+        moment = self._moments.next("bare", spot)
+        use = Use(moment, "bare", natural, (), noise.ids, noise.factor, natural * 0)
+        self.bare_noise[moment] = use
+        return traced(natural, self, noise)
 
     def _used(self, spot: Spot, noise: Noise, natural: Any, kind: str) -> Any:
         """Record an addition or comparison of noise, and return the noisy value. In a second run,

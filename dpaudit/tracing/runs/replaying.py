@@ -129,10 +129,9 @@ class Repetition:
     before: The records of the earlier run, by moment.
     overrides: Values that the caller forces, for single draws or random comparisons. The keys are
         (moment, index in the array); None for no forced values.
-    alignment: Only for instructions that add or compare noise more often in one of the runs than in
-        the other. It maps (kind, instruction) to a list with one item for each addition or
-        comparison of this run: the index of its counterpart in the earlier run, or None without a
-        counterpart. None for no alignment.
+    alignment: Only for instructions at which the n-th events of both runs are no counterparts. It
+        maps (kind, instruction) to a list with one item for each event of this run: the index of
+        its counterpart in the earlier run, or None without a counterpart. None for no alignment.
     """
 
     def __init__(
@@ -165,21 +164,27 @@ class Repetition:
             for place in (0,) if isinstance(values, SINGLE) else range(int(np.size(values))):
                 if (moment, place) in self._overrides:
                     self._freed.add(first + place)
-                    before = self._before.get(moment)
+                    before = self._counterpart(moment)
                     if isinstance(before, Draw):
                         self._replaced.add(before.first + place)
         return values
 
-    def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
+    def outcome(self, moment: Moment, values: Any, ids: Any = (), probability: Any = None) -> Any:
         """Return the outcome of a random choice for this run: an outcome that the caller forces if
         there is one, else the outcome in the earlier run, else the outcome in this run.
 
         moment: Identifies the choice.
         values: The outcome in this run.
         ids: The ids, in the records of this run, of the drawn numbers that decide the outcome.
+        probability: The probability of True, for a choice between True and False. An outcome that
+            is certain in each of the runs is no choice, and not repeated.
         """
-        if not self._is_free(self._before.get(moment), ids):
-            values = self._again(moment, values)
+        before = self._counterpart(moment)
+        if not self._is_free(before, ids):
+            again = self._again(moment, values)
+            fixed = are_certain(getattr(before, "probability", None), probability)
+            is_any = np.any(fixed) and np.shape(again) == np.shape(fixed)
+            values = _like(np.where(fixed, values, again)[()], values) if is_any else again
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
@@ -192,14 +197,8 @@ class Repetition:
         noise: The noise in this run.
         natural: The noisy value that this run computed.
         """
-        kind, spot, number = moment
-        if (kind, spot) in self._alignment:
-            places = self._alignment[kind, spot]
-            other = places[number] if number < len(places) else None
-            if other is None:
-                return natural
-            moment = kind, spot, other
-        before = self._before.get(moment)
+        kind, spot, _ = moment
+        before = self._counterpart(moment)
         if not isinstance(before, Use):
             return natural
         # Without an alignment of the two runs for this instruction, its n-th execution in one run
@@ -217,6 +216,16 @@ class Repetition:
                     values[place] = before.value[other]
             return values
         return natural
+
+    def _counterpart(self, moment: Moment) -> Any:
+        """Return the record of the counterpart of an event in the earlier run; None if it has
+        none."""
+        kind, spot, number = moment
+        places = self._alignment.get((kind, spot))
+        if places is not None:
+            place = places[number] if number < len(places) else None
+            return None if place is None else self._before.get((kind, spot, place))
+        return self._before.get(moment)
 
     def _is_free(self, before: Any, ids: Any) -> bool:
         """Return whether a sum or random choice depends, in this run or in the earlier run, on a
@@ -238,7 +247,7 @@ class Repetition:
         recorded. This is the output that the function had in the earlier run, if both outputs are
         plain values, such as numbers or lists of texts, or if `is_whole` is set. In all other
         cases, it is `value`, the output in this run."""
-        before = self._before.get(moment)
+        before = self._counterpart(moment)
         if isinstance(before, Draw) and before.law == OPAQUE:
             if is_whole:
                 return before.values
@@ -252,7 +261,7 @@ class Repetition:
         `values`, the values of this run, are more numbers, the last ones are appended; if they are
         fewer, the last earlier values are dropped. If the earlier run has no values at this moment,
         return `values`."""
-        before = self._before.get(moment)
+        before = self._counterpart(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values
         # fast path: a run may have very many draws of single floats
@@ -279,6 +288,13 @@ class Repetition:
                 values = np.array(values, copy=True)
                 values.flat[place] = value
         return values
+
+
+def are_certain(one: Any, other: Any) -> Any:
+    """Return, for each of two probabilities or arrays of them, whether both are 0 or 1."""
+    if one is None or other is None or np.shape(one) != np.shape(other):
+        return False
+    return np.isin(one, (0.0, 1.0)) & np.isin(other, (0.0, 1.0))
 
 
 def _like(value: Any, natural: Any) -> Any:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .patching import replaced
-from .places import Followed, Lines, watched
+from .places import Followed, Lines, is_ours, watched
 from .recording import Recorder
 from .replaying import Repetition, TooLong
 from .values import plain
@@ -60,6 +60,8 @@ class Subject(NamedTuple):
     deadline: The value of `time.monotonic` at which a run is ended.
     severed: The instructions at which a noisy value becomes a plain number, so that its noise hides
         no further data.
+    scaled: The instructions whose result counts as noise that is added to 0: noise that hides
+        nothing, with a scale that depends on the input.
     claim: The points (ε, δ) of the privacy claim; empty if nothing is claimed.
     """
 
@@ -73,6 +75,7 @@ class Subject(NamedTuple):
     primitives: Primitives
     deadline: float = float("inf")
     severed: frozenset[Spot] = frozenset()
+    scaled: frozenset[Spot] = frozenset()
     claim: Sequence[tuple[float, float]] = ()
 
     def check(self) -> None:
@@ -152,7 +155,10 @@ def followed_for(
     packages = (*packages, *libraries)
     own = _code_of(function)
     home = own if isinstance(maker, type) and own is not None else _code_of(maker) or own
-    if home is None:
+    if own is not None and is_ours(own.co_filename):
+        own = None  # the function of a library's object, which dpaudit made
+        home = home if inspect.isroutine(maker) else None
+    if home is None or is_ours(home.co_filename):
         home = compile("", name or "?", "exec").replace(co_name=name.rpartition(":")[2])
     return Followed([] if own is None else [own.co_filename], packages, home)
 
@@ -211,7 +217,9 @@ def run(
     if reference is not None or overrides:
         before = {} if reference is None else reference.recorder.by_moment
         repetition = Repetition(before, overrides, alignment)
-    recorder = Recorder(subject.followed, repetition, subject.check, subject.severed)
+    recorder = Recorder(
+        subject.followed, repetition, subject.check, subject.severed, subject.scaled
+    )
     try:
         given = copy.deepcopy(dataset)
     except Exception:  # noqa: BLE001  # whatever the user's own objects raise
@@ -236,6 +244,7 @@ def run(
         try:
             if has_lines:
                 with watched(subject.followed) as lines:
+                    recorder.follow(lines)
                     output = _called(subject, by_position, arguments)
             else:
                 output = _called(subject, by_position, arguments)

@@ -21,6 +21,10 @@ from pydp.algorithms._algorithm import MetaAlgorithm
 
 import dpaudit
 from dpaudit import ApproximateDP, PureDP, Trace
+from dpaudit.certificates.result import Verdict
+from dpaudit.certificates.traced import INSIDE
+from dpaudit.reports.layout import Row
+from dpaudit.reports.trace import rows
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from dpaudit.tracing.trace import trace_pair
 from tests import faulty
@@ -36,6 +40,7 @@ ROWS = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 LAPLACE = dp.m.then_laplace(scale=2.0)
 SUM: Any = getattr(dp.t, "then_sum")  # noqa: B009  # it has no types
 COUNT = ROWS >> dp.t.then_count() >> LAPLACE
+ENTRIES = WHOLE >> LAPLACE
 MADE_BEFORE = INTEGERS >> LAPLACE
 
 
@@ -210,7 +215,22 @@ def test_what_is_not_understood_has_no_finding(function: Any) -> None:
     assert not found.findings
     assert found.not_understood
     (note,) = found.notes
-    assert note.startswith("noise was seen, ")
+    assert note.endswith(INSIDE)
+
+
+def test_the_report_of_a_violation_says_that_the_noise_cannot_be_seen() -> None:
+    result = dpaudit.audit(noisiest, 0, 1, PureDP(0.1), samples=2_000, seed=1)
+    assert result.verdict is Verdict.VIOLATION
+    (row,) = rows(result)
+    assert isinstance(row, Row)
+    assert row.text.endswith(f"the noise of make_noisy_max {INSIDE}")
+
+
+def test_noise_that_a_library_adds_to_each_entry_is_named_by_the_mechanism() -> None:
+    path: Any = f"{__file__}:ENTRIES"
+    (cause,) = traced(path, [1, 1], [1, 5], claim=PureDP(1.0)).causes
+    assert cause.kind == "too-little-noise"
+    assert cause.line.file.endswith("test_libraries.py:ENTRIES")
 
 
 def test_what_comes_after_it_is_looked_at() -> None:
@@ -343,7 +363,7 @@ def test_a_function_that_is_randomised_is_not_understood() -> None:
     assert not found.findings
     assert [what for _, what in found.not_understood] == ["Vector.randomise"]
     (note,) = found.notes
-    assert note.startswith("noise was seen, ")
+    assert note.endswith(INSIDE)
 
 
 # The user's own.
@@ -527,3 +547,23 @@ def test_a_library_is_followed_before_it_is_imported(tmp_path: Path) -> None:
             assert (Path(site.line.file).name, site.line.line) == ("__init__.py", 4)
         assert code(traced, path, follow=["nowhere"]) == "module-not-found"
         sys.modules.pop("not_yet", None)
+
+
+def test_a_library_is_followed_if_the_mechanism_puts_it_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site-packages" / "on_the_path"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def noised(x, rng):\n    return x + rng.normal()\n")
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        f"import sys\n\ndef f(x, rng):\n    sys.path.insert(0, {str(package.parent)!r})\n"
+        "    import on_the_path\n    return on_the_path.noised(x, rng)\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for kind in (ImportedTarget, IsolatedTarget):
+        target: Any = ImportedTarget(path=f"{mine}:f")
+        target = target if kind is ImportedTarget else IsolatedTarget(target=target)
+        (site,) = trace_pair(target, 0, 1, PureDP(1.0), seeds=1, follow=["on_the_path"]).sites
+        assert (Path(site.line.file).name, site.line.line) == ("__init__.py", 2)
+    sys.modules.pop("on_the_path", None)
