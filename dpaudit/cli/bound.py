@@ -90,8 +90,8 @@ Examples:
     section="Usual options",
     callback=whole_number,
     metavar="N",
-    help="Number of guesses about --canaries, fixed before the run. Default: a tenth of the "
-    "canaries and all of them, at 0.8 and 0.2 of the error probability.",
+    help="Guesses about --canaries, fixed before the run. Default: a tenth of the canaries and all "
+    "of them, at 0.8 and 0.2 of the error probability.",
 )
 @option(
     "--sides",

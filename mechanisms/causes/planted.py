@@ -379,6 +379,9 @@ _LINES = {
     "characters-for-bytes": ("noisy(",),
     "noise-for-one-city": ("noisy(",),
     "spelled-after-counting": ("noisy(",),
+    "largest-rarely-passes": ("_clamped(dataset, _RARELY",),
+    "largest-often-passes": ("_clamped(dataset, _OFTEN",),
+    "many-rarely-pass": ("np.where(passes", "passes ="),
 }
 _NEIGHBOURS = tuple(
     Cause(
