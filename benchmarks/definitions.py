@@ -62,7 +62,7 @@ def audits(
 def gaussian_lines(seeds: int) -> list[str]:
     """Return draws to refute μ = 0.9 when it is 1, and the bound for μ when the claim is true."""
     refuted = audits(gaussian, dpaudit.GaussianDP(0.9), 200_000, seeds)
-    draws = median(one.certificates[0].refuted_after or math.inf for one in refuted)
+    draws = median(one.certificates[0].evidence.refuted_after or math.inf for one in refuted)
     true = audits(gaussian, dpaudit.GaussianDP(1.0), DRAWS, seeds)
     bounds = [one.claim.own_lower(one.point.epsilon, one.delta_lower) for one in true]
     lower = median(bound[1] for bound in bounds if bound is not None)

@@ -19,8 +19,8 @@ from dpaudit.attacks.early_bets import bet_early
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.scorers import SCORERS
 from dpaudit.attacks.weighted_sums import by_mean_differences
-from dpaudit.auditing.schedule import DrawLimits, Plan, look_stride, wants_refit
-from dpaudit.certificates.evidence import EARLY_BETTING_SHARE
+from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
+from dpaudit.certificates.evidence import EARLY_BETTING_SHARE, DrawLimits
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, by_arm, pool

@@ -127,14 +127,14 @@ class Watched:
 
     def following(self) -> AbstractContextManager[Any]:
         """Record the rule that an audit freezes."""
-        usual = exact_tests.limited_divergence
+        usual = exact_tests.telling_witness
 
         def noticed(claim: Any, learned: Learned, *given: Any) -> Any:
             self.frozen = learned.portfolio
             return usual(claim, learned, *given)
 
         # The first to be told of what was learned, when that is fixed.
-        return patch.object(pair_audit, "limited_divergence", noticed)
+        return patch.object(pair_audit, "telling_witness", noticed)
 
 
 def audit(
@@ -189,7 +189,7 @@ def run(specimen: Specimen, samples: int, rule: Rule, seed: int, *, by_law: bool
     if watched.frozen is not None:
         lawful = oracle.allowed(watched.frozen.guesses, *watched.by_law(), fixed.draws)
     cpu -= watched.seconds
-    return Run(max(0.0, lower), cpu, result.certificates[0].attack, lawful)
+    return Run(max(0.0, lower), cpu, result.certificates[0].fixed.rule.attack, lawful)
 
 
 def repeated(once: Callable[[int], Any], seeds: int, seconds: float) -> list[Any]:
@@ -221,7 +221,7 @@ def refuting(specimen: Specimen, seeds: int, seconds: float) -> tuple[float, flo
 
     def once(seed: int) -> float:
         result, *_ = audit(specimen, claimed, budget, seed, nothing, full=False)
-        return result.certificates[0].refuted_after or math.inf
+        return result.certificates[0].evidence.refuted_after or math.inf
 
     return median(repeated(once, seeds, seconds)) / limit, limit
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Verdict
-from dpaudit.composed import replace
 from dpaudit.config.loading import load_config
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "seeds"
@@ -23,11 +23,13 @@ CONFIGS = Path(__file__).parents[1] / "configs" / "seeds"
 def refuted_after(spec: AuditSpec, seed: int) -> float | None:
     """Return the share of its draws after which a run refuted the claim; 1 when only the exact test
     at the end did, None when nothing did."""
-    result = run_audit(replace(spec, seed=seed))
+    result = run_audit(replace(spec, sampling=replace(spec.sampling, seed=seed)))
     if result.verdict is not Verdict.VIOLATION:
         return None
     return min(
-        (one.refuted_after or one.budget) / one.budget for one in result.certificates if one.refuted
+        (one.evidence.refuted_after or one.evidence.budget) / one.evidence.budget
+        for one in result.certificates
+        if one.refuted
     )
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import repeat
 from typing import cast
@@ -58,19 +58,18 @@ from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.whitened import innovations
 from dpaudit.auditing import counted_learning
 from dpaudit.auditing.counted_learning import CountedLearning, RareStore
+from dpaudit.certificates.certify import fixed_tests, hidden_delta
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
     CERTIFICATION_SHARE,
     CONFIRMATION_SHARE,
+    Block,
+    DrawLimits,
     Evidence,
-    fixed_tests,
-    hidden_delta,
+    FrozenRule,
+    RuleKind,
 )
-from dpaudit.certificates.fixed_test import FrozenRule
-from dpaudit.certificates.records import RuleKind
-from dpaudit.certificates.wealth import block_of
 from dpaudit.claims import ProfilePoint
-from dpaudit.composed import replace
 from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCells
@@ -329,18 +328,29 @@ def three_rules(*, split: bool = True) -> Run:
         for place, (kind, share) in enumerate(zip(kinds, shares, strict=True))
     )
 
+    # Evidence refuses shares that exceed 1, so the twin makes each test from evidence of its own.
+    portfolios = (rules,) if split else tuple((replace(rule, kind="main"),) for rule in rules)
+
     def run(alpha: float, rng: np.random.Generator) -> bool:
-        counted = block_of("certification", None, mechanism.tally(MANY, rng))
-        evidence = Evidence(
-            point=ProfilePoint(EPSILON, 0.0),
-            alpha=alpha / CERTIFICATION_SHARE,
-            confidence=1 - alpha,
-            blocks=(counted,),
-            stage="certification",
-            method="game",
-            rules=rules,
+        learned = Block("learning", None, Tally.empty(1))
+        counted = Block("certification", None, mechanism.tally(MANY, rng))
+        return any(
+            test.refutes
+            for portfolio in portfolios
+            for test in fixed_tests(
+                Evidence(
+                    point=ProfilePoint(EPSILON, 0.0),
+                    alpha=alpha / CERTIFICATION_SHARE,
+                    confidence=1 - alpha,
+                    budget=MANY,
+                    limits=DrawLimits(),
+                    blocks=(learned, counted),
+                    stage="certification",
+                    method="game",
+                    rules=portfolio,
+                )
+            )
         )
-        return any(one.refutes for one in fixed_tests(evidence))
 
     return run
 

@@ -56,10 +56,10 @@ def _row(result: AuditResult) -> str:
 
 def _draws(result: AuditResult) -> str:
     (certificate,) = result.certificates
-    if certificate.refuted_after is None:
+    if certificate.evidence.refuted_after is None:
         return f"{result.draws:,}"
-    confirming = result.draws - certificate.refuted_after
-    return f"{certificate.refuted_after:,}, and {confirming:,} to confirm"
+    confirming = result.draws - certificate.evidence.refuted_after
+    return f"{certificate.evidence.refuted_after:,}, and {confirming:,} to confirm"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> None:
     if not FOUND.exists():
         raise SystemExit("there are no results yet; make gallery makes them")
     text = FOUND.read_text(encoding="utf-8")
-    results, _ = read_document(text)
+    results = read_document(text).results
     new = table(results)
     print(new, end="")
     if "--record" in arguments:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import numpy as np
 from scipy import stats
 
 from dpaudit.adapters.isolation import Isolated
-from dpaudit.composed import replace
 from dpaudit.config.loading import load_config
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from mechanisms.gallery import laws

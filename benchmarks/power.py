@@ -36,7 +36,7 @@ def draws_to_refute(true: float, claimed: float, budget: int, seed: int) -> floa
     """Return draws of both inputs together; inf when the budget did not suffice."""
     claim = dpaudit.PureDP(claimed)
     result = dpaudit.audit(laplace(true), 0, 1, claim, samples=budget, seed=seed)
-    after = result.certificates[0].refuted_after
+    after = result.certificates[0].evidence.refuted_after
     return math.inf if after is None else after
 
 

@@ -253,7 +253,7 @@ def run_audits(mechanism: Draw, claim: PrivacyClaim, samples: int, seeds: int) -
         result = dpaudit.audit(mechanism, 1, 0, claim, samples=samples, seed=seed)
         refuted += result.verdict is Verdict.VIOLATION
         (certificate,) = result.certificates
-        draws.append(certificate.refuted_after or math.inf)
+        draws.append(certificate.evidence.refuted_after or math.inf)
     return Audits(refuted, seeds, median(draws), (time.perf_counter() - start) / seeds)
 
 
@@ -314,7 +314,9 @@ def run_commands(name: str, seeds: int) -> Audits:
         words = [sys.executable, "-m", "dpaudit", "run", str(file), "--quiet", "--json", "-"]
         done = subprocess.run(words, env=plain, capture_output=True, check=False)
     audits = json.loads(done.stdout)["audits"]
-    refuted = [one["certificates"][0]["refuted_after"] or math.inf for one in audits]
+    refuted = [
+        one["ending"]["certificates"][0]["evidence"]["refuted_after"] or math.inf for one in audits
+    ]
     seconds = sum(one["seconds"] for one in audits) / seeds
     violations = [one["verdict"] for one in audits].count("VIOLATION")
     return Audits(violations, seeds, median(refuted), seconds)

@@ -143,7 +143,6 @@ CASES: dict[str, Patches] = {
     "case plainest rule": _set(f"{LEARNING}:plainest", _unsharpened),
     "case rare rule": _set(f"{RULES}:rare_rule", _none),
     "case rule of another kind": _set(f"{RULES}:_other_rule", _none),
-    "case counting on for a gain": _set(f"{LEARNING}:gains_by_doubling", _no),
     "case keeping half of the draws": _set("dpaudit.auditing.schedule:Plan.extend_buffer", _no),
 }
 

@@ -30,7 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--audits", type=int, default=1_000)
     audits = parser.parse_args().audits
-    recorded, _ = read_document(RECORDED.read_text("utf-8"))
+    recorded = read_document(RECORDED.read_text("utf-8")).results
     results = (recorded * -(-audits // len(recorded)))[:audits]
     total = 0.0
     for name in FORMATS:

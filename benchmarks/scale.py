@@ -14,16 +14,15 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 from benchmarks.processes import Cost, alternated, dpaudit
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.schedule import Plan, limits_for
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, Sampling
 from dpaudit.claims import PureDP
-from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Counted, Measure, ToCount
 from dpaudit.sampling.executors.pools import Done
@@ -201,15 +200,12 @@ def audit(path: str, draws: int, workers: int | None = WORKERS) -> Sequence[str]
 
 def spec(path: str, draws: int, executor: Executor | None = None) -> AuditSpec:
     """Return the same audit for this process."""
-    return composed(
-        AuditSpec,
+    return AuditSpec(
         name=path,
         target=ImportedTarget(path=path),
         pairs=(PAIR,),
         claim=PureDP(1.0),
-        samples=draws,
-        executor=executor,
-        full=True,
+        sampling=Sampling(samples=draws, executor=executor, full=True),
     )
 
 

@@ -120,6 +120,6 @@ def _row(result: AuditResult) -> str:
 if __name__ == "__main__":
     files = sorted(FOUND.glob("*.json"))
     read = {file.stem: read_document(file.read_text(encoding="utf-8")) for file in files}
-    audits = {name: results for name, (results, _) in read.items()}
-    text = page(audits, {name: int(planned) for name, (_, planned) in read.items()})
+    audits = {name: saved.results for name, saved in read.items()}
+    text = page(audits, {name: saved.planned for name, saved in read.items()})
     DOCUMENT.write_text(text, encoding="utf-8")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from typing import Any
 from unittest.mock import patch
 
@@ -17,7 +18,7 @@ from dpaudit.auditing import schedule
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.familywise import settled, together
 from dpaudit.auditing.options import BoundMethod
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, Sampling, Statistics
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (
     ApproximateDP,
@@ -29,8 +30,7 @@ from dpaudit.claims import (
     PureDP,
     RenyiDP,
 )
-from dpaudit.composed import composed, replace
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import MAX_BUFFERED_DRAWS, SelectionDraws
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Outcomes
 from dpaudit.targets.target import CallableTarget, repeated
@@ -253,8 +253,8 @@ def false_alarm_of_any(nominal: float, seeds: Sequence[int], *, corrected: bool)
     """Audit a batch that has one error probability together, a seed for each audit; return whether
     any is refuted. corrected: by Holm's procedure, as it must; not each by its own p-value."""
     specs = [
-        replace(_spec(one, nominal, seed), samples=1_000)
-        for one, seed in zip(BATCH, seeds, strict=True)
+        replace(spec, sampling=replace(spec.sampling, samples=1_000))
+        for spec in map(_spec, BATCH, repeat(nominal), seeds)
     ]
     results = [run_audit(spec) for spec in together(specs, "batch")]
     if not corrected:
@@ -263,20 +263,23 @@ def false_alarm_of_any(nominal: float, seeds: Sequence[int], *, corrected: bool)
 
 
 def _spec(setting: Setting, nominal: float, seed: int) -> AuditSpec:
-    return composed(
-        AuditSpec,
+    return AuditSpec(
         name=setting.name,
         target=repeated(CallableTarget(function=setting.mechanism), setting.repeat),
         pairs=(NeighbouringPair(0, 1, label="d1 = 0, d2 = 1"),),
         claim=setting.claim,
-        samples=setting.samples or setting.scale * (1_000 + 1_000 * (seed % 4)),
-        confidence=1 - nominal,
-        seed=seed,
-        bound=setting.bound,
-        full=setting.full,
-        floating_point=setting.floating_point,
-        timing=setting.timing,
-        attacks=setting.attacks,
+        sampling=Sampling(
+            samples=setting.samples or setting.scale * (1_000 + 1_000 * (seed % 4)),
+            seed=seed,
+            full=setting.full,
+        ),
+        statistics=Statistics(
+            confidence=1 - nominal,
+            bound=setting.bound,
+            floating_point=setting.floating_point,
+            timing=setting.timing,
+            attacks=setting.attacks,
+        ),
         no_trace=True,  # it would look for a leak that is none
     )
 
@@ -284,7 +287,7 @@ def _spec(setting: Setting, nominal: float, seed: int) -> AuditSpec:
 def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
     """Audit once; return whether its result is wrong."""
     spec = _spec(setting, nominal, seed)
-    kept = schedule.MAX_BUFFERED_DRAWS if setting.kept is None else setting.kept
+    kept = MAX_BUFFERED_DRAWS if setting.kept is None else setting.kept
     with patch.object(schedule, "MAX_BUFFERED_DRAWS", kept):
         result = run_audit(spec)
     if result.verdict is Verdict.ERROR:

@@ -25,11 +25,10 @@ from dpaudit.auditing.options import (
     refused,
     verify,
 )
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.spec import AuditSpec, PairSearch, records_of
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
-from dpaudit.composed import composed
 from dpaudit.errors import UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
@@ -398,6 +397,7 @@ def _run(
     *,
     claim: PrivacyClaim | Literal["library"],
     pairs: tuple[NeighbouringPair, ...] = (),
+    search: PairSearch | None = None,
     params: Mapping[str, Any] | None,
     samples: Any,
     time: float | None,
@@ -406,8 +406,8 @@ def _run(
     """Run an audit with the engine and return its result. Raises UsageError for invalid arguments.
 
     more: keyword arguments that `MoreOptions` lists.
-    pairs: pairs of inputs to audit; empty if `usual` contains a search for pairs.
-    usual: further fields of `AuditSpec`, by name.
+    pairs: pairs of inputs to audit; empty with a search for pairs.
+    usual: confidence, seed and workers.
     """
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
@@ -428,17 +428,20 @@ def _run(
 
         OPTIONS["from"].verify(claim)
         claim, source = library_claim(target, pairs, parse_adjacency(options.get("adjacency")))
-    spec = composed(
-        AuditSpec,
+    given |= {"samples": int(samples) if is_whole else samples, "time": time, **usual}
+    records = records_of(given)
+    spec = AuditSpec(
         name=options["name"] or target.name,
         claim=claim,
         claimed_by=source,
         target=repeated(target, options["repeat"]),
         pairs=pairs,
-        samples=int(samples) if is_whole else samples,
-        time=time,
-        **usual,
-        **given,
+        search=search,
+        no_trace=given.get("no_trace", DEFAULTS["no_trace"]),
+        sampling=records.sampling,
+        statistics=records.statistics,
+        requirements=records.requirements,
+        journaling=records.journaling,
     )
     return run_audit(spec, on_progress)
 

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 LevelArray = NDArray[np.intp]
 
+# Largest number of draws whose outputs are in memory at a time, and usual largest size of a block.
+MAX_BLOCK = 131_072
+# Largest number of draws whose outputs are kept in memory to learn from.
+MAX_BUFFERED_DRAWS = 100_000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionDraws:
@@ -125,6 +130,11 @@ class Tally:
     @classmethod
     def empty(cls, levels: int) -> Tally:
         return cls(np.zeros((levels, 2), dtype=np.int64))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tally) and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(_sum(self.counts, other.counts))

@@ -7,15 +7,14 @@ from typing import Any
 
 from dpaudit.certificates.certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Exact
-from dpaudit.composed import replace
-from dpaudit.reports.json import _canonical, _digest
+from dpaudit.reports.json import digest
+from tests.specs import replace
 
 
 def forged(document: dict[str, Any]) -> str:
     """Return a result file of changed audits, whose count and digest are theirs."""
-    audits = document["audits"]
-    digest = _digest(document, [_canonical(audit) for audit in audits])
-    return json.dumps({**document, "count": len(audits), "digest": digest})
+    counted = {**document, "count": len(document["audits"])}
+    return json.dumps({**counted, "digest": digest(counted)})
 
 
 def with_certificates(result: AuditResult, *certificates: Any) -> AuditResult:

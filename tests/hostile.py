@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from dpaudit.certificates.certificate import ExactCertificate, ExactEvent
+import numpy as np
+from msgspec import Struct
+
+from dpaudit.certificates.certificate import ExactCertificate, ExactEvent, FirstFailure
+from dpaudit.certificates.evidence import FrozenRule, Recording
 from dpaudit.certificates.one_run import GuessTest, OneRunCertificate
-from dpaudit.certificates.records import FirstFailure, Recording
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,
@@ -21,9 +24,10 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim, PureDP
-from dpaudit.composed import replace
+from dpaudit.draws import Tally
 from dpaudit.levels.portfolio import ScoreDistributions, Tried
 from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
+from tests.specs import replace
 
 PLANTED = (
     "</style></script><script>document.title='planted'</script>"
@@ -32,6 +36,7 @@ PLANTED = (
     " ]]> <!-- --> {{ 7 * 7 }} {% raw %} $\\alpha$ &lt; javascript:planted()"
     "\nsecond line\r\0\x1b[31m\u2028\u202eright to left\ud800\uffff"
 )
+WIDE = FrozenRule("main", 1.0, "", (-1, 1, 0))
 LAW = (("output is 0", 0.6, 0.2), ("output is 1", 0.4, 0.3), ("output is 2", 0.0, 0.5))
 EXACT = replace(
     VIOLATION,
@@ -87,7 +92,10 @@ RECORDED = replace(
                 wealth=1.0,
                 rounds=(),
                 fixed=replace(CERTIFICATE.fixed, stage="recorded"),
-                blocks=(replace(CERTIFICATE.blocks[2], stage="recorded"),),
+                blocks=(replace(CERTIFICATE.evidence.blocks[2], stage="recorded"),),
+                stage="recorded",
+                limits=None,
+                refuted_after=None,
                 recording=Recording(600, 600, coin_flipped=False),
             ),
         )
@@ -191,12 +199,18 @@ FULL = replace(
                 CERTIFICATE,
                 pair="d1 = 1, d2 = 2",
                 p_value=0.5,
-                fixed=replace(CERTIFICATE.fixed, guesses=(-1, 1, 0)),
-                blocks=tuple(
-                    replace(block, round=None, tally=(*block.tally, (0, 0)))
-                    for block in CERTIFICATE.blocks
+                fixed=replace(CERTIFICATE.fixed, rule=WIDE),
+                evidence=replace(
+                    CERTIFICATE.evidence,
+                    rules=(WIDE,),
+                    blocks=tuple(
+                        replace(
+                            block, round=None, tally=Tally(np.vstack([block.tally.counts, [0, 0]]))
+                        )
+                        for block in CERTIFICATE.evidence.blocks
+                    ),
+                    rounds=(),
                 ),
-                rounds=(),
                 scores=ScoreDistributions((0.5,), ((1, 2), (3, 4), (0, 0)), (("age", 0.7),)),
             ),
         )
@@ -234,13 +248,18 @@ def with_texts(value: Any, text: str, hint: Any = Any) -> Any:
     """Return a result whose texts are all the same, but for those that only some values may be."""
     if isinstance(value, PrivacyClaim) or get_origin(hint) is Literal:
         return value
-    if is_dataclass(value) and not isinstance(value, type):
+    if (is_dataclass(value) and not isinstance(value, type)) or isinstance(value, Struct):
         hints = get_type_hints(type(value))
+        names = (
+            value.__struct_fields__
+            if isinstance(value, Struct)
+            else [field.name for field in fields(value)]
+        )
         return replace(
             value,
             **{
-                one.name: with_texts(getattr(value, one.name), text, _literal(hints[one.name]))
-                for one in fields(value)
+                name: with_texts(getattr(value, name), text, _literal(hints[name]))
+                for name in names
             },
         )
     if isinstance(value, Mapping):

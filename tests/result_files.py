@@ -9,8 +9,8 @@ from jsonschema_rs import Draft202012Validator
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.reports.json import read_document
+from dpaudit.reports.json import schema as result_schema
 from dpaudit.reports.registry import FORMATS
-from dpaudit.reports.result_schema import result_schema
 
 # By a compiled validator: nearly every audit of the suite goes through it.
 SCHEMA = Draft202012Validator(result_schema())
@@ -34,5 +34,4 @@ def check_schema(text: str) -> None:
 
 
 def from_json(text: str) -> list[AuditResult]:
-    results, _ = read_document(text)
-    return results
+    return read_document(text).results

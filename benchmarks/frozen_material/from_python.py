@@ -53,7 +53,7 @@ def _shown(result: dpaudit.AuditResult) -> dict[str, Any]:
         "delta_lower": repr(result.delta_lower),
         "p_value": repr(result.p_value),
         "draws": result.draws,
-        "blocks": [[block.draws for block in one.blocks] for one in result.certificates],
+        "blocks": [[block.draws for block in one.evidence.blocks] for one in result.certificates],
         "warnings": [*result.warnings],
     }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 from docutils import nodes
+from msgspec import Struct
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -22,7 +23,7 @@ from dpaudit.claims.base import PrivacyClaim
 from dpaudit.cli.commands import cli
 from dpaudit.cli.options import SECTIONS, SingleOption
 from dpaudit.config.schema import schema
-from dpaudit.reports.result_schema import result_schema
+from dpaudit.reports.json import schema as result_schema
 
 
 class Commands(SphinxDirective):
@@ -122,10 +123,11 @@ class Records(SphinxDirective):
 
 
 def _records() -> Iterator[str]:
-    for name in ("result", "certificate", "one_run", "traced"):
+    for name in ("result", "certificate", "evidence", "one_run", "traced"):
         module = import_module(f"dpaudit.certificates.{name}")
         for key, one in vars(module).items():
-            is_own = is_dataclass(one) and one.__module__ == module.__name__
+            is_record = is_dataclass(one) or (isinstance(one, type) and issubclass(one, Struct))
+            is_own = is_record and one.__module__ == module.__name__
             if is_own and key not in dpaudit.__all__ and not key.startswith("_"):
                 yield f"{module.__name__}.{key}"
 

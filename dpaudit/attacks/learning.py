@@ -73,19 +73,15 @@ from dpaudit.attacks.single_outputs import atoms
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCells
-from dpaudit.levels.level_map import FloatArray, IntArray, by_group
+from dpaudit.levels.candidates import Candidate, Scorer
 from dpaudit.levels.limits import DRAWS_PER_VALUE, EXAMINED_DRAWS, FEW_VALUES, MIN_DRAWS_SLOW
 from dpaudit.levels.portfolio import Learned, Tried
 from dpaudit.levels.rare_filter import USUAL_DRAWS
 from dpaudit.levels.rule_tables import (
     RuleTable,
-    balanced,
-    largest,
     predicted_delta,
     predicted_growth,
 )
-from dpaudit.levels.shrinkage import Clusters, sample_shares
 
 # Scorers of outcomes with one column, in order of preference: of equally good candidates the first
 # one wins. `scorers.py` has the scorers of outcomes with several columns.
@@ -262,63 +258,3 @@ def columns_worth_counting(
     names = {name for name, one in columns if rank_key(one, objective)[0] > best}
     points = objective.points or (objective.point,)
     return frozenset(names | rare.guessed_by(points, objective.coming))
-
-
-def gains_by_doubling(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether to double the number of learning draws, which leaves fewer draws to certify
-    with.
-
-    The decision is by the value of information (Raiffa & Schlaifer 1961): the mean gain in the
-    predicted bound over 5 to 20 simulations. Each simulation samples the true share of d1 in each
-    cell (group of outcomes) from its posterior, then the counts of further draws.
-
-    Return False if the best candidate (order of outcomes) does not consist of unrelated cells, such
-    as single values: for other candidates, the true shares have no posterior.
-    """
-    winner = best_of(candidates, objective)
-    if not isinstance(winner, UnorderedCells) or winner.cell_counts.predictor is not None:
-        return False
-    cells = winner.cell_counts
-    counts, draws = cells.counts, int(winner.counts.sum())
-    later = replace(objective, coming=objective.coming - draws)
-    # The seed is the number of draws: a repeated call with the same counts returns the same
-    # decision.
-    rng = np.random.default_rng(draws)
-    clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
-    now = _chosen(cells, objective)
-    gain = 0.0
-    # Number of simulations: 20 for at most 50 cells (groups of outcomes), and fewer, but at least
-    # 5, for more cells: a simulation of more cells takes longer, and its result varies less.
-    for _ in range(max(5, 20 * 50 // max(50, len(counts)))):
-        share = sample_shares(clusters, rng)
-        truth = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
-        further = np.append(rng.poisson(truth), [[0, 0]], axis=0)
-        then = _chosen(replace(cells, counts=counts + further), later)
-        gain += _bound_if_true(then, truth, later) - _bound_if_true(now, truth, objective)
-    return gain > 0
-
-
-# A rule over cells: the level (group of cells) of each cell, and a pair (l, u). The rule guesses d2
-# below level l, guesses d1 from level u on, and abstains between.
-_ChosenRule = tuple[IntArray, tuple[int, int]]
-
-
-def _chosen(cells: CellCounts, objective: Objective) -> _ChosenRule:
-    """Join the cells (groups of outcomes) into levels. Return (level of each cell, rule): among the
-    rules over these levels, this rule has the largest predicted bound."""
-    counts = cells.counts
-    level, expected = cells.in_order()
-    table = RuleTable.of_monotone(balanced(expected, counts.sum(axis=0)), int(counts.sum()))
-    return level, largest(objective.predicted_bounds(table, tuning.PENALTY_SHRUNK))
-
-
-def _bound_if_true(chosen: _ChosenRule, truth: FloatArray, objective: Objective) -> float:
-    """Return the bound, at least 0, that a rule will certify if `truth` holds.
-
-    chosen: the level (group of cells) of each cell, and the rule.
-    truth: (cells, 2), true expected draws by cell and input.
-    """
-    level, rule = chosen
-    ordered = balanced(by_group(truth, level), truth.sum(axis=0))
-    table = RuleTable.of_monotone(ordered, int(truth.sum()))
-    return max(0.0, float(objective.predicted_bounds(table, 0.0)[rule]))

@@ -44,8 +44,7 @@ from dpaudit.levels.rule_tables import (
 )
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.shrinkage import shrunk
-from dpaudit.stats.betting import Beliefs
-from dpaudit.stats.game import h_of
+from dpaudit.stats.betting import Beliefs, h_of
 
 # Half of the bettors have a belief for each level, the others for each group of neighbouring
 # levels. Number of bettors in each half: they shrink log-ratios towards zero by 0, ½, 1 and 1½

@@ -19,11 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.ledger import DOUBTING, Ledger
-from dpaudit.auditing.schedule import FEW_DRAWS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.records import Block
-from dpaudit.certificates.wealth import tally as replay_tally
+from dpaudit.certificates.evidence import FEW_DRAWS, Block
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
 from dpaudit.errors import Given, MechanismError, UsageError, needs_device
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
@@ -251,11 +249,11 @@ class DrawChecks:
 
 def certifying_tallies(ledger: Ledger) -> list[Tally]:
     """Return the tally of each block that was not used for learning."""
-    return [replay_tally(block) for block in ledger.blocks if block.stage != "learning"]
+    return [block.tally for block in ledger.blocks if block.stage != "learning"]
 
 
 def _arms(blocks: Sequence[Block]) -> tuple[int, int]:
-    d1, d2 = sum(replay_tally(block).counts.sum(axis=0) for block in blocks)
+    d1, d2 = sum(block.tally.counts.sum(axis=0) for block in blocks)
     return int(d1), int(d2)
 
 
@@ -271,7 +269,7 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[st
     An exception that only one input raises may be a large leak; more often the input has a wrong
     type.
     """
-    drawn, counts = _arms(certificate.blocks), certificate.failures.values()
+    drawn, counts = _arms(certificate.evidence.blocks), certificate.failures.values()
     return [
         f"{name} always raises ({drawn[arm]:,} draws): {describe_pair(pair.d1, pair.d2)}. Fix "
         f"{name}; if users can send such data, the exception itself is the leak"

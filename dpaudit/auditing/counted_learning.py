@@ -245,12 +245,7 @@ def may_end_learning(
         plan.may_freeze_early(spent) and learning.may_freeze_early(candidates, objective)
     ):
         return False
-    if not plan.may_double(spent):
-        return True
-    return not (
-        learning.no_bound_predicted(candidates, objective)
-        or learning.gains_by_doubling(candidates, objective)
-    )
+    return not (plan.may_double(spent) and learning.no_bound_predicted(candidates, objective))
 
 
 def learn_by_counting(

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.certificates.evidence import mixed_log_wealth
-from dpaudit.certificates.records import DivergenceBet
+from dpaudit.certificates.certify import mixed_log_wealth
+from dpaudit.certificates.evidence import DivergenceBet
 from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, LevelMap
 from dpaudit.stats.witness import Witness, most_telling_witness
@@ -119,8 +119,7 @@ class DivergenceBets:
     def recorded(self) -> tuple[DivergenceBet, ...]:
         """The bets in the form in which a certificate records them."""
         return tuple(
-            DivergenceBet(bet.witness, self._share, tuple(map(tuple, bet.counts.tolist())))
-            for bet in self._bets
+            DivergenceBet(bet.witness, self._share, Tally(bet.counts)) for bet in self._bets
         )
 
     @property

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from typing import Any
@@ -31,15 +32,14 @@ from dpaudit.auditing.schedule import (
     FIRST_CALLS,
     PROBE_CALLS,
     SLOW_DRAW,
-    DrawLimits,
     Plan,
     limits_for,
 )
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal, Notify, TimeLeft
 from dpaudit.auditing.underpowered import why_underpowered
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.records import Redrawn
+from dpaudit.certificates.certificate import Certificate, Redrawn
+from dpaudit.certificates.evidence import DrawLimits
 from dpaudit.certificates.result import (
     AuditResult,
     Ending,
@@ -51,7 +51,6 @@ from dpaudit.certificates.result import (
     Searched,
     Verdict,
 )
-from dpaudit.composed import replace
 from dpaudit.errors import MechanismError, StopAudit
 from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import USUAL, VARIABLE
@@ -413,7 +412,7 @@ class AuditRun:
             request = {**request, "settings": {**settings, "stop_early": chosen}}
         if command is not None:
             command = f"{command} {flag_of('stop_early')} {chosen}"
-        return replace(spec, request=request, command=command)
+        return replace(spec, origin=replace(origin, request=request, command=command))
 
     def _sample(self) -> Sampled:
         try:

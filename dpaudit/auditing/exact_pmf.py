@@ -39,7 +39,9 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
     answers = _answers(spec)
     return tuple(
         replace(
-            certify(spec.tested, pair.label, law_table(spec.target, pair.d1, pair.d2, answers)),
+            certify_laws(
+                spec.tested, pair.label, law_table(spec.target, pair.d1, pair.d2, answers)
+            ),
             warnings=check_pair(pair, spec.group),
             adjacency=stated(pair),
             notes=notes(pair, spec.group),
@@ -48,7 +50,7 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
     )
 
 
-def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
+def certify_laws(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
     """Return the certificate of one pair of inputs: the exact ε and δ of the two output
     distributions.
 

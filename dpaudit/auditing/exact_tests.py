@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.single_columns import has_fractions, has_integers
 from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
-from dpaudit.certificates.fixed_test import FrozenRule
-from dpaudit.certificates.records import EventCount
+from dpaudit.certificates.certificate import EventCount
+from dpaudit.certificates.evidence import FrozenRule
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.composed import replace
 from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
 from dpaudit.outcomes import Outcomes
@@ -72,17 +72,16 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
     return (replace(rules[0], share=1.0),) if is_one else tuple(rules)
 
 
-def limited_divergence(
+def telling_witness(
     claim: PrivacyClaim, learned: Learned, selection: SelectionDraws, coming: int, alpha: float
-) -> tuple[Witness, float] | None:
-    """Return (witness, limit) for the exact test of a Rényi divergence.
+) -> Witness | None:
+    """Return the witness for the exact test of a Rényi divergence.
 
     A witness is a bounded function of the level (bin of outputs). Its means under the two inputs
     bound a Rényi divergence from below (docs/method.md §6); the witness records the order and the
-    direction of this divergence. The limit is the largest divergence of this order that the claim
-    allows. Of all witnesses, return the one whose bound is expected to exceed its limit the most.
-    Return None if no bound is expected to exceed its limit, or if the claim limits no Rényi
-    divergence.
+    direction of this divergence. Of all witnesses, return the one whose bound is expected to exceed
+    the most the largest divergence that the claim allows. Return None if no bound is expected to
+    exceed it, or if the claim limits no Rényi divergence.
 
     claim: the claim to test.
     learned: the result of learning; it has the draws that are expected at each level.
@@ -95,8 +94,7 @@ def limited_divergence(
     expected = learned.expected_by_joint_level(selection) if limits else None
     if expected is None:
         return None
-    witness = most_telling_witness(expected, limits, coming, alpha / 2)
-    return None if witness is None else (witness, limits[witness.order])
+    return most_telling_witness(expected, limits, coming, alpha / 2)
 
 
 def single_outputs(

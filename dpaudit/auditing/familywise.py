@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from dpaudit.certificates.result import (
     Family,
     Verdict,
 )
-from dpaudit.composed import replace
 from dpaudit.errors import Name, UsageError
 
 
@@ -165,4 +165,5 @@ def _shared(spec: AuditSpec, own: float, family: Family) -> AuditSpec:
     request = spec.origin.request
     if request is not None:  # the request has to repeat this audit alone
         request = {**request, "settings": {**request["settings"], "confidence": own}}
-    return replace(spec, confidence=own, family=family, request=request)
+    statistics = replace(spec.statistics, confidence=own, family=family)
+    return replace(spec, statistics=statistics, origin=replace(spec.origin, request=request))

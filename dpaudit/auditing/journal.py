@@ -21,7 +21,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
 from itertools import chain
@@ -44,7 +44,6 @@ from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.auditing.time_left import Journal, Plain
 from dpaudit.claims import ProfilePoint
-from dpaudit.composed import replace
 from dpaudit.errors import Given, JournalError, MechanismError, UsageError
 from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
@@ -418,7 +417,7 @@ def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:
         remedy = "continue it with that release, or start again in another folder"
         raise unusable(path, why, remedy, code="journal-of-another-release")
     if isinstance(spec.sampling.seed, DrawnSeed):
-        spec = replace(spec, seed=header["seed"])
+        spec = replace(spec, sampling=replace(spec.sampling, seed=header["seed"]))
     changes = differences(header["request"], request(spec))
     if changes:
         why = f"belongs to another audit: {changes}; give the same options as before, or name "

@@ -18,7 +18,7 @@ from dpaudit.adapters.calls import ONE_BY_ONE, names_after_dataset
 from dpaudit.auditing.ledger import PROBING
 from dpaudit.auditing.schedule import FIRST_CALLS
 from dpaudit.auditing.time_left import Journal
-from dpaudit.certificates.records import Redrawn
+from dpaudit.certificates.certificate import Redrawn
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Raised

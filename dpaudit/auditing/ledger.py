@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING
 
 from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.evidence import BETTING_SHARE, EARLY_BETTING_SHARE
-from dpaudit.certificates.records import Block, DivergenceBet, Stage
-from dpaudit.certificates.wealth import Wealth, block_of
+from dpaudit.certificates.evidence import (
+    BETTING_SHARE,
+    EARLY_BETTING_SHARE,
+    Block,
+    DivergenceBet,
+    Stage,
+)
+from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.levels.portfolio import Learned
@@ -225,7 +230,7 @@ class Ledger:
         """Record the tally of a block, bet on it if `is_bet_on`, and report the progress."""
         if is_bet_on:
             self.wealth.record([tally])
-        self.blocks.append(block_of(stage, len(self.rounds) - 1 if is_bet_on else None, tally))
+        self.blocks.append(Block(stage, len(self.rounds) - 1 if is_bet_on else None, tally))
         self.spent += tally.draws
         is_refuted = self.wealth.refuted or (
             self.divergences is not None and self.divergences.refuted

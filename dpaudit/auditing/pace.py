@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dpaudit.auditing.options import MIN_SAMPLES, DefaultSamples, flag_of
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import least_to_refute
-from dpaudit.composed import replace
 from dpaudit.wording import counted
 
 # The clock that times draws, in seconds. Tests replace it.
@@ -77,7 +77,8 @@ def with_chosen_samples(spec: AuditSpec, rate: float) -> AuditSpec:
     if command is not None:
         command = f"{command} {flag_of('samples')} {samples}"
     note = "" if samples == most else _reason(spec, samples, rate, is_needed=needed > affordable)
-    return replace(spec, samples=samples, request=request, command=command, pace=note)
+    origin = replace(origin, request=request, command=command, pace=note)
+    return replace(spec, sampling=replace(spec.sampling, samples=samples), origin=origin)
 
 
 def _reason(spec: AuditSpec, samples: int, rate: float, *, is_needed: bool) -> str:

@@ -11,10 +11,11 @@ refutes the claim early, the exact test counts separate fresh draws instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import accumulate, pairwise
 from operator import add
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,27 +29,28 @@ from dpaudit.auditing.exact_tests import (
     example_outputs,
     frozen_rules,
     integer_noise,
-    limited_divergence,
     not_counted,
     several_points,
     single_outputs,
+    telling_witness,
     unsearched,
     without_levels,
 )
 from dpaudit.auditing.ledger import LEARNING, TIMING, Ledger
 from dpaudit.auditing.schedule import look_stride, wants_refit
-from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.certificate import Certificate, FirstFailure, Redrawn
+from dpaudit.certificates.certify import certify
 from dpaudit.certificates.evidence import (
     CERTIFICATION_SHARE,
     CONFIRMATION_SHARE,
     EARLY_BETTING_SHARE,
+    AccusedOutput,
     Evidence,
-    certificate,
+    FixedStage,
+    FrozenRule,
+    Method,
 )
-from dpaudit.certificates.fixed_test import STOPPED, FiniteRange, FrozenRule, accused
-from dpaudit.certificates.records import EpsilonInterval, FirstFailure, Redrawn, Schedule
-from dpaudit.certificates.wealth import round_of
-from dpaudit.composed import replace
+from dpaudit.certificates.fixed_test import STOPPED, FiniteRange, accused
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm, pool
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.portfolio import Learned, Portfolio
@@ -59,7 +61,7 @@ from dpaudit.outcomes.texts import how_read
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToLearn, ToTime
 from dpaudit.sampling.independence import STORED, never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
-from dpaudit.stats.game import h_of
+from dpaudit.stats.betting import h_of
 from dpaudit.stats.witness import Witness
 
 # Guesses of a rule for an interrupted run, which has no exact test: d1, d2, none.
@@ -134,14 +136,14 @@ class PairAudit:
             return self._ended_by_bets(learned, *self._event_since())
         measure = self._measure(learned.portfolio)
         self._warnings += not_counted(self._claim, measure.atoms)
-        limited = self._limited_divergence(learned)
+        witness = self._witness(learned)
         certifying: Tally | None = None
         if not ledger.may_stop:  # else bets have refuted the claim during learning
             ledger.bet_with(learned.beliefs)
             ledger.begin_witnesses(learned, self._pool_buffer())
             total = self._count("certification", plan.certifying_sizes(ledger.spent), measure)
             if not ledger.may_stop:
-                return self._tested("certification", learned, measure, total, limited)
+                return self._tested("certification", learned, measure, total, witness)
             if ledger.ends_by_bets:
                 main = measure.portfolio.only(0)
                 return self._ended_by_bets(learned, main, certifying_tallies(ledger))
@@ -150,7 +152,7 @@ class PairAudit:
         # chosen on all earlier draws, including those that the bets used.
         measure = self._with_strongest_rule(measure, certifying)
         total = self._count("confirmation", plan.confirming_sizes(ledger.spent), measure)
-        return self._tested("confirmation", learned, measure, total, limited)
+        return self._tested("confirmation", learned, measure, total, witness)
 
     def _tested(
         self,
@@ -158,7 +160,7 @@ class PairAudit:
         learned: Learned,
         measure: Measure,
         total: Counted,
-        limited: tuple[Witness, float] | None,
+        witness: Witness | None,
     ) -> Certificate:
         """Return the certificate of a run that the exact test has ended. Check its draws, and check
         a refutation with further draws.
@@ -167,33 +169,26 @@ class PairAudit:
         measure: the frozen rules that counted these draws.
         total: the counts of these draws.
         learned: the latest rules.
-        limited: (witness, limit): the witness of a Rényi divergence, and the largest divergence
-            that the claim allows; None without a witness.
+        witness: the witness of a Rényi divergence to test; None without one.
         """
         portfolio, ledger, atoms = measure.portfolio, self._ledger, measure.atoms
-        interval = self._interval(total if stage == "certification" else None)
+        declared = self._declared(total if stage == "certification" else None)
         self._warnings += self._checks.check_exact_test(self._pool_buffer(), portfolio)
         self._warnings += self._checks.check_not_constant(self._kept, portfolio, total.unseen)
-        evidence = Evidence(
-            point=ledger.point,
-            alpha=self._spec.alpha,
-            confidence=self._spec.statistics.confidence,
-            blocks=tuple(ledger.blocks),
-            stage=stage,
+        evidence = self._evidence(
+            learned,
+            stage,
+            frozen_rules(portfolio, is_one=atoms is not None),
             method=self._spec.statistics.bound if atoms is None else "probabilistic",
-            rules=frozen_rules(portfolio, is_one=atoms is not None),
-            rounds=tuple(map(round_of, ledger.rounds)),
+            witness=witness,
             accused=accused(atoms, total.atoms) if atoms and total.atoms else (),
-            limited=limited,
+            declared=declared,
             unseen=total.unseen,
             ranges=measure.seen is not None and measure.seen.has_ranges,
-            points=several_points(self._claim),
-            ends_by_bets=ledger.ends_by_bets,
-            **self._divergence_bets(),
         )
-        certificate = replace(self._certificate(evidence, learned), interval=interval)
+        certificate = self._certificate(evidence, learned)
         if certificate.refuted or self._spec.may_refute(certificate.p_value):
-            guesses = np.array(certificate.guesses, dtype=np.int64)
+            guesses = certificate.fixed.rule.guess
             return self._doubted(certificate, measure, guesses, certifying_tallies(ledger))
         return certificate
 
@@ -207,24 +202,11 @@ class PairAudit:
             refutation.
         tallies: counts of all later draws by the levels (bins) of the rule, block by block.
         """
-        ledger, rule, guesses = self._ledger, portfolio.main, portfolio.guesses
+        main, guesses = portfolio.main, portfolio.guesses
         counts = sum(tallies, Tally.empty(portfolio.levels)).counts
         by_guess = np.stack([counts[guesses == guess].sum(axis=0) for guess in (1, -1, 0)])
-        words = rule.words(1), rule.words(-1)
-        evidence = Evidence(
-            point=ledger.point,
-            alpha=self._spec.alpha,
-            confidence=self._spec.statistics.confidence,
-            blocks=tuple(ledger.blocks),
-            stage="betting",
-            method="game",
-            rules=(FrozenRule("main", 1.0, rule.attack, (1, -1, 0), words),),
-            rounds=tuple(map(round_of, ledger.rounds)),
-            points=several_points(self._claim),
-            ends_by_bets=True,
-            **self._divergence_bets(),
-            illustration=Tally(by_guess),
-        )
+        rule = FrozenRule("main", 1.0, main.attack, (1, -1, 0), (main.words(1), main.words(-1)))
+        evidence = self._evidence(learned, "betting", (rule,), illustration=Tally(by_guess))
         if self._range is not None:  # an interval needs all planned draws
             self._warnings.append(STOPPED)
         certificate = self._certificate(evidence, learned)
@@ -243,38 +225,32 @@ class PairAudit:
             return None
         blocks = tuple(ledger.blocks[: recorded.blocks])
         rounds = 1 + max((block.round for block in blocks if block.round is not None), default=-1)
-        limits = ledger.divergences.limits if ledger.divergences is not None else {}
-        evidence = Evidence(
-            point=ledger.point,
-            alpha=spec.alpha,
-            confidence=spec.statistics.confidence,
-            blocks=blocks,
-            stage="interrupted",
-            method="game",
-            rules=(FrozenRule("main", 1.0, "", _NO_RULE),),
-            rounds=tuple(map(round_of, ledger.rounds[:rounds])),
-            points=several_points(self._claim),
-            ends_by_bets=ledger.ends_by_bets,
-            divergence_bets=recorded.divergence_bets,
-            limits=limits,
-            illustration=Tally.empty(len(_NO_RULE)),
-        )
-        made, learned = (
+        drawn, learned = (
             sum(block.draws for block in blocks if stage is None or block.stage == stage)
             for stage in (None, "learning")
         )
-        budget = max(made, self._plan.budget) if self._plan.is_final else made
-        kept = min(learned, self._plan.limits.buffer_draws)
-        return certificate(
-            evidence,
-            pair=spec.pairs[ledger.number].label,
-            budget=budget,
+        limits = self._plan.limits
+        evidence = Evidence(
+            point=ledger.point,
+            points=several_points(self._claim),
+            alpha=spec.alpha,
+            confidence=spec.statistics.confidence,
+            budget=max(drawn, self._plan.budget) if self._plan.is_final else drawn,
+            limits=limits,
+            by_clock=spec.sampling.time is not None,
+            stage="interrupted",
+            method="game",
+            rules=(FrozenRule("main", 1.0, "", _NO_RULE),),
+            rounds=tuple(ledger.rounds[:rounds]),
+            divergences=tuple(self._claim.divergences()),
+            blocks=blocks,
+            counted=max(0, learned - limits.buffer_draws),
             refuted_after=recorded.refuted_after,
-            failures={},
-            reproducible=True,
-            warnings=tuple(self._warnings),
-            schedule=self._schedule(learned - kept),
+            divergence_bets=recorded.divergence_bets,
+            illustration=Tally.empty(len(_NO_RULE)),
         )
+        label = spec.pairs[ledger.number].label
+        return replace(certify(evidence), pair=label, warnings=tuple(self._warnings))
 
     def _event_since(self) -> tuple[Portfolio, list[Tally]]:
         """Return (rule, tallies): a rule that was learned from the first draws in the buffer, and
@@ -478,30 +454,29 @@ class PairAudit:
         ]
         return replace(measure, portfolio=portfolio.only(int(np.argmax(evidence))), seen=None)
 
-    def _limited_divergence(self, learned: Learned) -> tuple[Witness, float] | None:
+    def _witness(self, learned: Learned) -> Witness | None:
         """Choose the witness of a Rényi divergence for the exact test that comes next."""
         share = CONFIRMATION_SHARE if self._ledger.may_stop else CERTIFICATION_SHARE
         share = 1 - EARLY_BETTING_SHARE if self._ledger.ends_by_bets else share
         alpha = share * self._spec.alpha
-        return limited_divergence(
+        return telling_witness(
             self._claim, learned, self._pool_buffer(), self._ledger.coming, alpha
         )
 
-    def _interval(self, total: Counted | None) -> EpsilonInterval | None:
-        """Return an interval for ε, if the user has declared all possible outputs (`range`) and the
-        run made all planned draws. The interval is computed from the counts of these outputs.
-        Return None otherwise; if a range was declared, the reason is added to the warnings.
+    def _declared(self, total: Counted | None) -> tuple[tuple[str, int, int], ...] | None:
+        """Return the draws of each output that the user declared, if the run made all planned
+        draws; else add the reason to the warnings.
 
-        total: counts of the draws of a complete certification; None if the run ended early.
+        total: counts of a complete certification; None if the run ended early.
         """
         if self._range is None:
             return None
-        interval: EpsilonInterval | str = STOPPED
+        counts: tuple[tuple[str, int, int], ...] | str = STOPPED
         if total is not None and total.declared is not None:
-            interval = self._range.interval(total.declared, self._spec.alpha)
-        if isinstance(interval, EpsilonInterval):
-            return interval
-        self._warnings.append(interval)
+            counts = self._range.counts(total.declared)
+        if not isinstance(counts, str):
+            return counts
+        self._warnings.append(counts)
         return None
 
     def _doubted(
@@ -538,13 +513,50 @@ class PairAudit:
         ]
         return replace(certificate, warnings=tuple(texts), notes=tuple(notes), redrawn=redrawn)
 
-    def _divergence_bets(self) -> dict[str, Any]:
-        bets = self._ledger.divergences
-        return {} if bets is None else {"divergence_bets": bets.recorded, "limits": bets.limits}
+    def _evidence(
+        self,
+        learned: Learned,
+        stage: FixedStage,
+        rules: tuple[FrozenRule, ...],
+        *,
+        method: Method = "game",
+        witness: Witness | None = None,
+        accused: tuple[AccusedOutput, ...] = (),
+        declared: tuple[tuple[str, int, int], ...] | None = None,
+        unseen: tuple[int, int] | None = None,
+        ranges: bool = False,
+        illustration: Tally | None = None,
+    ) -> Evidence:
+        """Return the evidence of the run, whose exact test has the given rules and counts."""
+        ledger, bets = self._ledger, self._ledger.divergences
+        drawn = sum(block.draws for block in ledger.blocks if block.stage == "learning")
+        return Evidence(
+            point=ledger.point,
+            points=several_points(self._claim),
+            alpha=self._spec.alpha,
+            confidence=self._spec.statistics.confidence,
+            budget=self._plan.budget,
+            limits=self._plan.limits,
+            by_clock=self._spec.sampling.time is not None,
+            stage=stage,
+            method=method,
+            rules=rules,
+            rounds=tuple(ledger.rounds),
+            divergences=tuple(self._claim.divergences()),
+            witness=witness,
+            blocks=tuple(ledger.blocks),
+            counted=drawn - self._pool_buffer().size,
+            refuted_after=ledger.refuted_after,
+            accused=accused,
+            declared=declared,
+            unseen=unseen,
+            ranges=ranges,
+            divergence_bets=None if bets is None else bets.recorded,
+            illustration=illustration,
+        )
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
-        ledger, selection = self._ledger, self._pool_buffer()
-        first, counts = ledger.failures.first, ledger.failures.counts
+        failures, selection = self._ledger.failures, self._pool_buffer()
         statistics = self._spec.statistics
         left_out = unsearched(
             selection.outcomes,
@@ -552,20 +564,15 @@ class PairAudit:
             timing=statistics.timing,
         )
         dropped = [] if self._counted_learning is None else self._counted_learning.rare.dropped()
-        learning = sum(block.draws for block in ledger.blocks if block.stage == "learning")
-        return certificate(
-            evidence,
-            ledger.wealth,
-            pair=self._spec.pairs[ledger.number].label,
-            budget=self._plan.budget,
-            refuted_after=ledger.refuted_after,
-            failures=counts,
+        return replace(
+            certify(evidence, self._ledger.wealth),
+            pair=self._spec.pairs[self._ledger.number].label,
+            failures=failures.counts,
             first_failures={
-                kind: FirstFailure(first[kind].message, first[kind].where)
-                for kind in counts
-                if kind in first
+                kind: FirstFailure(failures.first[kind].message, failures.first[kind].where)
+                for kind in failures.counts
+                if kind in failures.first
             },
-            reproducible=True,
             warnings=tuple(self._warnings),
             notes=(
                 *integer_noise(self._claim, selection.outcomes),
@@ -575,17 +582,4 @@ class PairAudit:
             ignored=(*dropped, *left_out),
             attacks=learned.tried,
             scores=learned.scores,
-            schedule=self._schedule(learning - selection.size),
-        )
-
-    def _schedule(self, counted: int) -> Schedule:
-        limits, sampling = self._plan.limits, self._spec.sampling
-        return Schedule(
-            learned=limits.buffer_draws,
-            block=limits.block,
-            by_clock=sampling.time is not None,
-            full=sampling.full,
-            counted=counted,
-            confirming=limits.confirming,
-            bets=limits.ends_by_bets,
         )

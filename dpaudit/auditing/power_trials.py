@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpaudit.auditing.options import MAX_SAMPLES, MIN_SAMPLES
-from dpaudit.auditing.schedule import FEW_DRAWS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import (
     ESTIMATE_ALPHA,
@@ -25,8 +24,8 @@ from dpaudit.auditing.underpowered import (
     share_in_next_audit,
 )
 from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.evidence import FEW_DRAWS
 from dpaudit.certificates.result import AuditResult
-from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.stats.binomial import upper_tail
 
@@ -319,7 +318,7 @@ def _why_not(spec: AuditSpec) -> str | None:
         return "an exact audit makes no draws, so there are none to plan"
     if all(point.epsilon == 0 for point in spec.tested.points()):
         return "a leak is planned for as a multiple of the claimed ε, which is 0 here"
-    return foreseen(replace(spec, samples=MAX_SAMPLES))
+    return foreseen(replace(spec, sampling=replace(spec.sampling, samples=MAX_SAMPLES)))
 
 
 def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
@@ -330,20 +329,24 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
     draws: number of draws of the trial.
     number: index of the trial, which decides its seed.
     """
-    return replace(
-        spec,
+    sampling = replace(
+        spec.sampling,
         samples=draws,
         time=None,
         seed=spec.sampling.seed + _SEED_OFFSET + number,
         full=True,
         workers=1,
         executor=None,
+    )
+    requirements = replace(
+        spec.requirements,
         allow_underpowered=True,
         require_power=None,
         require_rare=None,
         expect=None,
-        no_trace=True,  # a trial shows the size of a leak, not its place
     )
+    # A trial shows the size of a leak, not its place.
+    return replace(spec, sampling=sampling, requirements=requirements, no_trace=True)
 
 
 def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> AuditPlan:

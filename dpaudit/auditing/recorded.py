@@ -25,10 +25,10 @@ from dpaudit.auditing.engine import versions
 from dpaudit.auditing.exact_tests import (
     frozen_rules,
     integer_noise,
-    limited_divergence,
     not_counted,
     several_points,
     single_outputs,
+    telling_witness,
     unsearched,
     without_levels,
 )
@@ -36,11 +36,10 @@ from dpaudit.auditing.options import DEFAULTS, MIN_SAMPLES, BoundMethod, verify
 from dpaudit.auditing.schedule import MIN_LEARNED, Plan, limits_for
 from dpaudit.auditing.underpowered import kept_too_few, saw_nothing
 from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.evidence import Evidence, certificate
+from dpaudit.certificates.certify import certify
+from dpaudit.certificates.evidence import Block, Evidence, Method, Recording
 from dpaudit.certificates.fixed_test import Setting, accused, game_test, pair_test
-from dpaudit.certificates.records import Method, Recording
 from dpaudit.certificates.result import AuditResult, Failed, Recorded
-from dpaudit.certificates.wealth import block_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm
 from dpaudit.errors import MechanismError, UsageError
@@ -292,19 +291,15 @@ class _RecordedRun:
         learned = learn(selection, objective, self._attacks, with_rare=not audit.scores_only)
         learned = self._learn_from_counts(selection, learned, objective, split)
         evidence = self._evidence(learned, point, selection, split, sorted_by)
-        return certificate(
-            evidence,
+        return replace(
+            certify(evidence),
             pair=audit.pair,
-            budget=len(audit.is_d1),
-            refuted_after=None,
             failures=failures_by_arm(audit.outcomes, audit.is_d1),
-            reproducible=True,
             warnings=tuple(self._warnings),
             notes=(
                 *integer_noise(audit.claim, selection.outcomes),
                 *how_read(selection.outcomes.contents),
             ),
-            recording=Recording(*audit.arms, self._is_tossed),
             ignored=(*self._ignored, *unsearched(selection.outcomes, command="dpaudit run ")),
             attacks=learned.tried,
             scores=learned.scores,
@@ -414,15 +409,17 @@ class _RecordedRun:
             alpha=self._alpha,
             confidence=audit.confidence,
             blocks=(
-                *(block_of("learning", None, one) for one in self._learning),
-                block_of("recorded", None, tally),
+                *(Block("learning", None, tally) for tally in self._learning),
+                Block("recorded", None, tally),
             ),
             stage="recorded",
             method=by_counts if singles is None else "probabilistic",
             rules=frozen_rules(rule, is_one=singles is not None),
             accused=() if singles is None or counts is None else accused(singles, counts),
-            thinned=not (self._is_tossed or use_pair),
-            limited=limited_divergence(audit.claim, learned, selection, len(rows), self._alpha),
+            divergences=tuple(audit.claim.divergences()),
+            recording=Recording(*audit.arms, self._is_tossed),
+            budget=len(audit.is_d1),
+            witness=telling_witness(audit.claim, learned, selection, len(rows), self._alpha),
             unseen=None if seen is None else unseen(seen, outcomes, is_d1),
             ranges=seen is not None and seen.has_ranges,
             points=self._points,

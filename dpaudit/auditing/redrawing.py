@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpaudit.auditing.ledger import REDRAWING, Ledger
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal
-from dpaudit.certificates.records import Redrawn
+from dpaudit.certificates.certificate import Redrawn
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.levels.portfolio import Portfolio

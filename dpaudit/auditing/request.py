@@ -19,9 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.options import DEFAULTS, DefaultSamples
-from dpaudit.auditing.spec import AuditSpec
-from dpaudit.composed import flat_fields, value_of
+from dpaudit.auditing.options import DefaultSamples
+from dpaudit.auditing.spec import (
+    AuditSpec,
+    Journaling,
+    Origin,
+    Requirements,
+    Sampling,
+    Statistics,
+)
 from dpaudit.errors import DpauditError
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.import_path import is_file, resolve
@@ -49,6 +55,8 @@ _FREE = {
     *("claimed_by", "pace"),
 }
 _CODE = "the code of "
+# The text and the digest of an option that a request lacks.
+_NOTHING = ("not stated", "")
 _FIXED = (
     "the number of draws is fixed before the exact test and never changed after it, "
     "docs/method.md §4"
@@ -60,8 +68,8 @@ def request(spec: AuditSpec) -> Request:
     that decides its draws and bounds.
     """
     asked = {
-        name: [_words(spec, name), digest(value_of(spec, name))]
-        for name in flat_fields(type(spec))
+        name: [_words(spec, name, value), digest(value)]
+        for name, value in _settings(spec).items()
         if name not in _FREE
     }
     # The audits of a family share one false-alarm probability. The confidence of the family decides
@@ -84,7 +92,9 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
     as `samples was 1,000, is 2,000`; "" if they are equal.
     """
     names = [name for name in {**then, **now} if _differ(name, then, now)]
-    words = "; ".join(_difference(name, then.get(name), now.get(name)) for name in names)
+    words = "; ".join(
+        _difference(name, then.get(name, _NOTHING), now.get(name, _NOTHING)) for name in names
+    )
     return f"{words} ({_FIXED})" if {"samples", "time"} & set(names) else words
 
 
@@ -93,14 +103,11 @@ def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequ
         # Files, and a hash seed that the user has fixed, are compared only if both requests have
         # them.
         return name in then and name in now and then[name][1] != now[name][1]
-    # If a request lacks an option, the version of dpaudit that made it did not have the option, and
-    # did what the default value means.
-    absent = ("", digest(DEFAULTS.get(name)))
-    return then.get(name, absent)[1] != now.get(name, absent)[1]
+    return then.get(name, _NOTHING)[1] != now.get(name, _NOTHING)[1]
 
 
-def _difference(name: str, then: Sequence[str] | None, now: Sequence[str] | None) -> str:
-    before, after = (None if one is None else one[0] for one in (then, now))
+def _difference(name: str, then: Sequence[str], now: Sequence[str]) -> str:
+    before, after = then[0], now[0]
     if before == after:
         return f"{name} has changed" if name.startswith(_CODE) else f"the content of {name} differs"
     return f"{name} was {before}, is {after}"
@@ -157,8 +164,20 @@ def _function(function: Callable[..., Any]) -> str:
     return f"{named.__module__}.{named.__qualname__} {source!r}"
 
 
-def _words(spec: AuditSpec, name: str) -> str:
-    value = value_of(spec, name)
+def _settings(spec: AuditSpec) -> dict[str, Any]:
+    """Return the fields of an audit by name; those of its records of options take their place."""
+    settings: dict[str, Any] = {}
+    for field in fields(spec):
+        value = getattr(spec, field.name)
+        records = (Sampling, Statistics, Requirements, Journaling, Origin)
+        if isinstance(value, records):
+            settings |= {part.name: getattr(value, part.name) for part in fields(value)}
+        else:
+            settings[field.name] = value
+    return settings
+
+
+def _words(spec: AuditSpec, name: str, value: Any) -> str:
     if name == "target":
         return spec.target.describe()
     if name == "pairs":

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from dpaudit.auditing.options import MIN_SAMPLES
+from dpaudit.certificates.evidence import FEW_DRAWS, DrawLimits
+from dpaudit.draws import MAX_BLOCK, MAX_BUFFERED_DRAWS
 from dpaudit.levels.limits import MIN_DRAWS_TO_RANK
-from dpaudit.sampling.chunks import MAX_BLOCK
 
 # Number of calls at the start of an audit that make one draw each. They show how many columns an
 # output has (one for each number or label), and how long a call takes. Their outputs count neither
@@ -32,15 +32,12 @@ PROBE_CALLS = 128
 # confirmation by further draws.
 SLOW_DRAW = 0.005
 
-# Number of draws below which a fit is poor and a test is weak. It has three uses.
+# `FEW_DRAWS` has three uses.
 # Learning: if 1/8 of the budget, the usual share, is fewer draws, learning takes up to 1/4 of the
 #     budget.
 # Refits: below this number of draws, rules are refitted after every block.
 # Confirmation: has at least this number of draws, unless the mechanism makes one draw per call.
-FEW_DRAWS = 1_000
 
-# Largest number of draws in the sample buffer, whose outcomes stay in memory.
-MAX_BUFFERED_DRAWS = 100_000
 # Largest number of values (draws times columns) in the sample buffer or in a block, so that its
 # memory stays below about 50 MB.
 _MAX_BUFFERED_VALUES = 4_000_000
@@ -105,25 +102,6 @@ _PLANNED_TIME = 0.9
 # Least number of draws to learn from if there is a time limit. Also the least number of draws of
 # each input in a recording.
 MIN_LEARNED = MIN_SAMPLES // 4
-
-
-@dataclass(frozen=True, slots=True)
-class DrawLimits:
-    """Limits on memory, and the least size of a confirmation, for one mechanism.
-
-    buffer_draws: largest number of draws in the sample buffer.
-    block: largest number of draws whose outputs are in memory at a time, and usual largest size of
-        a block. Blocks are larger only if a budget would have too many blocks.
-    confirming: least number of draws of a confirmation.
-    ends_by_bets: whether bets alone may end the run.
-    single_draws: whether the mechanism is called once for each draw.
-    """
-
-    buffer_draws: int = MAX_BUFFERED_DRAWS
-    block: int = MAX_BLOCK
-    confirming: int = FEW_DRAWS
-    ends_by_bets: bool = False
-    single_draws: bool = False
 
 
 def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> DrawLimits:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dpaudit.auditing.options import (
     DEFAULTS,
@@ -24,7 +24,6 @@ from dpaudit.auditing.options import (
 from dpaudit.certificates.result import Family, Grouped, Progress, Searched
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.claims.base import ClaimSource
-from dpaudit.composed import part
 from dpaudit.errors import ClaimError, DpauditError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.executors import Workers, check_executor, is_serial
@@ -186,6 +185,29 @@ class Origin:
         return "".join(error.spelled(lambda name: flag_of(name) if name in flags else str(name)))
 
 
+class OptionRecords(NamedTuple):
+    """The options of an audit, in the records of `AuditSpec` that hold them."""
+
+    sampling: Sampling
+    statistics: Statistics
+    requirements: Requirements
+    journaling: Journaling
+
+
+def records_of(options: Mapping[str, Any]) -> OptionRecords:
+    """Return options, by name, as records. An option that is missing has its default."""
+    return OptionRecords(
+        Sampling(**_of(Sampling, options)),
+        Statistics(**_of(Statistics, options)),
+        Requirements(**_of(Requirements, options)),
+        Journaling(**_of(Journaling, options)),
+    )
+
+
+def _of(kind: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {field.name: options[field.name] for field in fields(kind) if field.name in options}
+
+
 def _verify(options: Any) -> None:
     """Raise UsageError if a field of a record of options has a value that its option does not
     allow.
@@ -197,8 +219,6 @@ def _verify(options: Any) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
     """One audit: does a pair of inputs refute the privacy claim for the target?
-
-    `composed(AuditSpec, ...)` and `replace` (composed.py) take the fields of all parts by name.
 
     target: the mechanism, and how to call it.
     pairs: pairs of neighbouring inputs, each of which is audited.
@@ -224,11 +244,11 @@ class AuditSpec:
     claimed_by: ClaimSource | None = None
     grouped: Grouped | None = None
     no_trace: bool = DEFAULTS["no_trace"]
-    sampling: Sampling = field(default_factory=Sampling, metadata=part(Sampling))
-    statistics: Statistics = field(default_factory=Statistics, metadata=part(Statistics))
-    requirements: Requirements = field(default_factory=Requirements, metadata=part(Requirements))
-    journaling: Journaling = field(default_factory=Journaling, metadata=part(Journaling))
-    origin: Origin = field(default_factory=Origin, metadata=part(Origin))
+    sampling: Sampling = field(default_factory=Sampling)
+    statistics: Statistics = field(default_factory=Statistics)
+    requirements: Requirements = field(default_factory=Requirements)
+    journaling: Journaling = field(default_factory=Journaling)
+    origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:
         verify(claim=self.claim, no_trace=self.no_trace)

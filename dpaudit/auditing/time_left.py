@@ -11,13 +11,13 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.options import MIN_SAMPLES, DefaultSamples
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
-from dpaudit.composed import replace
 from dpaudit.sampling.executors import Drawer
 
 _NEW_PROCESSES = "checking the refutation with draws of new processes"

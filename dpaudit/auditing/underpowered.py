@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from dpaudit.auditing.options import MAX_SAMPLES, MIN_SAMPLES
-from dpaudit.auditing.schedule import DrawLimits, Plan
+from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE, detectable_rare_of_any
-from dpaudit.certificates.records import FixedTest
+from dpaudit.certificates.certificate import Certificate, FixedTest
+from dpaudit.certificates.certify import detectable_rare_of_any
+from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE, DrawLimits
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.records import are_equal
@@ -52,7 +52,7 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
     """
     if any(one.refuted for one in certificates):
         return None
-    budgets = [one.budget for one in certificates if spec.sampling.time is not None]
+    budgets = [one.evidence.budget for one in certificates if spec.sampling.time is not None]
     reason = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
     reason = reason or next(filter(None, map(saw_nothing, certificates)), None)
     if reason is not None or not certificates:
@@ -64,7 +64,7 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
     )
     # The number of draws that would be enough is known for a claim of one point, and for an audit
     # that makes all draws of its budget.
-    is_forecast = len(points) == 1 and {one.budget for one in certificates} == {
+    is_forecast = len(points) == 1 and {one.evidence.budget for one in certificates} == {
         spec.sampling.samples
     }
     weak = None
@@ -169,7 +169,7 @@ def most_powerful(certificate: Certificate) -> FixedTest:
     """Return the exact test of the most powerful rule: the rule that can detect the smallest ε.
     Only rules that test the point (ε, δ) of the certificate are compared.
     """
-    alike = [one for one in certificate.rules if one.point == certificate.fixed.point]
+    alike = [one for one in certificate.rules if one.rule.point == certificate.fixed.rule.point]
     return min(alike, key=lambda one: one.detectable_epsilon)
 
 
@@ -257,11 +257,11 @@ def draws_for_rare(
     points = [point for point in points if point.delta < probability]
     if not points:
         return None
-    limits = limits_of(certificate)
+    limits = certificate.evidence.limits or DrawLimits()
     # The part of the error probability that an audit reserves for a rule about rare outputs. It
     # reserves this part even if learning finds no such rule (docs/method.md §4).
-    alpha = RARE_SHARE * test.alpha / test.share
-    usual = Plan(certificate.budget, None, limits).freeze_at
+    alpha = RARE_SHARE * test.alpha / test.rule.share
+    usual = Plan(certificate.evidence.budget, None, limits).freeze_at
     # If this audit learned from more draws than usual, a longer audit may do so, too: it may then
     # learn from up to half of its draws.
     learns_more = certificate.draws - test.draws > usual
@@ -275,14 +275,6 @@ def draws_for_rare(
         return max(caught) <= probability
 
     return fewest_draws(is_enough)
-
-
-def limits_of(certificate: Certificate) -> DrawLimits:
-    """Return the limits on memory that an audit had; the defaults if they were not recorded."""
-    schedule = certificate.schedule
-    if schedule is None:
-        return DrawLimits()
-    return DrawLimits(schedule.learned, schedule.block, schedule.confirming, schedule.bets)
 
 
 def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
@@ -338,7 +330,7 @@ def saw_nothing(certificate: Certificate) -> str | None:
     new, draws = unseen.count_d1 + unseen.count_d2, fixed.draws
     remedy = "let --post-process (YAML: post_process) turn each output into numbers or into values "
     remedy += "that repeat"
-    if certificate.recording is not None:
+    if certificate.evidence.recording is not None:
         remedy = "record numbers, or values that repeat"
     return (
         f"{draws:,} test draws cannot refute {point_words(certificate.point)}, since {new:,} of "
@@ -488,7 +480,7 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
     power: probability of a refutation.
     """
     test, point = most_powerful(certificate), certificate.point
-    draws, alpha = certifying(samples, limits_of(certificate)), _alpha(test)
+    draws, alpha = certifying(samples, certificate.evidence.limits or DrawLimits()), _alpha(test)
     if test.method != "clopper-pearson":
         spared = test.h * point.delta
         inside = math.floor(share * draws)
@@ -528,4 +520,4 @@ def _alpha(test: FixedTest) -> float:
     the error probability among more rules (docs/method.md §4, the portfolio).
     """
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
-    return test.alpha / test.share * min(test.share, shares[test.kind])
+    return test.alpha / test.rule.share * min(test.rule.share, shares[test.rule.kind])

@@ -3,81 +3,265 @@ its numbers.
 
 `Certificate` is the result of draws from a mechanism or of recorded outputs. `ExactCertificate` is
 the result of exact output distributions that a mechanism states. one_run.py has the certificate for
-guesses about the canaries of one training run.
-
-records.py has the smaller records that a certificate contains, and explains the terms.
+guesses about the canaries of one training run. evidence.py explains the terms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
 
-from dpaudit.certificates.records import (
-    Block,
-    DivergenceBets,
-    DivergenceTest,
-    EpsilonInterval,
-    FirstFailure,
-    FixedTest,
-    Guess,
-    Recording,
-    Redrawn,
-    Round,
-    Schedule,
-    Unseen,
-)
+from dpaudit.certificates.evidence import Evidence, FixedStage, FrozenRule, Guess, Method
 from dpaudit.claims import ProfilePoint
-from dpaudit.composed import part
 from dpaudit.levels.portfolio import ScoreDistributions, Tried
-
-Value = TypeVar("Value")
+from dpaudit.stats.witness import Witness
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """The draws of one pair, with their counts.
+class EventCount:
+    """Counts of an event that was fixed before the draws.
 
     Attributes
     ----------
-    draws, budget : int
-        Number of draws made, and number of draws allowed, of both inputs together.
-    failures : mapping of str to pair of int
-        Number of draws of d1 and of d2 in which the mechanism raised an exception, by the type of
-        the exception.
-    reproducible : bool
-        Whether two runs with the same seed gave the same outputs. If not, a note or a warning says
-        so.
-    blocks : tuple of Block
-        Counts of all draws by level (bin of outputs) and input, in the order of the draws.
-    recording : Recording or None
-        Origin of recorded outputs; None if dpaudit made the draws. For recorded outputs nothing is
-        bet: `alpha_betting` is 0 and `wealth` is 1.
-    schedule : Schedule or None
-        Settings that determine the sizes of the blocks; None for recorded outputs.
-    first_failures : mapping of str to FirstFailure
-        The first exception of each type, by type.
+    words : str
+        Description of the event, such as `output ≤ 0.13`.
+    guess : {'d1', 'd2'}
+        The input that is expected to give the event more often.
+    count_d1, count_d2 : int
+        Number of draws of d1, and of d2, whose output is in the event.
+    draws_d1, draws_d2 : int
+        Number of all draws of d1, and of d2.
+    interval_d1, interval_d2 : tuple of float
+        Two-sided Clopper-Pearson intervals for the event's probability under d1 and under d2, each
+        at the confidence of the audit.
     """
 
-    draws: int
-    budget: int
-    failures: Mapping[str, tuple[int, int]]
-    reproducible: bool
-    blocks: tuple[Block, ...] = field(repr=False)
-    recording: Recording | None = None
-    schedule: Schedule | None = None
-    first_failures: Mapping[str, FirstFailure] = field(default_factory=dict)
+    words: str
+    guess: Guess
+    count_d1: int
+    count_d2: int
+    draws_d1: int
+    draws_d2: int
+    interval_d1: tuple[float, float]
+    interval_d2: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Betting:
-    """Bets against the claim while draws were made (docs/method.md §4).
+class FixedTest:
+    """The exact test of one rule, on draws that were not used before.
 
     Attributes
     ----------
-    refuted_after : int or None
-        Number of draws after which betting refuted the claim; None if it did not.
+    stage : {'certification', 'confirmation', 'recorded', 'betting', 'interrupted'}
+        The draws of the test. 'certification': all draws reserved for it, up to the planned end.
+        'confirmation': a new block of draws after an early refutation by bets. 'recorded': a random
+        part of recorded outputs. 'betting': no test was made, since bets ended the run; the counts
+        only illustrate an event, on draws made after the event was chosen. 'interrupted': no test
+        was made, since the run was interrupted before its planned end.
+    method : {'game', 'clopper-pearson', 'probabilistic'}
+        Method that turns counts into a bound (docs/method.md §2 and §7).
+    alpha : float
+        Error probability of this test.
+    draws, correct, wrong : int
+        Number of draws of both inputs, number of right guesses, and number of wrong guesses.
+    two_guesses : bool
+        Whether the rule guesses d1 for some outputs and d2 for others (h = 1 in docs/method.md), or
+        only one of the two (h = ½).
+    events : tuple of EventCount
+        One or two events: the outputs for which the rule guesses d1, and those for which it guesses
+        d2. For the probabilistic definition, one event for each certified output.
+    epsilon_lower, delta_lower : float
+        Lower bounds for ε at the claimed δ, and for δ at the claimed ε; each valid with probability
+        at least 1 - alpha.
+    p_value : float
+        p-value of the claim by this test alone.
+    detectable_epsilon : float
+        If the true ε were at least this number and the leak showed in the event, the test would
+        have refuted the claim with probability 0.9; inf if no ε is large enough (docs/method.md
+        §8).
+    rule : FrozenRule
+        The rule.
+    """
+
+    stage: FixedStage
+    method: Method
+    alpha: float
+    draws: int
+    correct: int
+    wrong: int
+    two_guesses: bool
+    events: tuple[EventCount, ...]
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    detectable_epsilon: float
+    rule: FrozenRule
+
+    @property
+    def refutes(self) -> bool:
+        """Whether this test alone, at its own error probability, refutes the claim."""
+        return self.p_value <= self.alpha
+
+    @property
+    def h(self) -> float:
+        """Factor of δ in the test: 1 if the rule can guess both inputs, else ½ (`stats.game`)."""
+        return 1.0 if self.two_guesses else 0.5
+
+    @property
+    def guesses_by_input(self) -> tuple[int, int]:
+        """Numbers of guesses of d1 and of d2."""
+        of_d1 = [one.count_d1 + one.count_d2 for one in self.events if one.guess == "d1"]
+        of_d2 = [one.count_d1 + one.count_d2 for one in self.events if one.guess == "d2"]
+        every = self.correct + self.wrong
+        return (sum(of_d1), every - sum(of_d1)) if of_d1 else (every - sum(of_d2), sum(of_d2))
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceTest:
+    """The test of the claimed bound on a Rényi divergence, on the draws of the exact test.
+
+    Attributes
+    ----------
+    witness : Witness
+        A function that assigns a number to each level (bin of outputs). It was fixed before these
+        draws. The bound is computed from its means under d1 and under d2.
+    alpha : float
+        Error probability of this test.
+    allowed : float
+        Largest divergence that the claim allows, in nats.
+    lower : float
+        Lower bound for the divergence, in nats; valid with probability at least 1 - alpha.
+    p_value : float
+        p-value of the claim by this test alone.
+
+    Notes
+    -----
+    The test is described in docs/method.md §6.
+    """
+
+    witness: Witness
+    alpha: float
+    allowed: float
+    lower: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceBets:
+    """The bets of all witnesses against a bound of a Rényi divergence.
+
+    Attributes
+    ----------
+    alpha : float
+        Error probability of these bets, equal to `Certificate.alpha_betting`.
+    wealth : float
+        The bets refute the claim if this wealth, at the end of betting, is at least 1 / alpha.
+    """
+
+    alpha: float
+    wealth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Counts of draws of the exact test whose outputs are new, so that no rule has learned them.
+
+    An output is new if it has a value or a label that no draw to learn from had, or an entry at a
+    place (such as an index of a list) where no draw to learn from had one. In a column of numbers
+    that almost never repeat, a number is new only if it is smaller or larger than all numbers of
+    the draws to learn from.
+
+    Attributes
+    ----------
+    count_d1, count_d2 : int
+        Number of draws of d1, and of d2, with new outputs.
+    delta : float
+        Largest δ of a leak that new outputs can hide. It is the larger of the Clopper-Pearson upper
+        bounds for the probability of a new output under d1 and under d2, valid with probability at
+        least 1 - `Certificate.alpha`.
+    ranges : bool
+        Whether the outputs have a column of numbers that almost never repeat.
+    """
+
+    count_d1: int
+    count_d2: int
+    delta: float
+    ranges: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonInterval:
+    """A confidence interval for the smallest ε at δ = 0, if all possible outputs were declared.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Ends of the interval. Both are valid with probability at least 1 - `Certificate.alpha`
+        (docs/method.md §10). `upper` may be inf.
+    """
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFailure:
+    """The first exception of one type that the mechanism raised.
+
+    Attributes
+    ----------
+    message, where : str
+        Message of the exception, and the file and line that raised it, such as `mine.py:12`.
+        `where` is "" if the line is unknown: after a crash, or for a program in another language.
+    """
+
+    message: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redrawn:
+    """A comparison of draws made by new processes with draws of the audit, after a refutation.
+
+    Attributes
+    ----------
+    processes, draws : int
+        Number of new processes, and total number of their draws; both are 0 if no comparison was
+        made.
+    note : str
+        Reason why there were fewer than eight processes; "" if there were eight, or four because
+        the mechanism takes long to import.
+    """
+
+    processes: int
+    draws: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """The result for one pair of inputs, with the evidence from which its numbers follow.
+
+    Attributes
+    ----------
+    pair : str
+        Description of the two inputs.
+    evidence : Evidence
+        What was fixed before the draws and counted after them. All numbers follow from it.
+    point : ProfilePoint
+        The point (ε, δ) of the claim at which `fixed`, the test that reports show, was made.
+    refuted : bool
+        Whether the draws of this pair refute the claim.
+    alpha : float
+        Error probability of this pair.
+    epsilon_lower, delta_lower : float
+        Lower bounds for ε at the δ of the point, and for δ at the ε of the point; each valid with
+        probability at least 1 - alpha. The bound for ε is the largest of `epsilon_betting` and the
+        bounds of all exact tests at the point.
+    p_value : float
+        p-value of the claim from betting and the exact tests together.
+    draws : int
+        Number of draws made, of both inputs together.
     alpha_betting : float
         Error probability of betting, a part of `Certificate.alpha`.
     wealth : float
@@ -87,41 +271,16 @@ class Betting:
     epsilon_betting : float
         Lower bound for ε from the bets. With probability at least 1 - alpha_betting, the bounds at
         all times of the run are valid.
-    rounds : tuple of Round
-        Beliefs of the bettors (estimated probabilities of d1 at each level), one entry for each
-        time that the bettors learned from draws.
     bet_against : ProfilePoint or None
         The point (ε, δ) of the claim that the bets were made against; None if it is
         `Certificate.point`.
     divergence_bets : DivergenceBets or None
         The bets against a bound of a Rényi divergence, for Rényi and zero-concentrated DP. None for
-        other claims, and in files of older versions.
-    """
-
-    refuted_after: int | None
-    alpha_betting: float
-    wealth: float
-    epsilon_betting: float
-    rounds: tuple[Round, ...] = field(repr=False)
-    bet_against: ProfilePoint | None = None
-    divergence_bets: DivergenceBets | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ExactTests:
-    """The exact tests of one pair, all on the same draws, and the attacks behind their rules.
-
-    Attributes
-    ----------
+        other claims.
     fixed : FixedTest
         The exact test that reports show, usually the one with the largest lower bound for ε.
     others : tuple of FixedTest
         The exact tests of the other rules.
-    attacks : tuple of Tried
-        The attacks that were considered, each with the lower bound for ε that it predicted.
-    scores : ScoreDistributions or None
-        Distributions of the score that the rule of `fixed` uses, on the draws to learn from; None
-        if this rule uses no score.
     divergence : DivergenceTest or None
         The test of a Rényi divergence, for Rényi and zero-concentrated DP. None for other claims,
         and if the draws to learn from predicted that it would show nothing.
@@ -135,33 +294,21 @@ class ExactTests:
         Smallest probability p with this property: if one input gave some output with probability p,
         and the other input never gave it, this run would have refuted the claim with probability
         0.9 (docs/method.md §8). inf if no p is large enough. The output may be a value, a label, a
-        key, a length or an exception that repeats. None after a confirmation, for the methods
-        `probabilistic` and `clopper-pearson`, and in files of older versions.
-    """
-
-    fixed: FixedTest
-    others: tuple[FixedTest, ...] = field(default=(), repr=False)
-    attacks: tuple[Tried, ...] = field(default=(), repr=False)
-    scores: ScoreDistributions | None = field(default=None, repr=False)
-    divergence: DivergenceTest | None = None
-    interval: EpsilonInterval | None = None
-    unseen: Unseen | None = None
-    detectable_rare: float | None = None
-
-    @property
-    def rules(self) -> tuple[FixedTest, ...]:
-        """The exact tests of all rules: main rule first, then the rule for rare outputs, then the
-        other rules."""
-        order = ("main", "rare", "other")
-        return tuple(sorted((self.fixed, *self.others), key=lambda test: order.index(test.kind)))
-
-
-@dataclass(frozen=True, slots=True)
-class Remarks:
-    """Warnings and notes about a pair of inputs and its draws.
-
-    Attributes
-    ----------
+        key, a length or an exception that repeats. None after a confirmation, and for the
+        methods `probabilistic` and `clopper-pearson`.
+    attacks : tuple of Tried
+        The attacks that were considered, each with the lower bound for ε that it predicted.
+    scores : ScoreDistributions or None
+        Distributions of the score that the rule of `fixed` uses, on the draws to learn from; None
+        if this rule uses no score.
+    failures : mapping of str to pair of int
+        Number of draws of d1 and of d2 in which the mechanism raised an exception, by the type of
+        the exception.
+    first_failures : mapping of str to FirstFailure
+        The first exception of each type, by type.
+    reproducible : bool
+        Whether two runs with the same seed gave the same outputs. If not, a note or a warning says
+        so.
     warnings : tuple of str
         Reasons to doubt the result.
     notes : tuple of str
@@ -173,8 +320,38 @@ class Remarks:
     redrawn : Redrawn or None
         Comparison of a refutation with draws of new processes. None without a refutation, and if a
         Python program passed the mechanism as a function (docs/guides/mechanism.md).
+
+    Notes
+    -----
+    Bounds and p-value can be computed from the recorded counts; `dpaudit report` does this and
+    compares (docs/method.md §2 to §4).
     """
 
+    pair: str = ""
+    evidence: Evidence
+    point: ProfilePoint
+    refuted: bool
+    alpha: float
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    draws: int
+    alpha_betting: float
+    wealth: float
+    epsilon_betting: float
+    bet_against: ProfilePoint | None = None
+    divergence_bets: DivergenceBets | None = None
+    fixed: FixedTest
+    others: tuple[FixedTest, ...] = field(default=(), repr=False)
+    divergence: DivergenceTest | None = None
+    interval: EpsilonInterval | None = None
+    unseen: Unseen | None = None
+    detectable_rare: float | None = None
+    attacks: tuple[Tried, ...] = field(default=(), repr=False)
+    scores: ScoreDistributions | None = field(default=None, repr=False)
+    failures: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    first_failures: Mapping[str, FirstFailure] = field(default_factory=dict)
+    reproducible: bool = True
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -183,121 +360,31 @@ class Remarks:
     # that the audit had left, so it differs between equal runs.
     redrawn: Redrawn | None = field(default=None, compare=False)
 
-
-class _Of(Generic[Value]):
-    """Descriptor by which a certificate returns a field of one of its parts.
-
-    For example, `certificate.draws` returns `certificate.drawn.draws`.
-    """
-
-    def __init__(self, read: Callable[[Certificate], Value]) -> None:
-        self._read = read
-
-    def __get__(self, certificate: Certificate | None, kind: type[Any] | None = None) -> Value:
-        return cast(Value, self) if certificate is None else self._read(certificate)
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """The result for one pair of inputs, with the counts from which all numbers follow.
-
-    The fields of `drawn`, `betting`, `tests` and `remarks` are also attributes of the certificate,
-    as in result files.
-
-    Attributes
-    ----------
-    pair : str
-        Description of the two inputs.
-    point : ProfilePoint
-        The point (ε, δ) of the claim at which `fixed`, the test that reports show, was made.
-    refuted : bool
-        Whether the draws of this pair refute the claim.
-    alpha : float
-        Error probability of this pair.
-    epsilon_lower, delta_lower : float
-        Lower bounds for ε at the δ of the point, and for δ at the ε of the point; each valid with
-        probability at least 1 - alpha. The bound for ε is the largest of `epsilon_betting` and the
-        bounds of all exact tests at the point.
-    p_value : float
-        p-value of the claim from betting and the exact tests together.
-    drawn : Drawn
-        The draws and their counts.
-    betting : Betting
-        The bets against the claim.
-    tests : ExactTests
-        The exact tests.
-    remarks : Remarks
-        Warnings and notes.
-
-    Notes
-    -----
-    Bounds and p-value can be computed from the recorded counts; `dpaudit report` does this and
-    compares (docs/method.md §2 to §4).
-    """
-
-    pair: str
-    point: ProfilePoint
-    refuted: bool
-    alpha: float
-    epsilon_lower: float
-    delta_lower: float
-    p_value: float
-    drawn: Drawn = field(metadata=part(Drawn))
-    betting: Betting = field(metadata=part(Betting))
-    tests: ExactTests = field(metadata=part(ExactTests))
-    remarks: Remarks = field(metadata=part(Remarks))
-
-    draws = _Of(lambda one: one.drawn.draws)
-    budget = _Of(lambda one: one.drawn.budget)
-    failures = _Of(lambda one: one.drawn.failures)
-    reproducible = _Of(lambda one: one.drawn.reproducible)
-    blocks = _Of(lambda one: one.drawn.blocks)
-    recording = _Of(lambda one: one.drawn.recording)
-    schedule = _Of(lambda one: one.drawn.schedule)
-    first_failures = _Of(lambda one: one.drawn.first_failures)
-
-    refuted_after = _Of(lambda one: one.betting.refuted_after)
-    alpha_betting = _Of(lambda one: one.betting.alpha_betting)
-    wealth = _Of(lambda one: one.betting.wealth)
-    epsilon_betting = _Of(lambda one: one.betting.epsilon_betting)
-    rounds = _Of(lambda one: one.betting.rounds)
-    bet_against = _Of(lambda one: one.betting.bet_against)
-    divergence_bets = _Of(lambda one: one.betting.divergence_bets)
-
-    fixed = _Of(lambda one: one.tests.fixed)
-    others = _Of(lambda one: one.tests.others)
-    attacks = _Of(lambda one: one.tests.attacks)
-    scores = _Of(lambda one: one.tests.scores)
-    divergence = _Of(lambda one: one.tests.divergence)
-    interval = _Of(lambda one: one.tests.interval)
-    unseen = _Of(lambda one: one.tests.unseen)
-    detectable_rare = _Of(lambda one: one.tests.detectable_rare)
-    rules = _Of(lambda one: one.tests.rules)
-    attack = _Of(lambda one: one.tests.fixed.attack)
-    guesses = _Of(lambda one: one.tests.fixed.guesses)
-
-    warnings = _Of(lambda one: one.remarks.warnings)
-    notes = _Of(lambda one: one.remarks.notes)
-    ignored = _Of(lambda one: one.remarks.ignored)
-    adjacency = _Of(lambda one: one.remarks.adjacency)
-    redrawn = _Of(lambda one: one.remarks.redrawn)
+    @property
+    def rules(self) -> tuple[FixedTest, ...]:
+        """The exact tests of all rules: main rule first, then the rule for rare outputs, then the
+        other rules."""
+        order = ("main", "rare", "other")
+        return tuple(
+            sorted((self.fixed, *self.others), key=lambda test: order.index(test.rule.kind))
+        )
 
     @property
     def ended_by_bets(self) -> bool:
         """Whether the run stopped because its bets refuted the claim, so that no exact test was
         made."""
-        return self.tests.fixed.stage == "betting"
+        return self.fixed.stage == "betting"
 
     @property
     def is_interrupted(self) -> bool:
         """Whether the run was interrupted before its planned end, so that no exact test was
         made."""
-        return self.tests.fixed.stage == "interrupted"
+        return self.fixed.stage == "interrupted"
 
     @property
     def betting_point(self) -> ProfilePoint:
         """The point (ε, δ) of the claim that the bets were made against."""
-        return self.betting.bet_against or self.point
+        return self.bet_against or self.point
 
 
 @dataclass(frozen=True, slots=True)

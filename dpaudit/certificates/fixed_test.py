@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import compress, pairwise
 from operator import itemgetter
 from typing import Any
@@ -18,15 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificates.records import (
-    EpsilonInterval,
-    EventCount,
-    FixedStage,
-    FixedTest,
-    Guess,
-    Method,
-    RuleKind,
-)
+from dpaudit.certificates.certificate import EventCount, FixedTest
+from dpaudit.certificates.evidence import AccusedOutput, FixedStage, FrozenRule, Guess, Method
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import AtomTally, RangeTally, Tally
 from dpaudit.errors import MechanismError, UsageError
@@ -36,45 +29,12 @@ from dpaudit.stats import game as games
 from dpaudit.stats import power
 from dpaudit.stats.binomial import (
     clopper_pearson_interval,
-    epsilon_interval,
     pair_delta_lower,
     pair_epsilon_lower,
     pair_p_value,
 )
 
-# (description of an output, input that is expected to give it more often, number of draws of d1
-# with this output, number of draws of d2 with it).
-AccusedAtom = tuple[str, Guess, int, int]
-Accused = tuple[AccusedAtom, ...]
-Words = Sequence[str | None]
-
 _GUESSES: tuple[Guess, Guess] = ("d1", "d2")
-
-
-@dataclass(frozen=True, slots=True)
-class FrozenRule:
-    """A rule that was fixed before the draws of the exact test.
-
-    kind: main, rare or other (docs/method.md §4).
-    share: the rule's share of the exact test's error probability, in (0, 1].
-    attack: name of the attack that found the rule.
-    guesses: guess at each level (bin of outputs): d1 (1), d2 (-1) or none (0).
-    words: (description of the event that the rule guesses d1, description of the event that it
-        guesses d2). None stands for an event that is not shown.
-    point: point (ε, δ) of the claim that the rule tests; None for the point against which the audit
-        bets.
-    """
-
-    kind: RuleKind
-    share: float
-    attack: str
-    guesses: tuple[int, ...]
-    words: Words = (None, None)
-    point: ProfilePoint | None = None
-
-    @property
-    def guessed(self) -> NDArray[np.int64]:
-        return np.array(self.guesses, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +59,8 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 
     tally: counts of the draws reserved for the test.
     """
-    game, point, alpha = tally.game(rule.guessed), setting.point, setting.alpha
-    d1, d2 = (sum(tally.event(rule.guessed == sign)) for sign in (1, -1))
+    game, point, alpha = tally.game(rule.guess), setting.point, setting.alpha
+    d1, d2 = (sum(tally.event(rule.guess == sign)) for sign in (1, -1))
     p = games.p_value(game, point.epsilon, point.delta, alpha)
     epsilon = games.epsilon_lower(game, point.delta, alpha)
     detectable = power.detectable_epsilon(
@@ -127,32 +87,6 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     )
 
 
-# First version of the result format in which `detectable_epsilon`, the smallest true ε that the
-# test is likely to refute, considers that an event may have most of the probability. For such
-# events, results of earlier versions state a smaller ε.
-VERSION_WITH_LARGE_EVENTS = 8
-
-
-def before_version_8(test: FixedTest, point: ProfilePoint) -> FixedTest:
-    """Return a test with `detectable_epsilon` computed as in results before version 8. For an event
-    with more than half of the probability, it is smaller than in later results.
-
-    point: point (ε, δ) that the bets were made against. It is used for a test that has no point of
-        its own.
-    """
-    point = test.point or point
-    if test.method != "game" or test.stage == "betting":
-        return test
-    detectable = power.detectable_epsilon(
-        test.correct + test.wrong,
-        point.epsilon,
-        test.alpha,
-        draws=test.draws,
-        spared=test.h * point.delta,
-    )
-    return replace(test, detectable_epsilon=detectable)
-
-
 def illustrated(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     """Return a `FixedTest` that only shows the counts of an event, for a run that ended when its
     bets refuted the claim. Its p-value is 1, since it tests nothing.
@@ -163,7 +97,7 @@ def illustrated(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
         setting,
         rule,
         "game",
-        tally.game(rule.guessed),
+        tally.game(rule.guess),
         events=_events(setting, tally, rule),
         epsilon_lower=0.0,
         delta_lower=0.0,
@@ -188,7 +122,7 @@ def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
         setting,
         rule,
         "clopper-pearson",
-        tally.game(rule.guessed),
+        tally.game(rule.guess),
         events=events,
         epsilon_lower=max(epsilons, default=0.0),
         delta_lower=max(deltas, default=0.0),
@@ -198,7 +132,7 @@ def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
 
 
 def atoms_test(
-    setting: Setting, accused: Accused, arms: tuple[int, int], rule: FrozenRule
+    setting: Setting, accused: Sequence[AccusedOutput], arms: tuple[int, int], rule: FrozenRule
 ) -> FixedTest:
     """Return the test of a claim of probabilistic DP: P(V) ≤ δ, where V is the set of outputs s
     with P(s) > e^ε Q(s). In one comparison, P is the law of the output on d1 and Q the law on d2;
@@ -245,7 +179,6 @@ def atoms_test(
             probabilistic.detectable_epsilon(*side, point.epsilon, point.delta, alpha)
             for side in sides
         ),
-        accused=accused,
     )
 
 
@@ -260,16 +193,12 @@ def _of_game(
         correct=game.correct,
         wrong=game.wrong,
         two_guesses=game.two_guesses,
-        kind=rule.kind,
-        share=rule.share,
-        attack=rule.attack,
-        guesses=rule.guesses,
-        point=rule.point,
+        rule=rule,
         **numbers,
     )
 
 
-def accused(atoms: SingleOutputs, tally: AtomTally) -> Accused:
+def accused(atoms: SingleOutputs, tally: AtomTally) -> tuple[AccusedOutput, ...]:
     """Return the single outputs to test, with their counts. Outputs that are expected more often
     for d1 come first, then those that are expected more often for d2."""
     return tuple(
@@ -281,7 +210,7 @@ def accused(atoms: SingleOutputs, tally: AtomTally) -> Accused:
 
 def _events(setting: Setting, tally: Tally, rule: FrozenRule) -> tuple[EventCount, ...]:
     return tuple(
-        _event(setting, words, guess, tally.event(rule.guessed == sign), tally.arms)
+        _event(setting, words, guess, tally.event(rule.guess == sign), tally.arms)
         for guess, sign, words in zip(_GUESSES, (1, -1), rule.words, strict=True)
         if words is not None
     )
@@ -347,11 +276,11 @@ class FiniteRange:
         keys, words_by_key, entry = zip(*rows, strict=True)
         return cls(np.array(keys, dtype=np.uint64), words_by_key, np.array(entry, dtype=np.intp))
 
-    def interval(self, tally: RangeTally, alpha: float) -> EpsilonInterval | str:
-        """Return the confidence interval for ε, or the reason why there is none.
+    def counts(self, tally: RangeTally) -> tuple[tuple[str, int, int], ...] | str:
+        """Return each declared output with its draws of d1 and of d2, or the reason why there is no
+        interval for ε.
 
         tally: counts of the certification draws of a complete run.
-        alpha: error probability of the interval.
         """
         if tally.undeclared is not None:
             return (
@@ -359,19 +288,17 @@ class FiniteRange:
             )
         chosen: dict[int, int] = {}
         for row in np.argsort(-tally.atoms.counts.sum(axis=1), kind="stable").tolist():
-            place = int(self.entry[row])
-            if place not in chosen:
-                chosen[place] = row
+            index = int(self.entry[row])
+            if index not in chosen:
+                chosen[index] = row
             elif tally.atoms.counts[row].any():
-                both = f"{self.words[chosen[place]]} and {self.words[row]}"
+                words = f"{self.words[chosen[index]]} and {self.words[row]}"
                 return (
-                    f"range: no interval for ε, because {both} occurred, both declared by one text"
+                    f"range: no interval for ε, because {words} occurred, both declared by one text"
                 )
-        rows = [chosen[place] for place in sorted(chosen)]
-        counts = [(int(d1), int(d2)) for d1, d2 in tally.atoms.counts[rows]]
-        lower, upper = epsilon_interval(counts, alpha)
-        atoms = tuple((self.words[row], *count) for row, count in zip(rows, counts, strict=True))
-        return EpsilonInterval(lower, upper, atoms)
+        rows = [chosen[index] for index in sorted(chosen)]
+        counts = tally.atoms.counts
+        return tuple((self.words[row], int(counts[row, 0]), int(counts[row, 1])) for row in rows)
 
 
 def _table(outputs: list[Any]) -> Outcomes:

@@ -8,9 +8,11 @@ describes a running audit at one moment.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
 
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.one_run import OneRunCertificate
@@ -222,8 +224,12 @@ class Searched:
 AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+def _check(certificates: tuple[AnyCertificate, ...]) -> None:
+    if not certificates:
+        raise ValueError("certificates of an audit that ended are missing")
+
+
+class Sampled(Struct, frozen=True, forbid_unknown_fields=True, tag="sampled", tag_field="kind"):
     """The ending of an audit that made draws of a mechanism.
 
     Attributes
@@ -237,6 +243,14 @@ class Sampled:
 
     certificates: tuple[Certificate, ...]
 
+    def __post_init__(self) -> None:
+        _check(self.certificates)
+        if any(certificate.is_interrupted for certificate in self.certificates):
+            raise ValueError("only an interrupted audit has incomplete pairs")
+        recorded = {certificate.evidence.recording is not None for certificate in self.certificates}
+        if recorded != {isinstance(self, Recorded)}:
+            raise ValueError("a recording belongs to an audit of recorded outputs, and to no other")
+
     @property
     def deciding(self) -> Certificate:
         """The certificate of the pair with the smallest p-value."""
@@ -248,8 +262,7 @@ class Sampled:
         return min(1.0, len(self.certificates) * self.deciding.p_value)
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded(Sampled):
+class Recorded(Sampled, frozen=True, tag="recorded"):
     """The value of `AuditResult.ending` for an audit of recorded outputs.
 
     Attributes
@@ -259,8 +272,7 @@ class Recorded(Sampled):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted(Sampled):
+class Interrupted(Sampled, frozen=True, tag="interrupted"):
     """The ending of an audit that was interrupted, by a signal such as Ctrl-C.
 
     The last certificate may be of a pair that was not complete. It has only the results of bets,
@@ -276,13 +288,19 @@ class Interrupted(Sampled):
 
     pairs: int = 1
 
+    def __post_init__(self) -> None:
+        _check(self.certificates)
+        if any(certificate.is_interrupted for certificate in self.certificates[:-1]):
+            raise ValueError("only the last pair of an interrupted audit is incomplete")
+        if len(self.certificates) > self.pairs:
+            raise ValueError("more certificates than pairs")
+
     @property
     def p_value(self) -> float:
         return min(1.0, self.pairs * self.deciding.p_value)
 
 
-@dataclass(frozen=True, slots=True)
-class Exact:
+class Exact(Struct, frozen=True, forbid_unknown_fields=True, tag="exact", tag_field="kind"):
     """The ending of an audit of exact output distributions that the mechanism states.
 
     Attributes
@@ -294,6 +312,9 @@ class Exact:
     by_chance: ClassVar[bool] = False
 
     certificates: tuple[ExactCertificate, ...]
+
+    def __post_init__(self) -> None:
+        _check(self.certificates)
 
     @property
     def deciding(self) -> ExactCertificate:
@@ -308,8 +329,7 @@ class Exact:
         return 0.0 if self.deciding.refuted else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Canaries:
+class Canaries(Struct, frozen=True, forbid_unknown_fields=True, tag="canaries", tag_field="kind"):
     """How an audit of guesses about canaries ended: the value of its `AuditResult.ending`.
 
     Attributes
@@ -331,8 +351,7 @@ class Canaries:
         return self.deciding.p_value
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True, forbid_unknown_fields=True, tag="failed", tag_field="kind"):
     """The ending of an audit that an error stopped.
 
     Attributes
@@ -342,7 +361,7 @@ class Failed:
     certificates : tuple of Certificate
         Certificates of the pairs of inputs that were complete before the error.
     code : str or None
-        Code of the error (docs/errors.md); None in results of older versions.
+        Code of the error (docs/errors.md).
     """
 
     by_chance: ClassVar[bool] = True
@@ -424,9 +443,6 @@ class AuditResult:
     trace : Trace or None
         The lines of code where runs with the same noise differ between the two inputs of a refuted
         pair. None if no pair was refuted, or if no trace was made.
-    first_version : int or None
-        Format version of the file of results that first stored the audit, if this version is older
-        than the present one; else None. It decides how the audit is rechecked.
     strict : bool
         Whether a warning makes the audit fail. `failing_warnings` lists such warnings.
     claimed_by : ClaimSource or None
@@ -465,7 +481,6 @@ class AuditResult:
     family: Family | None = None
     searched: Searched | None = None
     trace: Trace | None = None
-    first_version: int | None = field(default=None, compare=False)
     strict: bool = False
     claimed_by: ClaimSource | None = None
     pace: str = ""
@@ -500,8 +515,7 @@ class AuditResult:
 
     @property
     def error_code(self) -> str | None:
-        """Code of the error (docs/errors.md). None without an error, and in results of older
-        versions."""
+        """Code of the error (docs/errors.md); None without an error."""
         return self.ending.code if isinstance(self.ending, Failed) else None
 
     @property

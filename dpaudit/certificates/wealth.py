@@ -14,7 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
-from dpaudit.certificates.records import Block, Round, Stage
+from dpaudit.certificates.evidence import Block
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs, bound_grid, epsilon_lower, log_wealth, stakes
@@ -190,50 +190,12 @@ def course(
     return [(draws, wealth.log_now) for draws in _bet_block_by_block(wealth, rounds, blocks)]
 
 
-def round_of(beliefs: Beliefs) -> Round:
-    """Return the beliefs of bettors as a `Round`, the form in which a certificate records them."""
-    posteriors, rules = beliefs.posteriors.tolist(), beliefs.rules.tolist()
-    return Round(tuple(map(tuple, posteriors)), tuple(map(tuple, rules)), beliefs.early)
-
-
-def beliefs_of(recorded: Round) -> Beliefs:
-    """Return the recorded beliefs of bettors as arrays: their probabilities of d1, and the guesses
-    of the rules that they bet on.
-
-    Raises ValueError for a probability outside (0, 1) or a guess other than -1, 0 and 1: wealth
-    that was won with such beliefs would prove nothing.
-    """
-    beliefs = Beliefs(
-        np.array(recorded.posteriors, dtype=np.float64),
-        np.array(recorded.rules, dtype=np.int64),
-        recorded.early,
-    )
-    if not ((beliefs.posteriors > 0) & (beliefs.posteriors < 1)).all():
-        raise ValueError("a believed probability is not in (0, 1)")
-    if not ((beliefs.rules >= -1) & (beliefs.rules <= 1)).all():
-        raise ValueError("a guess is none of -1, 0, 1")
-    return beliefs
-
-
-def tally(block: Block) -> Tally:
-    return Tally(np.array(block.tally, dtype=np.int64))
-
-
-def block_of(stage: Stage, place: int | None, counts: Tally) -> Block:
-    """Return the counts of a block of draws as a `Block`, the form in which a certificate records
-    them.
-
-    place: index of the beliefs that the bettors had during the block; None if nothing was bet.
-    """
-    return Block(stage, place, counts.draws, tuple(map(tuple, counts.counts.tolist())))
-
-
 def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Wealth:
     bet_on = [block for block in blocks if block.round is not None]
     for place, group in groupby(bet_on, key=lambda block: block.round):
         if place is not None:
             wealth.believe(rounds[place])
-            wealth.record([tally(block) for block in group])
+            wealth.record([block.tally for block in group])
     return wealth
 
 
@@ -250,5 +212,5 @@ def _bet_block_by_block(
         if block.round != believed:
             believed = block.round
             wealth.believe(rounds[believed])
-        wealth.record([tally(block)])
+        wealth.record([block.tally])
         yield draws

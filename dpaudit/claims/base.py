@@ -152,7 +152,6 @@ class ProfilePoint:
     delta: float
 
 
-@dataclass(frozen=True, slots=True)
 class PrivacyClaim(ABC):
     """A privacy guarantee that a mechanism claims: the base class of all definitions.
 
@@ -178,6 +177,8 @@ class PrivacyClaim(ABC):
     `Parameter`; `definitions.py` lists all subclasses. Other modules distinguish definitions only
     by their methods.
     """
+
+    __slots__ = ()
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -377,7 +378,7 @@ class PointClaim(PrivacyClaim):
 
 
 @lru_cache
-def described(kind: type[PrivacyClaim]) -> dict[str, Parameter]:
+def described(kind: Any) -> dict[str, Parameter]:
     """Return a dict from the name of each parameter of a privacy definition, such as `epsilon`, to
     its `Parameter` annotation. The parameters have the order of the constructor.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from dpaudit.claims import base, definitions
 from dpaudit.claims.base import Form, Parameter, PrivacyClaim
@@ -191,7 +191,9 @@ def _joined(names: Iterable[str], by: str) -> list[str]:
 
 def required_parameters(definition: str) -> list[str]:
     """Return the names of the parameters of a definition that have no default."""
-    return [one.name for one in fields(DEFINITIONS[definition]) if one.default is MISSING]
+    return [
+        one.name for one in fields(cast(Any, DEFINITIONS[definition])) if one.default is MISSING
+    ]
 
 
 def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:

@@ -158,7 +158,7 @@ def schema(what: str) -> None:
     dpaudit schema result > result.schema.json
     """
     from dpaudit.config.schema import schema as configuration_schema
-    from dpaudit.reports.result_schema import result_schema
+    from dpaudit.reports.json import schema as result_schema
 
     found = configuration_schema() if what == "config" else result_schema()
     click.echo(json.dumps(found, indent=2, ensure_ascii=False))

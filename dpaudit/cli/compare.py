@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from dpaudit.certificates.result import AuditResult
 from dpaudit.cli import exit_codes
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.options import AuditCommand
@@ -15,7 +14,7 @@ from dpaudit.cli.saving import STDOUT, add_at_end, destinations, write_whole
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.comparison import compare as compared
 from dpaudit.reports.comparison import render, render_markdown
-from dpaudit.reports.json import Planned
+from dpaudit.reports.json import Document
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import unended
 
@@ -53,10 +52,11 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
         raise UsageError(
             f"{old} and {new} are one file, in which nothing can have changed", code="file-twice"
         )
-    read = [(file, *_read(file)) for file in (old, new)]
-    missing = [(file, _missing(results, planned)) for file, results, planned in read]
+    read = [(file, _read(file)) for file in (old, new)]
+    missing = [(file, _missing(saved)) for file, saved in read]
     remarks = [f"{file}: {said}" for file, said in missing if said]
-    comparison = compared(read[0][1], read[1][1], remarks, read[1][2].not_run)
+    (_, old_results), (_, new_results) = read
+    comparison = compared(old_results.results, new_results.results, remarks, new_results.not_run)
     is_shown = False
     for to in wanted:
         text = by_format[to.format](comparison)
@@ -77,14 +77,14 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     return exit_codes.USAGE if missing[1][1] else exit_codes.NOTHING_FOUND
 
 
-def _missing(results: list[AuditResult], planned: Planned) -> str:
+def _missing(saved: Document) -> str:
     """Return a message if the run that wrote the results was interrupted or left out audits; else
     ""."""
-    left_out = f"not run: {', '.join(planned.not_run)}" if planned.not_run else ""
-    return unended(len(results), planned, planned.not_run) or left_out
+    left_out = f"not run: {', '.join(saved.not_run)}" if saved.not_run else ""
+    return unended(len(saved.results), saved.planned, saved.not_run) or left_out
 
 
-def _read(file: Path) -> tuple[list[AuditResult], Planned]:
+def _read(file: Path) -> Document:
     """Return the results in `file` and the planned number of results.
 
     Raises UsageError for any file that cannot be used. This includes a file that was changed by

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,6 @@ from dpaudit.cli.signature import (
     guess,
     read,
 )
-from dpaudit.composed import replace
 from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.project import Project, here
 from dpaudit.config.settings import FILL_IN
@@ -502,7 +502,8 @@ def _audited(ctx: click.Context) -> tuple[AuditResult, int]:
     from dpaudit.config.loading import load_config
 
     spec = load_config(CONFIG, project=here())[0]
-    spec = replace(spec, command=f"dpaudit run {CONFIG} -k {spec.name}")
+    command = f"dpaudit run {CONFIG} -k {spec.name}"
+    spec = replace(spec, origin=replace(spec.origin, command=command))
     with auditing() as requests:
         debug = ctx.meta.get(DEBUG, False)
         return next(iter(run_batch([spec], requests, quiet=False, debug=debug, is_lone=True)))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -47,7 +47,6 @@ from dpaudit.cli.messages import folded
 from dpaudit.cli.options import NUMBER, AuditCommand, command_line, option, repeating
 from dpaudit.cli.process.ending import Requests, kept_from_leaving
 from dpaudit.cli.process.streams import kept, set_apart
-from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import here
 from dpaudit.errors import MechanismError, UsageError
@@ -194,7 +193,8 @@ def _check_rare(spec: AuditSpec, rare: float) -> None:
     """Raise UsageError if an audit with these settings could never catch an output of probability
     `rare` that only one input gives."""
     try:
-        replace(spec, require_rare=rare, allow_underpowered=False)
+        requirements = replace(spec.requirements, require_rare=rare, allow_underpowered=False)
+        replace(spec, requirements=requirements)
     except UsageError as error:
         parts = [str(one).replace("require_rare", "--rare") for one in error.parts]
         raise UsageError("".join(parts), code=error.code) from None
@@ -321,7 +321,8 @@ def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
     if found.rate < _SLOW_RATE:  # if draws are slow, they took nearly all of the trial's time
         return found.rate
     seconds = found.overhead + _TIMING_SECONDS * len(spec.pairs)
-    timed = replace(spec, time=seconds, full=True, stop_early=None, workers=1, no_trace=True)
+    sampling = replace(spec.sampling, time=seconds, full=True, stop_early=None, workers=1)
+    timed = replace(spec, sampling=sampling, no_trace=True)
     stopwatch = _Stopwatch()
     title = f"{spec.name} (speed)"
     result = run_one(timed, requests, title, quiet=True, check=stopwatch.check)

@@ -27,7 +27,7 @@ from dpaudit.cli.saving import STDOUT, Results, check_writable, destinations, wr
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.files import piped, read_text, reading
-from dpaudit.reports.json import Planned, document, entry, fields_of, read_document
+from dpaudit.reports.json import Document, document, entry, fields_of, read_document
 from dpaudit.reports.layout import wrap
 from dpaudit.reports.text import unended
 from dpaudit.wording import ONE_PROCESS, counted, shown, visible
@@ -79,10 +79,10 @@ def report(
         raise _without_a_file(ctx, badge)
     if badge is not None:
         _check_badge(badge, file, plain=not (quiet or verbose or report))
-    results, planned = read_results(file)
+    results, planned, not_run = read_results(file)
     saved = Results(destinations(None, report, [file]), sys.stdout, planned=planned)
-    saved.not_run = planned.not_run
-    names = [*(result.name for result in results), *planned.not_run]
+    saved.not_run = not_run
+    names = [*(result.name for result in results), *not_run]
     printer = Printer(names, quiet=quiet, verbose=verbose, to=saved.beside)
     disagreements = []
     for result in results:
@@ -92,7 +92,7 @@ def report(
             printer.show(result)
     disagreements += _recheck_families(results, planned)
     if badge is None:
-        printer.summarise(results, planned.not_run)
+        printer.summarise(results, not_run)
     ended = [result for result in results if result.verdict is not Verdict.ERROR]
     if rerun and not disagreements:
         with set_apart():
@@ -108,7 +108,7 @@ def report(
     if not quiet and badge is None:
         said = wrap(_said(ended, len(results) - len(ended), rerun=rerun))
         click.echo("\n" + "\n".join(said), file=saved.beside)
-    missing = unended(len(results), planned, planned.not_run)
+    missing = unended(len(results), planned, not_run)
     if missing:
         click.echo(folded(visible(f"error: {file}: {missing}")), err=True)
         return exit_codes.FAILURE
@@ -181,9 +181,8 @@ def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
         subject = "the audit" if errors == 1 else "every audit"
         return f"There was nothing to recheck: {subject} ended with an ERROR."
     drawn = [one for result in ended for one in result.certificates]
-    blocks = ", and their blocks from the schedule" if any(one.schedule for one in drawn) else ""
     follows = {
-        f"wealth, bounds and p-values follow from the recorded draws{blocks}": drawn,
+        "wealth, bounds and p-values follow from the recorded draws": drawn,
         "bounds and p-values follow from the recorded guesses": [
             one for one in ended if one.ending.by_chance and not one.certificates
         ],
@@ -202,7 +201,7 @@ def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
     return f"{said} {_UNSEEN}"
 
 
-def read_results(file: Path) -> tuple[list[AuditResult], Planned]:
+def read_results(file: Path) -> Document:
     """Return the results in `file`, and how many results its run planned.
 
     Raises UsageError if the file cannot be read, and ContradictoryFile if its numbers contradict
@@ -291,7 +290,7 @@ def differences(results: Sequence[AuditResult], planned: int, *, quiet: bool) ->
 
         repeated = settled(repeated) if len(results) >= planned else unsettled(repeated)
     # As a file has them, where a tuple is a list and each number has its declared type.
-    repeated, _ = read_document(document([entry(result) for result in repeated], planned))
+    repeated = read_document(document([entry(result) for result in repeated], planned)).results
     return [
         f"{recorded.name}: {text}"
         for recorded, again in zip(results, repeated, strict=True)
@@ -337,13 +336,11 @@ def _reason(recorded: AuditResult) -> str | None:
     or None if it can be repeated."""
     if recorded.command is None or isinstance(recorded.ending, Recorded | Canaries):
         return "the file has no command that makes its draws"
-    if recorded.first_version is not None:
-        return "an older dpaudit wrote it"
     if not all(one.reproducible for one in recorded.certificates):
         return "its seed does not control the mechanism, so a rerun has other draws"
     if isinstance(recorded.ending, Interrupted):
         return "it was interrupted, and a rerun would go on to its planned end"
-    if any(one.schedule and one.schedule.by_clock for one in recorded.certificates):
+    if any(one.evidence.by_clock for one in recorded.certificates):
         return "the clock set its number of draws (--time), and a rerun may take another number"
     return None
 
@@ -361,8 +358,8 @@ def _comparable(result: AuditResult) -> dict[str, Any]:
     fields = fields_of(result)
     for name in _OF_THE_RUN:
         del fields[name]
-    for certificate in fields["certificates"]:
-        del certificate[_OF_NEW_PROCESSES]
+    for certificate in fields["ending"].get("certificates", ()):
+        certificate.pop(_OF_NEW_PROCESSES, None)
     fields["notes"] = [text for text in fields["notes"] if not text.startswith(ONE_PROCESS)]
     return fields
 

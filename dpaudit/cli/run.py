@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import click
 
 from dpaudit.auditing.familywise import is_open, settled
 from dpaudit.auditing.options import OPTIONS
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed, Journaling
 from dpaudit.certificates.result import AuditResult, Interrupted
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer, auditing, run_batch
@@ -24,7 +25,6 @@ from dpaudit.cli.messages import folded
 from dpaudit.cli.options import AuditCommand, command_line, repeating
 from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.saving import Results, destinations
-from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
 from dpaudit.errors import ConfigurationError, Name, UsageError
@@ -249,7 +249,8 @@ def _requested(
     check_complete(settings, ("d1", "d2"), "an audit of one mechanism", example)
     named = {"mechanism": targets[0]} if targets else {}
     spec = build_spec({**named, **settings}, project)
-    return [replace(spec, command=repeating(ctx, targets, spec.sampling.seed))]
+    command = repeating(ctx, targets, spec.sampling.seed)
+    return [replace(spec, origin=replace(spec.origin, command=command))]
 
 
 def audits_of(ctx: click.Context) -> list[AuditSpec]:
@@ -265,7 +266,7 @@ def with_file(spec: AuditSpec, path: Path | str) -> AuditSpec:
     name, request = f"{path}: {spec.name}", spec.origin.request
     if request is not None:
         request = {**request, "settings": {**request["settings"], "name": name}}
-    return replace(spec, name=name, request=request)
+    return replace(spec, name=name, origin=replace(spec.origin, request=request))
 
 
 def _are_files(targets: Sequence[str]) -> bool:
@@ -335,7 +336,7 @@ def _from_files(
             # name would also select other audits.
             name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
             command = repeating(ctx, [str(path)], spec.sampling.seed, name)
-            loaded.append((path, replace(spec, command=command)))
+            loaded.append((path, replace(spec, origin=replace(spec.origin, command=command))))
     names = [spec.name for _, spec in loaded]
     shared = {name for name in names if names.count(name) > 1}
     return [with_file(spec, path) if spec.name in shared else spec for path, spec in loaded]
@@ -364,8 +365,12 @@ def journaled(
         return specs
     from dpaudit.auditing.journal import check_free
 
-    more: dict[str, Any] = {"seed": seed} if isinstance(seed, DrawnSeed) else {}
-    journaled = [replace(spec, journal=journal, resume=resume, **more) for spec in specs]
+    journaled = []
+    for spec in specs:
+        drawn = seed if isinstance(seed, DrawnSeed) else spec.sampling.seed
+        sampling = replace(spec.sampling, seed=drawn)
+        journaling = Journaling(journal=journal, resume=resume)
+        journaled.append(replace(spec, sampling=sampling, journaling=journaling))
     check_free(journaled)
     return journaled
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from dpaudit.cli.options import AuditCommand, option, repeating
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations
-from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import here
 
@@ -109,6 +109,5 @@ def audit_of(ctx: click.Context) -> AuditSpec:
     check_complete(said, ("space", "adjacency"), "a search", example)
     named = {} if target is None else {"mechanism": target}
     spec = build_spec({**named, **settings}, here())
-    return replace(
-        spec, command=repeating(ctx, [] if target is None else [target], spec.sampling.seed)
-    )
+    command = repeating(ctx, [] if target is None else [target], spec.sampling.seed)
+    return replace(spec, origin=replace(spec.origin, command=command))

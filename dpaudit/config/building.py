@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -25,11 +26,10 @@ from dpaudit.auditing.options import (
     Option,
     owned,
 )
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed, PairSearch
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed, Origin, PairSearch, records_of
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
 from dpaudit.claims.base import ClaimSource, checked_delta
-from dpaudit.composed import composed, replace
 from dpaudit.config.problems import (
     Locate,
     Path,
@@ -106,7 +106,7 @@ def located_spec(
     """
     with reported(locate, flags):
         spec = placed_spec(settings, base)
-    return replace(spec, flags=frozenset({*flags, *OF_THE_RUN}))
+    return replace(spec, origin=replace(spec.origin, flags=frozenset({*flags, *OF_THE_RUN})))
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
@@ -127,9 +127,8 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
     check_types(given)
     spec = _spec(given, base)
     request = _request({**settings, "name": spec.name}, base)
-    return replace(
-        spec, request=request, files=named_files(settings, base), flags=frozenset(OF_THE_RUN)
-    )
+    origin = Origin(request=request, files=named_files(settings, base), flags=frozenset(OF_THE_RUN))
+    return replace(spec, origin=origin)
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:
@@ -170,8 +169,8 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
         claim, claimed_by = _library_claim(given, target, pairs, base)
         own = claim, None
     try:
-        return composed(
-            AuditSpec,
+        records = records_of(options)
+        return AuditSpec(
             name=given.get("name") or _name(target),
             target=target,
             pairs=pairs,
@@ -180,7 +179,11 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
             claimed_by=claimed_by,
             group=_group(given),
             grouped=own[1],
-            **options,
+            no_trace=options.get("no_trace", DEFAULTS["no_trace"]),
+            sampling=records.sampling,
+            statistics=records.statistics,
+            requirements=records.requirements,
+            journaling=records.journaling,
         )
     except UsageError as error:
         key = next((part for part in error.parts if isinstance(part, Name)), None)

@@ -299,7 +299,7 @@ def is_of_results(text: str) -> bool:
         found = json.loads(text)
         audits = found.get("audits")
         first = audits[0] if isinstance(audits, list) and audits else None
-        return isinstance(first, Mapping) and {"verdict", "certificates"} <= first.keys()
+        return isinstance(first, Mapping) and {"verdict", "ending"} <= first.keys()
     return False
 
 

@@ -7,15 +7,14 @@ cells have in common. Two models are fitted by EM to the counts of all cells:
 * `Law`: log-ratios are draws from the distribution on a grid that makes the counts most likely (a
   nonparametric maximum-likelihood mixture, Kiefer & Wolfowitz 1956). Cells whose counts are nearly
   alike move far towards each other; a few clear cells move by little.
-* `Clusters`: cells fall into few clusters, each with one size of log-ratio and either sign, as in
+* *Clusters*: cells fall into few clusters, each with one size of log-ratio and either sign, as in
   k-ary randomised response or the tails of Laplace noise. The number of clusters is unknown:
   neighbouring clusters are joined one by one, and the estimate of a cell is its mean over all these
   models, each weighted by its likelihood and by e^-1 for each cluster. Cells that counts cannot
   distinguish get equal estimates, so that an event contains all of them or none.
 
 `merged` joins cells with similar estimates into levels. `candidates.py` passes counts by cell and
-input; `attacks/learning.py` simulates further counts with `sample_shares` (docs/method.md §5,
-*Unordered cells*).
+input (docs/method.md §5, *Unordered cells*).
 """
 
 from __future__ import annotations
@@ -306,84 +305,32 @@ class _Likelihood:
         return np.asarray(np.log(total) + self.log_largest)[0, :, 0]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Clusters:
-    """The posterior distribution of the log-ratios of many cells (groups of outcomes). Cells are
-    assumed to fall into clusters, each with log-ratios of one absolute size.
-
-    counts: (cells, 2), draws by cell and input.
-    even: log-odds of d1 in a cell with log-ratio 0.
-    models, weights: models with different numbers of clusters, and the posterior probability of
-        each model.
-    """
-
-    counts: IntArray
-    even: float
-    models: tuple[_Model, ...]
-    weights: FloatArray
-
-    @classmethod
-    def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Clusters:
-        """Return the posterior distribution of the log-ratios of cells (groups of outcomes), given
-        their counts. Several models are fitted, with different numbers of clusters (cells with
-        log-ratios of one absolute size).
-
-        counts: (cells, 2), draws by cell and input.
-        arms: (2,), number of all draws of d1 and of d2.
-        """
-        even = float(even_odds(arms))
-        alike, many = np.unique(counts, axis=0, return_counts=True)
-        models = _models(_Cells.of(alike, many, even))
-        worth = np.array([one.worth for one in models])
-        weights = np.exp(worth - worth.max())
-        weights[worth < worth.max() - DECISIVE_NATS] = 0.0
-        return cls(counts, even, tuple(models), weights / weights.sum())
-
-    def expected(self) -> FloatArray:
-        """Return the expected share of d1 among the draws of every cell, (cells,). A cell whose own
-        share is more than four standard errors from this expectation keeps its own share."""
-        alike, place, many = np.unique(self.counts, axis=0, return_inverse=True, return_counts=True)
-        cells = _Cells.of(alike, many, self.even)
-        expected = np.zeros(len(alike))
-        for model, weight in zip(self.models, self.weights, strict=True):
-            if weight > 0:
-                blame, share = _posterior(cells, model)
-                expected += weight * (blame * share).sum(axis=(0, 2))
-        draws = alike.sum(axis=1)
-        seen = (alike[:, 0] + 0.5) / (draws + 1)
-        error = np.sqrt(seen * (1 - seen) / (draws + 1))
-        share = np.where(
-            np.abs(seen - expected) > tuning.DEVIATIONS_BEYOND_LUCK * error, seen, expected
-        )
-        return share[place.ravel()]
-
-    def assigned(self, rng: np.random.Generator) -> FloatArray:
-        """Draw a log-ratio for every cell from the posterior: (cells,). All cells of a cluster have
-        log-ratios of one absolute size, so a cluster and a sign are drawn for each cell.
-        """
-        # In the first model, every point of a grid is a cluster, so that a single cluster of cells
-        # is spread over neighbouring points. This model is used only if all others have weight 0.
-        models, weights = self.models, self.weights
-        if weights[1:].sum() > 0:
-            models, weights = models[1:], weights[1:] / weights[1:].sum()
-        model = models[rng.choice(len(models), p=weights)]
-        many = np.ones(len(self.counts), dtype=np.int64)
-        blame, _ = _posterior(_Cells.of(self.counts, many, self.even), model)
-        sizes = np.concatenate([model.sizes, SIZES])
-        chances = np.cumsum(np.concatenate(list(blame), axis=1), axis=1)
-        picked = (chances < rng.random((len(chances), 1)) * chances[:, -1:]).sum(axis=1)
-        return np.asarray(np.concatenate([sizes, -sizes])[picked])
-
-
 def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
     """Return the expected share of d1 among the draws of every cell: (cells,). It is estimated from
-    the counts of all cells together, so that cells with few draws have less extreme shares
-    (shrinkage).
+    the counts of all cells together, so that cells with few draws have less extreme shares.
+
+    Models with different numbers of clusters are weighted by their posterior probabilities. A cell
+    whose own share is more than four standard errors from the expectation keeps its own share.
 
     counts: (cells, 2), draws by cell and input.
     arms: (2,), number of all draws of d1 and of d2.
     """
-    return Clusters.of(counts, arms).expected()
+    alike, index, many = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+    cells = _Cells.of(alike, many, float(even_odds(arms)))
+    models = _models(cells)
+    worth = np.array([model.worth for model in models])
+    weights = np.exp(worth - worth.max())
+    weights[worth < worth.max() - DECISIVE_NATS] = 0.0
+    expected = np.zeros(len(alike))
+    for model, weight in zip(models, weights / weights.sum(), strict=True):
+        if weight > 0:
+            blame, share = _posterior(cells, model)
+            expected += weight * (blame * share).sum(axis=(0, 2))
+    draws = alike.sum(axis=1)
+    seen = (alike[:, 0] + 0.5) / (draws + 1)
+    error = np.sqrt(seen * (1 - seen) / (draws + 1))
+    is_apart = np.abs(seen - expected) > tuning.DEVIATIONS_BEYOND_LUCK * error
+    return np.asarray(np.where(is_apart, seen, expected)[index.ravel()])
 
 
 def _models(cells: _Cells) -> list[_Model]:
@@ -505,61 +452,3 @@ def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
     weights = np.concatenate([model.weights, np.full(len(SIZES), MIN_WEIGHT)])
     likelihood = _Likelihood.of(cells, sizes)
     return likelihood.blame(weights), likelihood.share
-
-
-def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
-    """Draw the true share of d1 in every cell from its posterior: (cells,).
-
-    The posterior is approximated by normal laws of log-ratios. The cells of one cluster either have
-    equal log-ratios or differ slightly. Both cases have prior probability ½; the counts decide
-    which is more probable.
-    """
-    ratios = clusters.assigned(rng)
-    counts = clusters.counts + 0.5
-    result = np.log(counts[:, 0] / counts[:, 1]) - clusters.even
-    variance = (1 / counts).sum(axis=1)
-    for size in np.unique(np.abs(ratios[ratios != 0])):
-        own = np.flatnonzero(np.abs(ratios) == size)
-        sign = np.sign(ratios[own])
-        ratios[own] = sign * _cluster(
-            sign * result[own], variance[own], tuning.SPREAD_OF_DIFFERENCES * size, rng
-        )
-    return np.asarray(1 / (1 + np.exp(-ratios - clusters.even)))
-
-
-def _cluster(
-    result: FloatArray, variance: FloatArray, apart: float, rng: np.random.Generator
-) -> FloatArray:
-    """Draw the true log-ratios of the cells of one cluster from their posterior: (cells,).
-
-    With prior probability ½, the true log-ratios are all equal. Otherwise, they are normally
-    distributed around a common mean.
-
-    result, variance: (cells,), estimated log-ratios and the variances of their errors.
-    apart: standard deviation of this normal distribution.
-    """
-    (alike, together), (differing, spread) = (
-        _common_mean(result, variance + further) for further in (0.0, apart**2)
-    )
-    even_odds = rng.random() < 1 / (1 + np.exp(np.clip(together[1] - spread[1], -700, 700)))
-    if not even_odds:
-        return np.full(len(result), rng.normal(alike, together[0]))
-    middle = rng.normal(differing, spread[0])
-    precision = 1 / variance + 1 / apart**2
-    mean = (result / variance + middle / apart**2) / precision
-    return np.asarray(rng.normal(mean, 1 / np.sqrt(precision)))
-
-
-def _common_mean(
-    result: FloatArray, variance: NDArray[np.float64]
-) -> tuple[float, tuple[float, float]]:
-    """Estimate the common mean of independent normal numbers. Return (mean, (standard error of the
-    mean, log-likelihood)), where the likelihood is integrated over the mean.
-
-    result, variance: the numbers and their variances.
-    """
-    weight = 1 / variance
-    total = float(weight.sum())
-    mean = float(weight @ result) / total
-    log_likelihood = float(np.log(weight).sum() - weight @ (result - mean) ** 2 - np.log(total)) / 2
-    return mean, (total**-0.5, log_likelihood)

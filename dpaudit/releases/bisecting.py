@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dpaudit.attacks.learning import best_point, learn
@@ -17,10 +17,10 @@ from dpaudit.attacks.scorers import scorers_for
 from dpaudit.auditing.exact_tests import frozen_rules, several_points
 from dpaudit.auditing.ledger import CERTIFYING, LEARNING, PROBING
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.fixed_test import FrozenRule, Setting, game_test
-from dpaudit.certificates.records import FixedTest
+from dpaudit.certificates.certificate import FixedTest
+from dpaudit.certificates.evidence import FrozenRule
+from dpaudit.certificates.fixed_test import Setting, game_test
 from dpaudit.claims import ProfilePoint
-from dpaudit.composed import replace
 from dpaudit.errors import DpauditError, MechanismError, UsageError
 from dpaudit.levels.portfolio import Portfolio
 from dpaudit.releases.environments import Environments, NotInstallable

@@ -169,7 +169,7 @@ def _evidence(result: AuditResult) -> list[str]:
     if isinstance(one, OneRunCertificate):
         parts.append(f"{counted(one.leading.guesses, 'guess')} about {one.canaries:,} canaries")
     elif result.certificates:
-        recorded = any(each.recording is not None for each in result.certificates)
+        recorded = any(each.evidence.recording is not None for each in result.certificates)
         seed = "recorded" if recorded else f"seed {result.seed}"
         parts.append(f"{counted(result.draws, 'draw')}, {seed}")
     return parts

@@ -91,7 +91,9 @@ def rows(result: AuditResult, *, every: bool) -> list[Item]:
     of_family = "" if result.family is None else _of_the_family(result, result.family)
     text = f"{p} (violation if ≤ {level}{of_family}{corrected})"
     if pairs:
-        is_drawn = all(one.recording is None and one.reproducible for one in result.certificates)
+        is_drawn = all(
+            one.evidence.recording is None and one.reproducible for one in result.certificates
+        )
         seed = f", seed {result.seed}" if is_drawn else ""
         text += f", from {counted(result.draws, 'draw')}{seed}"
     return [*lines, *row("p-value", text)]

@@ -244,10 +244,9 @@ def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 def _budget(result: AuditResult) -> int | None:
     """Return the budget of an audit: the largest number of draws that it may make for all pairs of
     inputs together. Return None if a time limit replaces the budget, or if nothing is drawn."""
-    schedules = [one.schedule for one in result.certificates]
-    if not schedules or any(one is not None and one.by_clock for one in schedules):
+    if not result.certificates or any(one.evidence.by_clock for one in result.certificates):
         return None
-    return sum(one.budget for one in result.certificates)
+    return sum(one.evidence.budget for one in result.certificates)
 
 
 def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
@@ -383,7 +382,7 @@ def _should_be_equal(was: AuditResult, found: AuditResult) -> bool:
     seed and settings, and the seed controls all noise."""
     drawn = [*was.certificates, *found.certificates]
     is_repeatable = all(
-        one.reproducible and one.recording is None and not (one.schedule and one.schedule.by_clock)
+        one.reproducible and one.evidence.recording is None and not one.evidence.by_clock
         for one in drawn
     )
     if was.request is None or found.request is None:
@@ -397,7 +396,7 @@ def _should_be_equal(was: AuditResult, found: AuditResult) -> bool:
 
 
 def _drawn(result: AuditResult) -> list[object]:
-    return [one.blocks for one in result.certificates]
+    return [one.evidence.blocks for one in result.certificates]
 
 
 def _shown(result: AuditResult) -> str:

@@ -9,8 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dpaudit.auditing.underpowered import is_mostly_new
-from dpaudit.certificates.certificate import Certificate, ExactCertificate
-from dpaudit.certificates.records import EpsilonInterval, FirstFailure, FixedTest
+from dpaudit.certificates.certificate import (
+    Certificate,
+    EpsilonInterval,
+    ExactCertificate,
+    FirstFailure,
+    FixedTest,
+)
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,
@@ -52,8 +57,12 @@ def _draws_said(result: AuditResult, ending: Sampled | Failed) -> str:
 def _interrupted_said(result: AuditResult, ending: Interrupted) -> str:
     """Return the headline of an interrupted audit."""
     last, point = ending.certificates[-1], result.point
-    is_planned = last.budget > last.draws
-    made = f"{last.draws:,} of {last.budget:,} draws" if is_planned else f"{last.draws:,} draws"
+    is_planned = last.evidence.budget > last.draws
+    made = (
+        f"{last.draws:,} of {last.evidence.budget:,} draws"
+        if is_planned
+        else f"{last.draws:,} draws"
+    )
     if ending.pairs > 1:
         made += f" of pair {len(ending.certificates)} of {ending.pairs}"
     ended = f"interrupted after {made}"
@@ -147,7 +156,7 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[I
 
 
 def _has_row_of_draws(certificate: Certificate, verbose: int) -> bool:
-    return verbose > 0 or certificate.recording is not None
+    return verbose > 0 or certificate.evidence.recording is not None
 
 
 def _exceptions(certificate: Certificate, verbose: int) -> list[Item]:
@@ -175,7 +184,7 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[I
         return row("event", "none: no output looked worth testing")
     shown = every if verbose else (leading,)
     names = [f"E{place + 1}" for place in range(len(shown))] if len(shown) > 1 else ["E"]
-    learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
+    learned = sum(one.draws for one in certificate.evidence.blocks if one.stage == "learning")
     if certificate.ended_by_bets:
         learned = certificate.draws - certificate.fixed.draws
     # If the report has a row of draws, it already says how many draws were used to choose the
@@ -198,17 +207,17 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[I
 
 
 def _draws(certificate: Certificate) -> str:
-    recording, kept = certificate.recording, certificate.fixed.draws
+    recording, kept = certificate.evidence.recording, certificate.fixed.draws
     if recording is not None:
         made = f"{recording.draws_d1:,} of d1 and {recording.draws_d2:,} of d2 recorded"
         return f"{made}; {certificate.draws - kept:,} to learn from, {kept:,} for the exact bound"
-    text = f"{certificate.draws:,} of {certificate.budget:,}"
-    counted_on = 0 if certificate.schedule is None else certificate.schedule.counted
+    text = f"{certificate.draws:,} of {certificate.evidence.budget:,}"
+    counted_on = certificate.evidence.counted
     if counted_on:
-        learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
+        learned = sum(one.draws for one in certificate.evidence.blocks if one.stage == "learning")
         text += f"; {learned - counted_on:,} kept and {counted_on:,} counted to learn from"
-    if certificate.refuted_after is not None:
-        text += f"; refuted after {certificate.refuted_after:,}"
+    if certificate.evidence.refuted_after is not None:
+        text += f"; refuted after {certificate.evidence.refuted_after:,}"
     if certificate.fixed.stage == "confirmation":
         return f"{text}, confirmed on {kept:,} more"
     if certificate.ended_by_bets:
@@ -224,14 +233,16 @@ def _interval(certificate: Certificate, interval: EpsilonInterval) -> list[Item]
     if math.isfinite(interval.upper):
         lies = f"between {lower} and {numbers.at_most(interval.upper)}, at {level}"
     else:
-        lies = f"at least {lower}, at {level}; not bounded from above, since {_unseen(interval)}"
+        lies = f"at least {lower}, at {level}; not bounded from above, since {_unseen(certificate)}"
     return row("range", f"ε for this pair{at_zero} is {lies}")
 
 
-def _unseen(interval: EpsilonInterval) -> str:
+def _unseen(certificate: Certificate) -> str:
     """Return text that names a declared output that was not drawn for d1 or for d2, so that ε has
     no upper bound."""
-    words, d1, d2 = next(one for one in interval.atoms if not (one[1] and one[2]))
+    words, d1, d2 = next(
+        output for output in certificate.evidence.declared or () if not (output[1] and output[2])
+    )
     if d1 or d2:
         return f"{words} was never drawn for {'d2' if d1 else 'd1'}"
     return f"{words} was never drawn"
@@ -259,12 +270,13 @@ def _divergence(certificate: Certificate) -> list[Item]:
 
 def _workings(certificate: Certificate) -> list[Item]:
     fixed, several = certificate.fixed, bool(certificate.others)
-    found = row("found by", certificate.attack) if certificate.attack else []
+    attack = certificate.fixed.rule.attack
+    found = row("found by", attack) if attack else []
     found += row("attacks", findings.tried(certificate)) if certificate.attacks else []
     bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
     inputs = "either input" if fixed.two_guesses else "one input only"
     guesses = f"{fixed.correct:,} right and {fixed.wrong:,} wrong guesses, at {inputs}"
-    which = f", {fixed.kind} rule" if several else ""
+    which = f", {fixed.rule.kind} rule" if several else ""
     exact = row("exact test", f"{fixed.method}{which}: {guesses}; this test alone: {bound}")
     if certificate.ended_by_bets:
         exact = row("exact test", "none: bets ended the run")
@@ -272,7 +284,7 @@ def _workings(certificate: Certificate) -> list[Item]:
         exact = row("exact test", "none: the run was interrupted")
     exact += _rules(certificate)
     exact += _divergence(certificate)
-    if certificate.recording is not None:
+    if certificate.evidence.recording is not None:
         return [*found, *exact]
     betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
     wealth = numbers.at_least(certificate.wealth)
@@ -283,13 +295,16 @@ def _workings(certificate: Certificate) -> list[Item]:
         )
     # `fixed.alpha` is the error probability of this rule alone. Divided by the rule's share, it is
     # the error probability of all rules of the exact test together.
-    alphas = (certificate.alpha_betting, fixed.alpha / fixed.share)
+    alphas = (certificate.alpha_betting, fixed.alpha / fixed.rule.share)
     spent = [numbers.error_level(one) for one in alphas]
     tests = "for the exact test"
     if certificate.divergence is not None:
         tests = "each for the exact test and the divergence"
     tests += " (its rules share that)" if several else ""
-    recorded = counted(len(certificate.blocks), "block"), counted(len(certificate.rounds), "round")
+    recorded = (
+        counted(len(certificate.evidence.blocks), "block"),
+        counted(len(certificate.evidence.rounds), "round"),
+    )
     return [
         *found,
         *row("betting", f"wealth {wealth} (violation at {needed}); {betting}"),
@@ -305,17 +320,17 @@ def _rules(certificate: Certificate) -> list[Item]:
     A rule guesses d1 or d2 for some outputs; the exact test counts its right guesses.
     """
     every = certificate.rules
-    if [one.kind for one in every] == ["main"]:
+    if [one.rule.kind for one in every] == ["main"]:
         return []
     lines = [row("rules" if place == 0 else "", _rule(one)) for place, one in enumerate(every)]
     return [line for one in lines for line in one]
 
 
 def _rule(test: FixedTest) -> str:
-    share = f"{100 * test.share:.4g}{numbers.GLUE}%"
+    share = f"{100 * test.rule.share:.4g}{numbers.GLUE}%"
     bound = f"ε ≥ {numbers.at_least(test.epsilon_lower)}"
     events = " or ".join(event.words for event in test.events)
-    return f"{test.kind} ({share}): {bound}, {brief(events) if events else 'no event'}"
+    return f"{test.rule.kind} ({share}): {bound}, {brief(events) if events else 'no event'}"
 
 
 _DIGITS = 6

@@ -11,8 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpaudit.auditing.underpowered import event_could_not
-from dpaudit.certificates.certificate import Certificate, ExactEvent
-from dpaudit.certificates.records import DivergenceTest, EventCount, FixedTest
+from dpaudit.certificates.certificate import (
+    Certificate,
+    DivergenceTest,
+    EventCount,
+    ExactEvent,
+    FixedTest,
+)
 from dpaudit.certificates.result import AnyCertificate, AuditResult, Interrupted, Verdict
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL
@@ -146,7 +151,7 @@ def by_bets_alone(certificate: Certificate) -> str:
     is_shown = fixed.p_value <= fixed.alpha or is_by_divergence(certificate)
     if not _is_by_bets(certificate) or is_shown or event is None:
         return ""
-    within = certificate.refuted_after or certificate.draws
+    within = certificate.evidence.refuted_after or certificate.draws
     obeys = _excess(event, certificate.point) <= 0
     alone = "obeys it alone" if obeys else "does not do so alone"
     return (

@@ -168,7 +168,7 @@ def notes_of(result: AuditResult) -> list[str]:
     """Return the notes of an audit without repetitions."""
     of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
     seeded = [one for one in result.certificates if one.reproducible]
-    budgets = [one.budget for one in seeded if one.schedule and one.schedule.by_clock]
+    budgets = [one.evidence.budget for one in seeded if one.evidence.by_clock]
     timed = [_TIMED.format(max(budgets))] if budgets else []
     paced = [result.pace] if result.pace else []
     return list(dict.fromkeys([*paced, *result.notes, *of_pairs, *timed]))
@@ -284,7 +284,9 @@ def chances(results: Sequence[AuditResult]) -> list[str]:
     chance = _false_alarms(results)
     # If two audits draw with the same seed, the sentence `_SHARED` says that their false alarms are
     # correlated. Audits of recorded outputs do not draw, so their seeds do not matter here.
-    drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
+    drawn = (
+        one for one in results if one.certificates and not one.certificates[0].evidence.recording
+    )
     seeds = [one.seed for one in drawn]
     return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]
 

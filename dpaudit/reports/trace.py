@@ -342,7 +342,7 @@ def _cut(line: str) -> str:
 def as_json(trace: Trace) -> str:
     """Return the fields of a trace as JSON. Infinite numbers are written as in files of results:
     `Infinity`."""
-    from dpaudit.reports.records import encode_record  # not needed for text
+    from dpaudit.reports.json import plain  # not needed for text
 
-    document = {"kind": "trace", "dpaudit": __version__, **encode_record(trace)}
+    document = {"kind": "trace", "dpaudit": __version__, **plain(trace)}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

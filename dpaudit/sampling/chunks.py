@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally, pool
+from dpaudit.draws import MAX_BLOCK, AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally, pool
 from dpaudit.levels.level_map import CellCounter
 from dpaudit.levels.portfolio import Portfolio, SingleOutputs
 from dpaudit.levels.rare_filter import RareFilter
@@ -27,9 +27,6 @@ Key = tuple[int, ...]
 # Number of draws at the start of each counted chunk whose hashes are kept. Hashes of different
 # chunks are compared, since a chunk that repeats draws of another chunk begins with equal outcomes.
 HEAD_DRAWS = 64
-# Largest number of draws in a block (a group of consecutive draws), except for large budgets, and
-# usual largest number of outcomes that are in memory at the same time.
-MAX_BLOCK = 131_072
 # Largest number of rare draws (draws with rare outputs) that are kept when outcomes of a chunk are
 # counted, since kept draws use memory and are pickled. Further rare draws are only counted.
 MAX_RARE = 8_192

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from dpaudit.auditing.journal_file import SEARCH_SUFFIX, guarded, journal_path
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Leader, Searched
-from dpaudit.composed import replace
 from dpaudit.errors import JournalError
 from dpaudit.version import __version__
 
@@ -59,7 +58,7 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None, float | None]:
             code="journal-of-another-release",
         )
     if isinstance(spec.sampling.seed, DrawnSeed):
-        spec = replace(spec, seed=int(kept["seed"]))
+        spec = replace(spec, sampling=replace(spec.sampling, seed=int(kept["seed"])))
     if difference := differences(kept["request"], request(spec)):
         raise JournalError(
             f"the search of {path} belongs to another audit: {difference}; give the same options "

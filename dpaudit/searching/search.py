@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from numbers import Integral
 from pathlib import Path
@@ -20,7 +20,6 @@ from dpaudit.auditing.options import MIN_SAMPLES, DefaultSamples
 from dpaudit.auditing.pace import rate_enough, rate_of, with_chosen_samples
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Searched
-from dpaudit.composed import replace
 from dpaudit.errors import DatasetError, MechanismError, Name, UsageError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching import record
@@ -129,7 +128,6 @@ class NeighbourSearch(SearchSettings):
         alone = one_by_one(spec) if searched.one_by_one else None
         spec = spec if alone is None else alone
         pairs = tuple(self.pair(d1, d2) for d1, d2 in searched.found)
-        left: dict[str, Any]
         if spec.sampling.time is None:
             in_addition = COMPARING_SHARE if self.relation.is_of_answers else 0.0
             spent = min(
@@ -138,12 +136,12 @@ class NeighbourSearch(SearchSettings):
             # The draws left are divided among the pairs. If one pair was made by simplifying
             # another pair, it gets no share, since it leaks in the same way.
             several = len(pairs) - searched.shrunk
-            left = {"samples": max(MIN_SAMPLES, (spec.sampling.samples - spent) // several)}
+            samples = max(MIN_SAMPLES, (spec.sampling.samples - spent) // several)
+            sampling = replace(spec.sampling, samples=samples)
         else:
-            left = {
-                "time": max(spec.sampling.time / 2, spec.sampling.time - (time.monotonic() - began))
-            }
-        return replace(spec, pairs=pairs, **left), searched
+            left = spec.sampling.time - (time.monotonic() - began)
+            sampling = replace(spec.sampling, time=max(spec.sampling.time / 2, left))
+        return replace(spec, pairs=pairs, sampling=sampling), searched
 
     def _rate(self, spec: AuditSpec, drawing: Drawing) -> float:
         """Return the draws per second of this process, for the first proposed input that does not

@@ -17,9 +17,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpaudit.stats.binomial import FloatArray, IntArray
-from dpaudit.stats.game import h_of
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
 
 # For δ = 0, each rule (a fixed guess of the input for each bin of the outputs) has one bettor for
 # each of these numbers. This bettor believes that the log-odds of a right guess exceed the claimed
@@ -31,7 +33,7 @@ EXCESSES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
 FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 # With δ > 0 and at least 5 rules (`_RULES_WITH_RARE`), the last 2 rules (`_RARE_RULES`) guess only
 # at rare outputs that only one input seems to give. They get half of the initial wealth. With fewer
-# rules, as in results of older versions, all rules get equal shares.
+# rules, all rules get equal shares.
 _RULES_WITH_RARE, _RARE_RULES = 5, 2
 # A rule that guesses only at rare outputs divides its initial wealth by these shares among seven
 # bettors, one for each stake of FRACTIONS. The rule is rarely wrong, so the bettor with the largest
@@ -47,7 +49,7 @@ _EARLY_POSTERIORS = 0.75
 _MAX_LOSS = 0.95
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Beliefs:
     """Beliefs of all bettors during one round of draws, fixed before these draws.
 
@@ -64,11 +66,32 @@ class Beliefs:
         Whether the run bets from its first draws and ends by bets alone. If True, bettors with a
         posterior take part for any δ, and have three quarters of the initial wealth. If False, they
         take part only for δ = 0, and have one half of it.
+
+    Raises
+    ------
+    ValueError
+        For a probability outside (0, 1) or another guess: wealth won by them would prove nothing.
     """
 
     posteriors: FloatArray
     rules: IntArray
     early: bool = False
+
+    def __post_init__(self) -> None:
+        if not ((self.posteriors > 0) & (self.posteriors < 1)).all():
+            raise ValueError("a believed probability is not in (0, 1)")
+        if not np.isin(self.rules, (-1, 0, 1)).all():
+            raise ValueError("a guess is none of -1, 0, 1")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Beliefs)
+            and np.array_equal(self.posteriors, other.posteriors)
+            and np.array_equal(self.rules, other.rules)
+            and self.early == other.early
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
     def log_factors(self, epsilon: float | FloatArray, delta: float) -> FloatArray:
         """Return the log of the factor by which a draw multiplies the wealth of each bettor.
@@ -325,3 +348,23 @@ def _log_shares(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
     digits.
     """
     return -np.log1p(np.exp(-log_odds)), -log_odds - np.log1p(np.exp(-log_odds))
+
+
+def h_of(guesses: IntArray) -> float:
+    """Return the factor h of a rule: 1 if it can guess both inputs, else ½.
+
+    Parameters
+    ----------
+    guesses : ndarray of int, shape (levels,)
+        1 for d1, -1 for d2, 0 for none.
+
+    Returns
+    -------
+    float
+        The factor h.
+
+    Notes
+    -----
+    The factor h of δ in c ≤ e^ε w + h δ; see docs/method.md §2 and `Game.h`.
+    """
+    return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5

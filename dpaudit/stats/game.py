@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from scipy.special import ndtri
 
-from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, right_share, upper_tail
+from dpaudit.stats.binomial import clopper_pearson_lower, right_share, upper_tail
 
 if TYPE_CHECKING:
     from dpaudit.stats.trinomial import ScoreTest
@@ -94,26 +94,6 @@ class Game:
         """The factor h of δ in c ≤ e^ε w + h δ, which an (ε, δ)-claim implies for the probabilities
         c of a right and w of a wrong guess: 1 if the rule can guess both inputs, else ½."""
         return 1.0 if self.two_guesses else 0.5
-
-
-def h_of(guesses: IntArray) -> float:
-    """Return the factor h of a rule: 1 if it can guess both inputs, else ½.
-
-    Parameters
-    ----------
-    guesses : ndarray of int, shape (levels,)
-        1 for d1, -1 for d2, 0 for none.
-
-    Returns
-    -------
-    float
-        The factor h.
-
-    Notes
-    -----
-    The factor h of δ in c ≤ e^ε w + h δ; see docs/method.md §2 and `Game.h`.
-    """
-    return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5
 
 
 def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: float = 1.0) -> float:

@@ -232,7 +232,7 @@ def _audited(
     if session.test is not None:
         alpha = 1 - result.confidence if result.ending.by_chance else 0.0
         draws = max((one.draws for one in result.certificates), default=0)
-        session.test.kept.append(Kept(result.name, tuple(entry(result)), alpha, draws))
+        session.test.kept.append(Kept(result.name, entry(result), alpha, draws))
     return result
 
 
@@ -341,7 +341,7 @@ def _chosen_samples(given: Mapping[str, Any], result: AuditResult) -> int | None
     is_chosen = isinstance(given["samples"], DefaultSamples) if "samples" in given else False
     if not is_chosen or result.searched is not None or not result.certificates:
         return None
-    return result.certificates[0].budget
+    return result.certificates[0].evidence.budget
 
 
 def _repeating(session: Session, test: str, chosen: int | None) -> str:

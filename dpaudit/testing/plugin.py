@@ -110,7 +110,7 @@ class Plugin:
         report = yield
         test = self.session.test
         if test is not None and test.kept and report.when == "teardown":
-            carried = [[one.name, list(one.entry), one.alpha, one.draws] for one in test.kept]
+            carried = [[one.name, one.entry, one.alpha, one.draws] for one in test.kept]
             setattr(report, _CARRIED, carried)
         return report
 
@@ -119,15 +119,15 @@ class Plugin:
         carried = getattr(report, _CARRIED, ())
         if carried:
             self._kept[report.nodeid] = [
-                Kept(name, tuple(entry), alpha, draws) for name, entry, alpha, draws in carried
+                Kept(name, entry, alpha, draws) for name, entry, alpha, draws in carried
             ]
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         if self._file is not None and self._has_run:
-            from dpaudit.reports.json import Entry, document
+            from dpaudit.reports.json import document
 
-            entries = [Entry(*one.entry) for one in self._every()]
+            entries = [one.entry for one in self._every()]
             self._file.write_text(document(entries, len(entries)), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

@@ -20,14 +20,14 @@ class Kept:
     """An audit of a test run, in a form that a worker process of pytest-xdist can send.
 
     name: name of the audit.
-    entry: texts of the audit for a file of results.
+    entry: text of the audit for a file of results.
     alpha: probability of a false alarm if the audit is run with a random seed; 0 for an audit that
         does not depend on chance.
     draws: largest number of draws made for a pair of inputs; 0 for an audit of exact probabilities.
     """
 
     name: str
-    entry: tuple[str, ...]
+    entry: str
     alpha: float
     draws: int = 0
 

@@ -12,10 +12,10 @@ from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.ui import WebDriverWait
 
 from dpaudit.claims import make_claim
-from dpaudit.composed import replace
 from tests.browser.conftest import DESKTOP, PHONE, Browser
 from tests.cli.made_results import PASS, VIOLATION
 from tests.hostile import EVERY_KIND
+from tests.specs import replace
 
 # Seconds within which a page does what it does by itself.
 SOON = 10.0

@@ -7,12 +7,16 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.records import Block, EventCount, FixedTest, Round, Schedule
+from dpaudit.certificates.certificate import Certificate, EventCount, FixedTest
+from dpaudit.certificates.evidence import Block, DrawLimits, Evidence, FrozenRule
 from dpaudit.certificates.result import AuditResult, Failed, Progress, Sampled
 from dpaudit.claims import PureDP
-from dpaudit.composed import composed, replace
+from dpaudit.draws import Tally
+from dpaudit.stats.betting import Beliefs
+from tests.specs import replace
 
 BELOW = EventCount("output ≤ 0.13", "d1", 412, 55, 498, 502, (0.78719, 0.86211), (0.08204, 0.14208))
 ABOVE = EventCount("output > 0.87", "d2", 60, 400, 498, 502, (0.0911, 0.1572), (0.7512, 0.8431))
@@ -29,17 +33,31 @@ FIXED = FixedTest(
     delta_lower=0.2149,
     p_value=3.12e-120,
     detectable_epsilon=0.81001,
-    attack="one-dimensional thresholds",
-    guesses=(-1, 1),
+    rule=FrozenRule("main", 1.0, "one-dimensional thresholds", (-1, 1)),
 )
-CERTIFICATE = composed(
-    Certificate,
+EVIDENCE = Evidence(
+    point=PureDP(0.5).point(),
+    alpha=0.01,
+    confidence=0.99,
+    budget=1_000_000,
+    limits=DrawLimits(),
+    stage="confirmation",
+    method="game",
+    rules=(FIXED.rule,),
+    rounds=(Beliefs(np.array([[0.25, 0.75]]), np.array([[-1, 1]])),),
+    blocks=(
+        Block("learning", None, Tally(np.array([[20, 30], [30, 20]]))),
+        Block("learning", 0, Tally(np.array([[30, 52], [55, 28]]))),
+        Block("confirmation", None, Tally(np.array([[86, 447], [412, 55]]))),
+    ),
+    refuted_after=265,
+)
+CERTIFICATE = Certificate(
     pair="d1 = 0, d2 = 1",
+    evidence=EVIDENCE,
     point=PureDP(0.5).point(),
     refuted=True,
     draws=1_265,
-    budget=1_000_000,
-    refuted_after=265,
     alpha=0.01,
     alpha_betting=0.002,
     wealth=812.39,
@@ -48,15 +66,6 @@ CERTIFICATE = composed(
     delta_lower=0.2149,
     p_value=3.9e-120,
     fixed=FIXED,
-    failures={},
-    reproducible=True,
-    rounds=(Round(((0.25, 0.75),), ((-1, 1),)),),
-    blocks=(
-        Block("learning", None, 100, ((20, 30), (30, 20))),
-        Block("learning", 0, 165, ((30, 52), (55, 28))),
-        Block("confirmation", None, 1_000, ((86, 447), (412, 55))),
-    ),
-    schedule=Schedule(100_000, 131_072, by_clock=False, full=False, counted=0, confirming=1_000),
 )
 VIOLATION = AuditResult(
     name="wrong-density",
@@ -72,7 +81,12 @@ CLEARED = replace(
     CERTIFICATE,
     refuted=False,
     draws=1_000_000,
-    refuted_after=None,
+    evidence=replace(
+        EVIDENCE,
+        stage="certification",
+        blocks=(*EVIDENCE.blocks[:2], replace(EVIDENCE.blocks[2], stage="certification", round=0)),
+        refuted_after=None,
+    ),
     wealth=1.2,
     epsilon_betting=0.97,
     epsilon_lower=0.98399,

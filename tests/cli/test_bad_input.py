@@ -242,7 +242,7 @@ def test_mechanisms_that_cannot_be_audited(dpaudit: Any) -> None:
         assert "Traceback" not in result.output
         assert result.stdout.startswith("ERROR ")
         (audit,) = json.loads(Path("result.json").read_text("utf-8"))["audits"]
-        assert audit["error_code"] == code or (not code and audit["error_code"])
+        assert audit["ending"]["code"] == code or (not code and audit["ending"]["code"])
 
 
 ALWAYS = {  # the call, the type of the inputs, and the values that the error names

@@ -14,11 +14,11 @@ import pytest
 
 import dpaudit as dp
 from dpaudit.certificates.result import AuditResult, Sampled
-from dpaudit.composed import replace
 from dpaudit.reports.badge import badge, markdown, short, statement, svg
 from mechanisms import pdp
 from tests.cli.made_results import CLEARED, ERROR, PASS, VIOLATION
 from tests.result_files import to_json
+from tests.specs import replace
 
 NASTY = 'a"b</text>]]>&\x00\x1b[31m\ud800\ufffe\n![x](y)'
 BLIND = replace(CLEARED, fixed=replace(CLEARED.fixed, detectable_epsilon=float("inf")))

@@ -273,13 +273,13 @@ def test_rows_that_hang_together_are_no_verdict(
     assert result.exit_code == 3, result.output
     assert result.stdout.split()[0] == "ERROR"
     (audit,) = json.loads(file.read_text())["audits"]
-    assert (audit["verdict"], audit["certificates"]) == ("ERROR", [])
-    assert audit["error_code"] == "draws-differ"
+    assert (audit["verdict"], audit["ending"]["certificates"]) == ("ERROR", [])
+    assert audit["ending"]["code"] == "draws-differ"
     again = dpaudit("report", file)
     assert again.stdout.startswith(result.stdout)
     quiet = dpaudit("bound", *series, "--epsilon", "0.4", "-q", "--expect", "violation")
     assert (quiet.exit_code, quiet.stdout.count("\n")) == (3, 1)
-    assert audit["error"][:40] in quiet.stdout
+    assert audit["ending"]["error"][:40] in quiet.stdout
 
 
 def test_rows_that_were_sorted_are_a_warning(
@@ -292,7 +292,7 @@ def test_rows_that_were_sorted_are_a_warning(
     words = "rows of d1 are sorted by "
     assert f"warning {words}" in " ".join(result.stdout.split())
     (audit,) = json.loads(file.read_text())["audits"]
-    assert any(text.startswith(words) for text in audit["certificates"][0]["warnings"])
+    assert any(text.startswith(words) for text in audit["ending"]["certificates"][0]["warnings"])
     quiet = dpaudit("bound", *files, "--epsilon", "0.4", "-q")
     assert f"warning: {files[0]}, {files[1]}: {words}" in quiet.output
 
@@ -335,4 +335,4 @@ def test_one_file_with_an_arm_whose_rows_hang_together(dpaudit: Any, tmp_path: P
     saved = tmp_path / "r.json"
     result = dpaudit("bound", file, "--arm", "input", "--epsilon", "0.4", "--json", saved)
     assert result.exit_code == 3, result.output
-    assert json.loads(saved.read_text())["audits"][0]["error_code"] == "draws-differ"
+    assert json.loads(saved.read_text())["audits"][0]["ending"]["code"] == "draws-differ"

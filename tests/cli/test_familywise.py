@@ -16,10 +16,10 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Sampled
 from dpaudit.claims import PureDP
 from dpaudit.cli.batch import Printer
-from dpaudit.composed import replace
 from dpaudit.reports.json import read_document
 from tests.cli.made_results import CLEARED, answer
 from tests.result_files import from_json
+from tests.specs import replace
 
 
 def words(text: str) -> str:
@@ -141,7 +141,7 @@ def test_an_interrupted_batch_shows_what_is_open_by_its_share(
         ["NO", "VIOLATION", "FOUND", "0.003"],
     ]
     assert "2 of 4 audits finished" in ran.stderr
-    results, planned = read_document((tmp_path / "r.json").read_text("utf-8"))
+    results, planned, _ = read_document((tmp_path / "r.json").read_text("utf-8"))
     assert planned == 4
     assert [one.verdict.value for one in results] == ["NO VIOLATION FOUND", "VIOLATION"]
     assert recheck_families(results, has_ended=False) == []
@@ -174,7 +174,7 @@ def test_a_run_that_ends_while_it_prints_its_last_results_keeps_holms_verdicts(
         "run", file, "--familywise", "--confidence", "0.992", "--json", tmp_path / "r.json"
     )
     assert ran.exit_code in (130, 141)
-    results, planned = read_document((tmp_path / "r.json").read_text("utf-8"))
+    results, planned, _ = read_document((tmp_path / "r.json").read_text("utf-8"))
     assert (len(results), planned) == (3, 3)
     assert [one.verdict.value for one in results] == [
         "VIOLATION",

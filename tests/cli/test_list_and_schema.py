@@ -16,9 +16,9 @@ from dpaudit.auditing.options import OPTIONS
 from dpaudit.claims import DEFINITIONS
 from dpaudit.import_path import resolve
 from dpaudit.inputs.adjacency import ADJACENCY_KINDS, ARGUMENTS, parse_adjacency
+from dpaudit.reports.json import schema as result_schema
 from dpaudit.reports.layout import width_of
 from dpaudit.reports.registry import FORMATS
-from dpaudit.reports.result_schema import result_schema
 
 
 @pytest.fixture

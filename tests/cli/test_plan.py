@@ -13,8 +13,8 @@ import pytest
 from dpaudit.auditing import engine
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult
-from dpaudit.composed import replace
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
+from tests.specs import replace
 
 MECHANISMS = """
 import time

@@ -14,13 +14,12 @@ from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
 from dpaudit.cli.progress import make_display, status
-from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
 from tests.cli.made_results import answer
+from tests.specs import audit_of, replace
 
-SPEC = composed(
-    AuditSpec,
+SPEC = audit_of(
     name="laplace",
     target=CallableTarget(function=float),
     pairs=(NeighbouringPair(0, 1),),

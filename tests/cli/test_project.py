@@ -37,7 +37,10 @@ def project(text: str, folder: str = ".") -> None:
 def asked(file: str = "r.json") -> list[tuple[int, float, int]]:
     """Return draws, confidence and seed of the audits in a file of results."""
     audits = json.loads(Path(file).read_text("utf-8"))["audits"]
-    return [(one["certificates"][0]["budget"], one["confidence"], one["seed"]) for one in audits]
+    return [
+        (one["ending"]["certificates"][0]["evidence"]["budget"], one["confidence"], one["seed"])
+        for one in audits
+    ]
 
 
 def test_flags_come_before_files_and_files_before_the_project(dpaudit: Any) -> None:

@@ -12,7 +12,6 @@ import pytest
 from dpaudit import PureDP, bound_guesses
 from dpaudit.auditing.recheck import recheck
 from dpaudit.cli.report import _UNSEEN
-from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.reports.json import document, entry
 from dpaudit.reports.text import render, render_row
@@ -20,6 +19,7 @@ from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import forged
 from tests.hostile import TRACE
 from tests.result_files import from_json, to_json
+from tests.specs import replace
 
 
 @pytest.fixture
@@ -201,17 +201,17 @@ def test_files_that_are_not_ours_exit_2(refused: Any, tmp_path: Path) -> None:
     texts = {
         "": "file-empty",
         "{": "results-damaged",
-        '{"version": 8, "audits": [': "results-damaged",
+        '{"version": 1, "audits": [': "results-damaged",
         "[]": "not-results",
         '{"version": 99, "audits": []}': "results-version",
-        '{"version": 4, "audits": []}': "results-version",
-        forged({"version": 8, "audits": [{}]}): "results-damaged",
+        '{"version": 0, "audits": []}': "results-version",
+        forged({"version": 1, "audits": [{}]}): "results-damaged",
         to_json([]): "results-damaged",
     }
     for text, code in texts.items():
         path.write_text(text)
         assert refused("report", path)[0] == code, text
-    path.write_text('{"version": 8, "audits": [')
+    path.write_text('{"version": 1, "audits": [')
     assert "--journal DIR --resume" in refused("report", path)[1]
 
 
@@ -294,7 +294,7 @@ def test_a_name_that_the_request_has_too_is_rechecked(
     assert dpaudit("report", path).exit_code == 3
     del document["audits"][0]["request"]["settings"]["name"]
     path.write_text(forged(document), "utf-8")
-    assert dpaudit("report", path).exit_code == 2
+    assert dpaudit("report", path).exit_code == 3
 
 
 @pytest.fixture
@@ -315,12 +315,12 @@ def kept_run(dpaudit: Any, tmp_path: Path) -> str:
 def test_records_that_are_not_of_one_kind_are_damaged(refused: Any, file: Path) -> None:
     text = file.read_text()
     changes: list[tuple[dict[str, Any], str]] = [
-        ({"exact": [{}]}, "audits[0].exact[0]"),
-        ({"error": "boom"}, "error"),
-        ({"error_code": "boom"}, "error_code"),
-        ({"ending": 1}, "'ending'"),
-        ({"certificates": [], "blocks": []}, "certificates"),
-        ({"claim": {"definition": {}}}, "claim.definition"),
+        ({"ending": {"kind": "exact", "certificates": [{}]}}, "audits[0].ending.certificates[0]"),
+        ({"ending": {"kind": "failed", "error": 3}}, "audits[0].ending.error"),
+        ({"ending": {"kind": "guessed"}}, "audits[0].ending.kind"),
+        ({"ending": 1}, "ending"),
+        ({"ending": {"kind": "sampled", "certificates": []}}, "certificates"),
+        ({"claim": {"definition": {}}}, "definition"),
     ]
     for changed, named in changes:
         document = json.loads(text)

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Failed
 from dpaudit.cli.commands import cli
-from dpaudit.composed import replace
 from dpaudit.errors import JournalError, MechanismError, TargetError
 from tests.cli.made_results import answer
+from tests.specs import replace
 
 FAILED = Failed("draws repeat", code="draws-repeat")
 

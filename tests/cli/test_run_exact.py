@@ -63,7 +63,7 @@ def test_the_report_shows_it_again(dpaudit: Any, tmp_path: Path) -> None:
     again = dpaudit("report", file)
     assert again.exit_code == 0
     assert again.stdout.startswith(first.stdout.rstrip())
-    law = json.loads(file.read_text())["audits"][0]["exact"][0]["law"]
+    law = json.loads(file.read_text())["audits"][0]["ending"]["certificates"][0]["law"]
     assert [row[0] for row in law] == ["4", "2", "3"]
     lines = [line for line in first.stdout.splitlines() if not line.startswith("  repeat ")]
     assert max(map(len, lines)) <= 80
@@ -76,7 +76,7 @@ def test_a_range_gives_an_interval(dpaudit: Any, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert " is between 1.0" in result.stdout
     assert dpaudit("report", file).exit_code == 0
-    interval = json.loads(file.read_text())["audits"][0]["certificates"][0]["interval"]
+    interval = json.loads(file.read_text())["audits"][0]["ending"]["certificates"][0]["interval"]
     assert interval["lower"] < 1.0986 < interval["upper"]
 
 

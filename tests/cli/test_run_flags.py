@@ -9,8 +9,8 @@ import pytest
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
-from dpaudit.composed import value_of
 from dpaudit.targets.target import ImportedTarget
+from tests.specs import setting
 
 TARGET = ("run", "my.module:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
 
@@ -72,7 +72,7 @@ def test_flags_of_the_audit(
     dpaudit: Any, asked: list[AuditSpec], flags: list[str], field: str, value: Any
 ) -> None:
     assert dpaudit(*TARGET, *flags).exit_code == 0
-    assert value_of(asked[0], field) == value
+    assert setting(asked[0], field) == value
 
 
 @pytest.mark.parametrize(

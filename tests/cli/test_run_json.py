@@ -14,10 +14,10 @@ import pytest
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import saving
-from dpaudit.composed import replace
 from dpaudit.errors import DpauditError, UsageError
 from tests.cli.made_results import PASS, answer
 from tests.result_files import from_json
+from tests.specs import replace
 
 TARGET = ("run", "m:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
 

@@ -64,7 +64,7 @@ def test_exit_codes(folder: Path, dpaudit: Any) -> None:
     ended = dpaudit("search", "m.py:never", *NUMBER, "--samples", "1000", "--json", "never.json")
     assert ended.exit_code == 3
     (audit,) = json.loads(Path("never.json").read_text())["audits"]
-    assert audit["error_code"] == "always-raises"
+    assert audit["ending"]["code"] == "always-raises"
 
 
 def test_few_draws_are_said_to_be_too_few(folder: Path, dpaudit: Any) -> None:

@@ -73,7 +73,7 @@ def test_the_adjacency_is_always_shown(dpaudit: Any, folder: Path) -> None:
     stated = ("--adjacency", "add-remove", "--json", "r.json")
     assert "adjacency add-remove event" in shown(dpaudit, *pair("[1, 2]", "[1]", *stated))
     (audit,) = json.loads((folder / "r.json").read_text())["audits"]
-    assert audit["certificates"][0]["adjacency"] == "add-remove"
+    assert audit["ending"]["certificates"][0]["adjacency"] == "add-remove"
     assert "adjacency add-remove\n" in dpaudit("report", "r.json").stdout
     exact = ("m.py:law", "--d1", "0", "--d2", "1", "--epsilon", "1", "--exact")
     assert "adjacency not stated" in shown(dpaudit, *exact)
@@ -85,7 +85,7 @@ def test_a_replaced_record_is_pointed_out_and_only_then(dpaudit: Any, folder: Pa
     assert REPLACED in text
     assert "adjacency replace" in text
     (audit,) = json.loads((folder / "r.json").read_text())["audits"]
-    assert len(audit["certificates"][0]["notes"]) == 1
+    assert len(audit["ending"]["certificates"][0]["notes"]) == 1
     for more in (("--adjacency", "replace"), ("--group", "2")):
         assert "note" not in shown(dpaudit, *pair(*replaced, *more))
     for other in (("[1, 2]", "[1]"), ("[1, 2]", "[3, 4]")):
@@ -99,7 +99,7 @@ def test_several_records_more_are_a_warning(dpaudit: Any, folder: Path) -> None:
     text = shown(dpaudit, *pair(*several, "-q", "--json", "r.json", epsilon="3"))
     assert "d1 has 3 records more " in text
     (audit,) = json.loads((folder / "r.json").read_text())["audits"]
-    (found,) = audit["certificates"]
+    (found,) = audit["ending"]["certificates"]
     assert (len(found["warnings"]), found["notes"]) == (1, [])
     assert "3 records more" in shown(dpaudit, *pair(*several, "--strict", epsilon="3"), code=1)
     for more in (("--group", "3"), ("--adjacency", "add-remove", "--group", "3")):
@@ -125,7 +125,7 @@ def test_the_first_exception_of_a_kind_is_shown(dpaudit: Any, folder: Path) -> N
     assert "is meant" not in text
     (audit,) = json.loads((folder / "r.json").read_text())["audits"]
     said = {"ValueError": {"message": "budget\nspent", "where": "m.py:12"}}
-    assert audit["certificates"][0]["first_failures"] == said
+    assert audit["ending"]["certificates"][0]["first_failures"] == said
     assert "the first: budget spent (m.py:12)" in dpaudit("report", "r.json").stdout
 
 
@@ -150,7 +150,7 @@ def test_an_input_of_another_type_that_always_raises_is_an_error(
         outcome = shown(dpaudit, *words, "--on-error", "outcome", code=1)
         assert f"warning {arm} always raises" in outcome
         (audit,) = json.loads((folder / "r.json").read_text())["audits"]
-        assert set(audit["certificates"][0]["failures"]) == {"TypeError"}
+        assert set(audit["ending"]["certificates"][0]["failures"]) == {"TypeError"}
 
 
 def test_an_exception_for_data_of_one_type_is_a_leak(dpaudit: Any) -> None:
@@ -232,7 +232,7 @@ def test_inputs_of_two_types_are_said_in_the_report(dpaudit: Any, folder: Path) 
     asked = pair("hello", "[1, 2]")
     assert f"warning {words}" in shown(dpaudit, *asked, "--json", "r.json", code=1)
     (audit,) = json.loads((folder / "r.json").read_text())["audits"]
-    (warning,) = audit["certificates"][0]["warnings"]
+    (warning,) = audit["ending"]["certificates"][0]["warnings"]
     assert warning.startswith(words)
     for command in ("trace", "plan"):
         assert f"warning: {words}" in dpaudit(command, *asked).stderr

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec import Struct
 
 import dpaudit
 import dpaudit.claims
@@ -29,7 +30,7 @@ WITH_EXAMPLES = sorted(
     if ">>> " in path.read_text(encoding="utf-8")
 )
 # Public beside `dpaudit.__all__`: what results hold, what claims imply, and the statistics.
-RESULTS = ["result", "certificate", "one_run"]
+RESULTS = ["result", "certificate", "evidence", "one_run"]
 # Modules whose functions raise errors that other modules make.
 RAISING = ("dpaudit.api", "dpaudit.bounds", "dpaudit.claims.implied")
 CLAIMS = ["implied", "renyi", "tradeoff"]
@@ -188,6 +189,8 @@ def _wanted_of_class(public: type) -> dict[str, list[str]]:
         return {**parameters, "Notes": [], "Examples": []}
     if public.__module__.startswith("dpaudit.certificates") and is_dataclass(public):
         return {"Attributes": [one.name for one in fields(public)]}
+    if issubclass(public, Struct):
+        return {"Attributes": list(public.__struct_fields__)}
     return {**parameters, "Raises": []} if "raise " in inspect.getsource(public) else parameters
 
 

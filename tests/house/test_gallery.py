@@ -99,7 +99,7 @@ def test_the_record_is_of_these_audits_and_met_all_expectations() -> None:
         assert result.confidence == spec.statistics.confidence
         assert result.expect == spec.requirements.expect
         assert result.meets_expectation
-        assert result.certificates[0].budget == spec.sampling.samples
+        assert result.certificates[0].evidence.budget == spec.sampling.samples
 
 
 def test_the_document_shows_the_record() -> None:

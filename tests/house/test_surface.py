@@ -22,8 +22,8 @@ from dpaudit.cli.commands import cli
 from dpaudit.config.project import SETTINGS
 from dpaudit.config.schema import schema
 from dpaudit.inputs.adjacency import ADJACENCIES
+from dpaudit.reports.json import schema as result_schema
 from dpaudit.reports.registry import FORMATS
-from dpaudit.reports.result_schema import result_schema
 from tests import generated
 
 FILE = Path(__file__).with_name("surface.txt")

@@ -74,8 +74,11 @@ def test_equal_seeds_give_equal_draws_with_any_number_of_workers(
     folder: Path, target: str, more: tuple[str, ...]
 ) -> None:
     one, two = audited(folder, target), audited(folder, target, *more)
-    assert one["blocks"] == two["blocks"]
-    (certificate,) = one["certificates"]
+    assert (
+        one["ending"]["certificates"][0]["evidence"]["blocks"]
+        == two["ending"]["certificates"][0]["evidence"]["blocks"]
+    )
+    (certificate,) = one["ending"]["certificates"]
     assert certificate["reproducible"]
     # The speed of the machine decides how many of eight new processes import torch in time. A
     # warning may say so; any other warning would be about the draws.
@@ -85,7 +88,7 @@ def test_equal_seeds_give_equal_draws_with_any_number_of_workers(
 
 def test_an_import_in_the_first_call_is_no_state(folder: Path) -> None:
     audit = audited(folder, "lazy.py:named", "--workers", "1", "--no-trace")
-    (certificate,) = audit["certificates"]
+    (certificate,) = audit["ending"]["certificates"]
     assert "keeps state" not in "".join(certificate["warnings"])
 
 
@@ -97,12 +100,15 @@ def test_a_tensor_that_numpy_cannot_read_is_an_error_about_the_output(
     words = ("run", f"m.py:{name}", *PAIR, "--mu", "0.5", "--samples", "200", "--json", "-")
     said = run(folder, TORCH / "dpaudit", *words, *more)
     (audit,) = json.loads(said.stdout)["audits"]
-    assert (said.returncode, audit["error_code"]) == (3, "output-unsupported")
+    assert (said.returncode, audit["ending"]["code"]) == (3, "output-unsupported")
 
 
 def test_another_seed_gives_other_draws(folder: Path) -> None:
     one, two = (audited(folder, "m.py:number", "--seed", seed) for seed in ("0", "1"))
-    assert one["blocks"] != two["blocks"]
+    assert (
+        one["ending"]["certificates"][0]["evidence"]["blocks"]
+        != two["ending"]["certificates"][0]["evidence"]["blocks"]
+    )
     (cause,) = [each for each in one["trace"]["findings"] if each["is_cause"]]
     assert (cause["kind"], cause["cost"]) == ("too-little-noise", 1.0)
     assert cause["line"]["code"] == "torch.randn(1)"
@@ -110,8 +116,11 @@ def test_another_seed_gives_other_draws(folder: Path) -> None:
 
 def test_a_process_of_its_own_is_seeded_and_read_too(folder: Path) -> None:
     one, two = (audited(folder, "m.py:with_a_gradient", "--isolate") for _ in range(2))
-    assert one["blocks"] == two["blocks"]
-    assert one["certificates"][0]["reproducible"]
+    assert (
+        one["ending"]["certificates"][0]["evidence"]["blocks"]
+        == two["ending"]["certificates"][0]["evidence"]["blocks"]
+    )
+    assert one["ending"]["certificates"][0]["reproducible"]
 
 
 def test_lines_with_noise_of_torch_are_named() -> None:

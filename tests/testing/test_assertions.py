@@ -140,13 +140,16 @@ def test_a_wrong_request_is_no_failed_assertion(
 def test_settings_come_from_the_nearest_project_file(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.dpaudit]\nsamples = 4_000\nconfidence = 0.9\n")
     result = assert_private(noisy, 0.0, 1.0, epsilon=1.5)
-    assert (result.confidence, result.certificates[0].budget) == (0.9, 4_000)
+    assert (result.confidence, result.certificates[0].evidence.budget) == (0.9, 4_000)
     own = assert_private(noisy, 0.0, 1.0, epsilon=1.5, samples=3_000)
-    assert (own.confidence, own.certificates[0].budget) == (0.9, 3_000)
+    assert (own.confidence, own.certificates[0].evidence.budget) == (0.9, 3_000)
 
 
 def test_time_takes_the_place_of_the_usual_draws() -> None:
-    assert assert_private(noisy, 0.0, 1.0, epsilon=1.5, time=1).certificates[0].budget != 100_000
+    assert (
+        assert_private(noisy, 0.0, 1.0, epsilon=1.5, time=1).certificates[0].evidence.budget
+        != 100_000
+    )
 
 
 def test_a_journal_is_gone_once_its_audit_has_ended(tmp_path: Path) -> None:
@@ -232,7 +235,7 @@ def test_what_a_search_needs(given: dict[str, Any], code: str, named: str) -> No
 
 def test_draws_may_be_written_as_a_power_of_ten() -> None:
     result = assert_private(noisy, 0, 1, epsilon=1.5, samples=5e3)
-    assert result.certificates[0].budget == 5_000
+    assert result.certificates[0].evidence.budget == 5_000
     error = refusal(assert_private, noisy, 0, 1, epsilon=1.5, samples=5_000.5)
     assert (error.code, "samples=5000.5" in str(error)) == ("option-invalid", True)
 

@@ -16,17 +16,14 @@ import dpaudit
 from dpaudit import RenyiDP, Verdict, ZeroConcentratedDP
 from dpaudit.auditing import pair_audit
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.exact_tests import limited_divergence
+from dpaudit.auditing.exact_tests import telling_witness
 from dpaudit.auditing.pair_audit import PairAudit
 from dpaudit.auditing.recheck import recheck
-from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.certificate import Certificate, DivergenceTest
 from dpaudit.certificates.evidence import CERTIFICATION_SHARE, CONFIRMATION_SHARE
-from dpaudit.certificates.records import DivergenceTest
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, group
 from dpaudit.claims.renyi import ApproximateZCDP
-from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import refutation
@@ -36,6 +33,7 @@ from dpaudit.targets.target import CallableTarget
 from tests.forging import forged, with_certificates
 from tests.result_files import from_json, to_json
 from tests.sent import batch
+from tests.specs import audit_of, replace
 
 ALPHA = 0.01
 # Probabilities of True on the inputs 0 and 1: D(P ‖ Q) is far larger than D(Q ‖ P).
@@ -184,7 +182,7 @@ def test_after_an_early_stop_fresh_draws_confirm() -> None:
     one = certificate(result)
     assert result.verdict is Verdict.VIOLATION
     assert one.fixed.stage == "confirmation"
-    assert one.refuted_after is not None
+    assert one.evidence.refuted_after is not None
     assert one.divergence is not None
     assert 0.2 < one.divergence.lower < 1
 
@@ -210,8 +208,8 @@ def test_where_no_divergence_is_bounded_the_exact_test_has_all(
 def test_several_pairs_share_it_and_the_best_bound_is_reported() -> None:
     pairs = tuple(NeighbouringPair(0, x, label=str(x)) for x in (0.5, 1, 0.25))
     claim, target = RenyiDP(2, 0.8), CallableTarget(function=shifted)
-    spec = composed(
-        AuditSpec, name="three", target=target, pairs=pairs, claim=claim, samples=100_000, full=True
+    spec = audit_of(
+        name="three", target=target, pairs=pairs, claim=claim, samples=100_000, full=True
     )
     result = run_audit(spec)
     assert [one.refuted for one in result.certificates] == [False, True, False]
@@ -356,14 +354,17 @@ def test_a_divergence_belongs_to_a_claim_that_limits_it(refuted: AuditResult) ->
 def test_a_result_is_read_as_it_was_written(refuted: AuditResult) -> None:
     text = to_json([refuted])
     assert from_json(text) == [refuted]
-    written = json.loads(text)["audits"][0]["certificates"][0]["divergence"]
+    written = json.loads(text)["audits"][0]["ending"]["certificates"][0]["divergence"]
     assert written["witness"]["order"] == 2.0
-    assert len(written["witness"]["values"]) == len(certificate(refuted).guesses)
+    assert len(written["witness"]["values"]) == len(certificate(refuted).fixed.rule.guesses)
 
 
 def test_a_file_with_stakes_that_could_lose_everything_is_damaged(refuted: AuditResult) -> None:
     document = json.loads(to_json([refuted]))
-    document["audits"][0]["certificates"][0]["divergence"]["witness"]["stakes"] = [0.1, 1e6]
+    document["audits"][0]["ending"]["certificates"][0]["divergence"]["witness"]["stakes"] = [
+        0.1,
+        1e6,
+    ]
     with pytest.raises(dpaudit.DpauditError, match="lose everything"):
         from_json(forged(document))
 
@@ -385,13 +386,13 @@ def test_the_witness_is_fixed_before_any_draw_that_certifies(
 
     def choosing(*given: Any) -> Any:
         order.append("chosen")
-        return limited_divergence(*given)
+        return telling_witness(*given)
 
     def counting(self: PairAudit, stage: Any, *given: Any) -> Any:
         order.append(stage)
         return counted(self, stage, *given)
 
-    monkeypatch.setattr(pair_audit, "limited_divergence", choosing)
+    monkeypatch.setattr(pair_audit, "telling_witness", choosing)
     monkeypatch.setattr(PairAudit, "_count", counting)
     result = dpaudit.audit(shifted, 0, 1, RenyiDP(2, claimed), samples=60_000)
     stage = certificate(result).fixed.stage

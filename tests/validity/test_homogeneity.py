@@ -13,13 +13,12 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.executors.new_processes import NewProcesses, compared_with
 from dpaudit.targets.target import ImportedTarget
 from mechanisms import laplace, shared_noise
+from tests.specs import audit_of
 
 SEEDS = range(1)
 
@@ -193,8 +192,7 @@ def in_no_hurry(rows, rng):
 def in_a_file(folder: Path, name: str, **options: Any) -> AuditResult:
     """As the command line audits it."""
     (folder / "m.py").write_text(_KEEPS, "utf-8")
-    spec = composed(
-        AuditSpec,
+    spec = audit_of(
         name="audit",
         target=ImportedTarget(path=f"{folder / 'm.py'}:{name}"),
         pairs=(NeighbouringPair([1, 2], [1], None, "[1, 2], [1]"),),
@@ -331,8 +329,8 @@ def test_a_slow_mechanism_is_refuted_by_twice_the_draws_that_refute_it() -> None
         calls.clear()
         result = audited(slow, epsilon=0.5, seed=seed)
         (one,) = result.certificates
-        assert one.refuted_after is not None
-        assert one.draws == one.refuted_after + max(100, one.refuted_after)
+        assert one.evidence.refuted_after is not None
+        assert one.draws == one.evidence.refuted_after + max(100, one.evidence.refuted_after)
         made.append(one.draws)
         beyond.append(len(calls) - one.draws)
     assert np.median(made) <= 300

@@ -13,12 +13,11 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Interrupted, Progress
-from dpaudit.certificates.wealth import tally
-from dpaudit.composed import composed
 from dpaudit.errors import StopAudit
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.stats import game as games
 from dpaudit.targets.target import CallableTarget
+from tests.specs import audit_of
 from tests.validity.conftest import IsAbove
 
 # The mechanism is 0.99-DP and nothing better, just below 1, a value of the grid of bets.
@@ -33,8 +32,7 @@ def randomized_response(bit: int, size: int, rng: np.random.Generator) -> Any:
 
 
 def spec_of(seed: int) -> AuditSpec:
-    return composed(
-        AuditSpec,
+    return audit_of(
         name="audit",
         target=CallableTarget(function=randomized_response),
         pairs=(NeighbouringPair(0, 1, None, "0, 1"),),
@@ -67,9 +65,9 @@ def false_bounds_of_the_exact_test() -> Iterator[bool]:
     largest."""
     for seed in range(PLANTED_RUNS):
         certificate = run_audit(spec_of(seed)).certificates[0]
-        guesses = np.array(certificate.guesses)
-        blocks = [one for one in certificate.blocks if one.stage == "certification"]
-        counts = accumulate(map(tally, blocks))
+        guesses = np.array(certificate.fixed.rule.guesses)
+        blocks = [one for one in certificate.evidence.blocks if one.stage == "certification"]
+        counts = accumulate(block.tally for block in blocks)
         bounds = (games.epsilon_lower(one.game(guesses), 0.0, NOMINAL) for one in counts)
         yield any(bound > EPSILON for bound in bounds)
 

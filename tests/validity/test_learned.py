@@ -33,7 +33,7 @@ def test_a_certificate_says_what_was_tried_and_how_the_score_fell() -> None:
     assert counts.shape == (len(certificate.scores.edges) + 2, 2)
     assert certificate.scores.columns[0][0] == "output[3]"
     assert 0.5 < certificate.scores.columns[0][1] <= 1
-    learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
+    learned = sum(one.draws for one in certificate.evidence.blocks if one.stage == "learning")
     assert counts.sum() == learned
     assert {LOGISTIC, NEWS, TREES} <= {one.attack for one in certificate.attacks}
     assert from_json(to_json([result])) == [result]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from dpaudit.certificates.evidence import mixed_log_wealth
-from dpaudit.certificates.records import DivergenceBet
+from dpaudit.certificates.certify import mixed_log_wealth
+from dpaudit.certificates.evidence import DivergenceBet
+from dpaudit.draws import Tally
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.stats.witness import Witness, best_stakes
 
@@ -33,8 +34,8 @@ def witnesses() -> list[Witness]:
 
 def after_infima(counts: IntArray) -> float:
     """Return the log wealth as an audit computes it."""
-    both = tuple(map(tuple, counts.tolist()))
-    return mixed_log_wealth([DivergenceBet(one, 0.5, both) for one in witnesses()], {ORDER: LIMIT})
+    bets = [DivergenceBet(witness, 0.5, Tally(counts)) for witness in witnesses()]
+    return mixed_log_wealth(bets, {ORDER: LIMIT})
 
 
 def before_the_infimum(counts: IntArray) -> float:

@@ -12,8 +12,8 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.power_trials import Timed, plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
+from tests.specs import replace
 
 IsBelow = Callable[[Iterable[bool], int, float], bool]
 

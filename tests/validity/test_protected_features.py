@@ -25,12 +25,11 @@ from dpaudit.attacks.blocks import kinds
 from dpaudit.attacks.weighted_sums import mean_differences
 from dpaudit.auditing import engine
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import compose, group
-from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget, ComposedTarget
 from mechanisms.floating_point import textbook_laplace
+from tests.specs import audit_of
 
 Rng = np.random.Generator
 Batch = NDArray[np.float64]
@@ -128,7 +127,7 @@ def test_two_equal_entries_tell_although_each_alone_does_not(
     claim = dpaudit.PureDP(1.0)
     audits = [dpaudit.audit(clusters, 0, 1, claim, samples=3_000, seed=seed) for seed in range(10)]
     assert [audit.verdict for audit in audits] == [Verdict.VIOLATION] * 10
-    assert {audit.certificates[0].attack for audit in audits} == {AGREEMENT}
+    assert {audit.certificates[0].fixed.rule.attack for audit in audits} == {AGREEMENT}
     without = tuple(scorer for scorer in scorers.SCORERS if scorer is not agreements)
     monkeypatch.setattr(scorers, "SCORERS", without)
     audits = [dpaudit.audit(clusters, 0, 1, claim, samples=3_000, seed=seed) for seed in range(10)]
@@ -368,8 +367,7 @@ def test_several_mechanisms_are_audited_as_one() -> None:
     target = ComposedTarget(parts=(CallableTarget(function=response),) * 2)
     pair = NeighbouringPair(0, 1, None, "0 and 1")
     result = run_audit(
-        composed(
-            AuditSpec,
+        audit_of(
             name="two",
             target=target,
             pairs=(pair,),

@@ -142,12 +142,12 @@ def test_a_rare_leak_beside_noise_that_attains_a_pure_claim_is_refuted(
     result = leaking(name, seed)
     one = only(result)
     assert result.verdict is Verdict.VIOLATION
-    assert one.fixed.kind == "rare"
-    assert one.fixed.attack == "rare outputs"
+    assert one.fixed.rule.kind == "rare"
+    assert one.fixed.rule.attack == "rare outputs"
     assert one.fixed.refutes
     assert [event.words for event in one.fixed.events] == LEAKS[name][3]
     assert one.fixed.wrong == 0
-    assert [test.refutes for test in one.rules if test.kind == "main"] in ([], [False])
+    assert [test.refutes for test in one.rules if test.rule.kind == "main"] in ([], [False])
     assert recheck(result) == []
     assert recheck(from_json(to_json([result]))[0]) == []
 
@@ -178,8 +178,8 @@ def test_workers_and_a_journal_that_is_cut_short_change_no_portfolio(tmp_path: P
         return dpaudit.audit(name, 0, 1, PURE, samples=100_000, seed=1, **more)
 
     alone = audited()
-    assert [test.kind for test in only(alone).rules] == ["main", "rare", "other"]
-    assert only(alone).fixed.kind == "rare"
+    assert [test.rule.kind for test in only(alone).rules] == ["main", "rare", "other"]
+    assert only(alone).fixed.rule.kind == "rare"
     assert audited(workers=2).certificates == alone.certificates
     path = tmp_path / "kept"
     assert audited(journal=path).certificates == alone.certificates
@@ -189,14 +189,14 @@ def test_workers_and_a_journal_that_is_cut_short_change_no_portfolio(tmp_path: P
         file.write_bytes(whole[: int(share * len(whole))])
         again = audited(journal=path, resume=True)
         assert only(again).rules == only(alone).rules
-        assert only(again).blocks == only(alone).blocks
+        assert only(again).evidence.blocks == only(alone).evidence.blocks
         assert only(again).p_value == only(alone).p_value
 
 
 def shares_of(result: AuditResult) -> dict[str, float]:
     """Return the part of the pair's error probability that each rule has."""
     one = only(result)
-    return {test.kind: test.alpha / one.alpha for test in one.rules}
+    return {test.rule.kind: test.alpha / one.alpha for test in one.rules}
 
 
 def leaky(dataset: int, size: int, rng: np.random.Generator, *, p: float, shift: float) -> Any:
@@ -219,7 +219,7 @@ def test_a_rare_leak_is_refuted_under_claims_with_delta(
     mechanism = partial(leaky, p=1e-3, shift=shift)
     result = dpaudit.audit(mechanism, 1, 0, claim, samples=100_000, seed=seed, full=True)
     assert result.verdict is Verdict.VIOLATION
-    (rare,) = (test for test in only(result).rules if test.kind == "rare")
+    (rare,) = (test for test in only(result).rules if test.rule.kind == "rare")
     assert rare.refutes
     assert rare.two_guesses is False
     assert [event.words for event in rare.events] == ["output is 1000000000"]
@@ -237,13 +237,13 @@ def test_under_a_renyi_claim_the_portfolio_has_half_and_the_witness_the_other() 
     one = only(result)
     assert result.verdict is Verdict.VIOLATION
     assert len(one.rules) > 1
-    assert math.fsum(test.share for test in one.rules) == pytest.approx(1.0)
+    assert math.fsum(test.rule.share for test in one.rules) == pytest.approx(1.0)
     assert math.fsum(shares_of(result).values()) == pytest.approx(0.75 / 2)
     # The main rule is predicted to refute the claim, so that no rule of another kind has a share.
     assert shares_of(result) == pytest.approx({"main": 0.92 * 0.75 / 2, "rare": 0.08 * 0.75 / 2})
     assert one.divergence is not None
     assert one.divergence.alpha / one.alpha == pytest.approx(0.75 / 2)
-    assert len(one.divergence.witness.values) == len(one.guesses)
+    assert len(one.divergence.witness.values) == len(one.fixed.rule.guesses)
     assert recheck(result) == []
 
 
@@ -291,7 +291,7 @@ def test_recorded_draws_with_a_rare_leak_refute_a_pure_claim(seed: int, tossed: 
     result = dpaudit.bound(d1, d2, PURE, coin_flipped=tossed)
     one = only(result)
     assert result.verdict is Verdict.VIOLATION
-    assert one.fixed.kind == "rare"
+    assert one.fixed.rule.kind == "rare"
     assert [event.words for event in one.fixed.events] == LEAKS["both sides"][3]
     assert one.wealth == 1.0
     assert recheck(result) == []

@@ -7,12 +7,11 @@ import random
 import pytest
 
 from dpaudit.auditing.ledger import LEARNING
-from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
-from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.releases import bisecting
 from dpaudit.targets.target import CallableTarget
+from tests.specs import audit_of
 from tests.validity.conftest import IsAbove
 
 RUNS, LEVEL, DRAWS = 120, 0.2, 400
@@ -24,8 +23,7 @@ def same(x: int) -> float:
 
 
 def refuted(seed: int) -> bool:
-    spec = composed(
-        AuditSpec,
+    spec = audit_of(
         name="same",
         target=CallableTarget(function=same),
         pairs=(NeighbouringPair(0, 1),),

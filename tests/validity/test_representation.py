@@ -88,8 +88,8 @@ def test_no_event_is_shown_that_no_output_is_in() -> None:
     # Few draws, of which learning has seen one zero of the other sign.
     audit = dpaudit.audit(rare_zero, 0, 1, dpaudit.PureDP(1.0), samples=500, seed=1)
     (one,) = audit.certificates
-    assert -1 in one.fixed.guesses
-    assert 1 in one.fixed.guesses
+    assert -1 in one.fixed.rule.guesses
+    assert 1 in one.fixed.rule.guesses
     assert [(event.guess, event.words) for event in one.fixed.events] == [("d2", "output is -0.0")]
     assert recheck(audit) == []
 

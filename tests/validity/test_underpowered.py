@@ -10,7 +10,7 @@ import dpaudit
 from dpaudit.auditing.underpowered import draws_for_rare, misses_rare
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.claims import ApproximateDP, GaussianDP, PrivacyClaim, PureDP
-from dpaudit.composed import replace
+from tests.specs import replace
 
 
 def laplace(x: float, size: int, rng: Any) -> Any:

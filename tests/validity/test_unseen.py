@@ -11,12 +11,12 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.recheck import recheck
-from dpaudit.certificates.records import Unseen
-from dpaudit.composed import replace
+from dpaudit.certificates.certificate import Unseen
 from dpaudit.reports.json import document, entry
 from dpaudit.reports.text import render
 from mechanisms import randomized_response
 from tests.forging import with_certificates
+from tests.specs import replace
 
 CLAIM = dpaudit.ApproximateDP(1.0, 0.01)
 RARELY = 2e-5
@@ -67,9 +67,7 @@ def test_what_was_only_counted_while_learning_was_seen() -> None:
         return (rng.random(size) < 5e-5).astype(float)
 
     result = dpaudit.audit(pairs, 0, 1, CLAIM, samples=2_000_000, full=True)
-    schedule = result.certificates[0].schedule
-    assert schedule is not None
-    assert schedule.counted > 0
+    assert result.certificates[0].evidence.counted > 0
     assert (unseen(result).count_d1, unseen(result).count_d2) == (0, 0)
 
 
@@ -97,7 +95,7 @@ def test_a_file_says_so_and_a_forged_one_is_noticed() -> None:
     result = dpaudit.audit(seldom_new, 0, 1, CLAIM, samples=20_000)
     (one,) = result.certificates
     (audit,) = json.loads(document([entry(result)], 1))["audits"]
-    assert audit["certificates"][0]["unseen"]["delta"] == unseen(result).delta
+    assert audit["ending"]["certificates"][0]["unseen"]["delta"] == unseen(result).delta
     assert recheck(result) == []
     lower = replace(unseen(result), delta=1e-9)
     (finding,) = recheck(with_certificates(result, replace(one, unseen=lower)))

@@ -343,9 +343,9 @@ def _counted(one: Certificate) -> Iterator[tuple[str, ...]]:
 
 def _stages(one: Certificate, *, several: bool) -> Table:
     rows = []
-    for stage in dict.fromkeys(block.stage for block in one.blocks):
-        blocks = [block for block in one.blocks if block.stage == stage]
-        arms = [sum(pair[arm] for block in blocks for pair in block.tally) for arm in (0, 1)]
+    for stage in dict.fromkeys(block.stage for block in one.evidence.blocks):
+        blocks = [block for block in one.evidence.blocks if block.stage == stage]
+        arms = [sum(block.tally.arms[arm] for block in blocks) for arm in (0, 1)]
         rounds = len({block.round for block in blocks} - {None})
         counts = (sum(block.draws for block in blocks), *arms, len(blocks), rounds)
         rows.append((stage, _STAGES[stage], *(f"{count:,}" for count in counts)))

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.certificates.wealth import beliefs_of, course
+from dpaudit.certificates.wealth import course
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canaries import score_pictures
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Scale, ratio
@@ -76,9 +76,9 @@ def left_out(result: AuditResult) -> str:
     missing = (
         [] if tested_events(one) else ["No event was tested, so that there are no errors to show."]
     )
-    if one.recording is not None:
+    if one.evidence.recording is not None:
         missing.append("Nothing is bet on recorded outputs, so that there is no wealth to show.")
-    elif not any(block.round is not None for block in one.blocks):
+    elif not any(block.round is not None for block in one.evidence.blocks):
         missing.append("Nothing was bet, so that there is no wealth to show.")
     return " ".join(missing)
 
@@ -242,16 +242,13 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
     if fixed.method == "probabilistic":
         d1, d2 = (fixed.events[0].draws_d1, fixed.events[0].draws_d2) if fixed.events else (0, 0)
         certified = {(event.words, event.guess) for event in fixed.events}
-        atoms = fixed.accused if fixed.events else ()
+        atoms = one.evidence.accused if fixed.events else ()
         return [
             _Bar(words, ratio(p, d1), ratio(q, d2), guess if is_certified else None)
             for words, guess, p, q in atoms
             for is_certified in [(f"output is {words}", guess) in certified]
         ], "suspected outputs"
-    counts = [(0, 0)] * len(one.guesses)
-    for block in one.blocks:
-        if block.stage == fixed.stage:
-            counts = [(p + r, q + s) for (p, q), (r, s) in zip(counts, block.tally, strict=True)]
+    counts = [(p, q) for p, q in one.evidence.total.counts.tolist()]
     if one.ended_by_bets and fixed.events:
         places = {"d1": 0, "d2": 1}
         for event in fixed.events:
@@ -263,7 +260,9 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
     names = {1: "d1", -1: "d2"} if fixed.events else {}
     return [
         _Bar(word, ratio(p, all_d1), ratio(q, all_d2), names.get(guess), tick)
-        for (word, tick), (p, q), guess in zip(_levels(one), counts, one.guesses, strict=True)
+        for (word, tick), (p, q), guess in zip(
+            _levels(one), counts, one.fixed.rule.guesses, strict=True
+        )
     ], "levels of the score" if _has_edges(one) else "levels"
 
 
@@ -275,7 +274,7 @@ def _has_edges(one: Certificate) -> bool:
     """
     if one.scores is None:
         return False
-    added = len(one.guesses) - len(one.scores.edges) - 2
+    added = len(one.fixed.rule.guesses) - len(one.scores.edges) - 2
     return added >= 0 if one.others else added == 0
 
 
@@ -286,14 +285,16 @@ def _levels(one: Certificate) -> list[tuple[str, str]]:
     number of the level.
     """
     if one.scores is None or not _has_edges(one):
-        return [(str(place + 1), str(place + 1)) for place in range(len(one.guesses))]
+        return [(str(place + 1), str(place + 1)) for place in range(len(one.fixed.rule.guesses))]
     written = [numbers.about(edge) for edge in one.scores.edges]
     between = [f"score {low} to {high}" for low, high in pairwise(written)]
     words = ["any score", "no score"]
     if written:
         words = [f"score below {written[0]}", *between, f"score above {written[-1]}", "no score"]
     levels = list(zip(words, ["", *written, "no score"], strict=True))
-    return levels + [_added(one, place) for place in range(len(levels), len(one.guesses))]
+    return levels + [
+        _added(one, place) for place in range(len(levels), len(one.fixed.rule.guesses))
+    ]
 
 
 def _added(one: Certificate, place: int) -> tuple[str, str]:
@@ -305,9 +306,9 @@ def _added(one: Certificate, place: int) -> tuple[str, str]:
     """
     names = {1: "d1", -1: "d2"}
     guessed = [
-        f"{rule.kind} rule: {names[rule.guesses[place]]}"
+        f"{rule.rule.kind} rule: {names[rule.rule.guesses[place]]}"
         for rule in one.rules
-        if rule.kind != "main" and rule.guesses[place]
+        if rule.rule.kind != "main" and rule.rule.guesses[place]
     ]
     kind = "rare outputs" if any(text.startswith("rare") for text in guessed) else "other outputs"
     return f"{kind} ({', '.join(guessed)})", kind
@@ -397,7 +398,7 @@ def _falls_short(result: AuditResult) -> bool:
 def wealth(one: Certificate) -> Picture | None:
     """Return a figure with the betting wealth against the claim after each block of draws, or None
     if nothing was bet."""
-    looks = course(one.betting_point, [beliefs_of(believed) for believed in one.rounds], one.blocks)
+    looks = course(one.betting_point, one.evidence.rounds, one.evidence.blocks)
     if not looks or not one.alpha_betting:
         return None
     needed = 1 / one.alpha_betting

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dpaudit.certificates.certificate import Certificate, ExactCertificate, ExactEvent
-from dpaudit.certificates.records import EventCount
+from dpaudit.certificates.certificate import Certificate, EventCount, ExactCertificate, ExactEvent
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import tradeoff

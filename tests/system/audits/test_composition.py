@@ -10,10 +10,9 @@ import numpy as np
 import dpaudit
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.spec import AuditSpec
-from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget
+from tests.specs import audit_of
 
 RESPONSE = ImportedTarget(path="mechanisms.randomized_response:randomized_response")
 
@@ -36,8 +35,7 @@ def test_privacy_losses_add_up() -> None:
         pair = NeighbouringPair(0, 1, None, "0 and 1")
         claim = dpaudit.PureDP(epsilon)
         return run_audit(
-            composed(
-                AuditSpec,
+            audit_of(
                 name="two",
                 target=target,
                 pairs=(pair,),
@@ -67,9 +65,7 @@ def test_outputs_of_any_shape_are_entries() -> None:
         parts=(CallableTarget(function=lambda x: [0] * 3), CallableTarget(function=histogram))
     )
     pair = NeighbouringPair(0, 1, None, "0 and 1")
-    spec = composed(
-        AuditSpec, name="it", target=leaks, pairs=(pair,), claim=dpaudit.PureDP(1), samples=5_000
-    )
+    spec = audit_of(name="it", target=leaks, pairs=(pair,), claim=dpaudit.PureDP(1), samples=5_000)
     result = run_audit(spec)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert 'output[1]["bread"]' in result.certificates[0].fixed.events[0].words

@@ -135,7 +135,7 @@ def cluster(forks: Forks, tmp_path: Path) -> Cluster:
 
 def numbers(result: dpaudit.AuditResult) -> Any:
     assert result.error is None
-    return result.p_value, result.epsilon_lower, result.certificates[0].blocks
+    return result.p_value, result.epsilon_lower, result.certificates[0].evidence.blocks
 
 
 def audited(**more: Any) -> dpaudit.AuditResult:

@@ -10,10 +10,11 @@ import pytest
 
 from dpaudit import ApproximateDP, AuditResult, PureDP, RenyiDP, Verdict, audit
 from dpaudit.auditing.recheck import recheck
-from dpaudit.composed import replace
+from dpaudit.certificates.evidence import DrawLimits
 from dpaudit.reports.json import document, entry, read_document
 from dpaudit.stats.binomial import clopper_pearson_interval
 from tests.raising import code
+from tests.specs import replace
 
 
 def mean(data: list[float], rng: np.random.Generator) -> float:
@@ -49,9 +50,9 @@ def test_bets_end_the_run_without_a_confirmation(refuted: AuditResult) -> None:
     one = refuted.certificates[0]
     assert refuted.verdict is Verdict.VIOLATION
     assert one.ended_by_bets
-    assert one.draws == one.refuted_after
+    assert one.draws == one.evidence.refuted_after
     assert one.draws < 1_000
-    assert {block.stage for block in one.blocks} == {"learning"}
+    assert {block.stage for block in one.evidence.blocks} == {"learning"}
     assert one.alpha_betting == pytest.approx(0.9 * 0.05)
     assert one.wealth * one.alpha_betting >= 1
     assert one.epsilon_lower == one.epsilon_betting >= 0.1
@@ -59,7 +60,7 @@ def test_bets_end_the_run_without_a_confirmation(refuted: AuditResult) -> None:
 
 
 def test_the_first_bet_follows_sixteen_draws(refuted: AuditResult) -> None:
-    first, second, *_ = refuted.certificates[0].blocks
+    first, second, *_ = refuted.certificates[0].evidence.blocks
     assert (first.draws, first.round, second.round) == (16, None, 0)
 
 
@@ -78,7 +79,7 @@ def test_the_event_has_counts_on_draws_made_after_it_was_chosen(refuted: AuditRe
 
 
 def test_the_record_can_be_read_and_recomputed(refuted: AuditResult) -> None:
-    ((again,), _) = read_document(document([entry(refuted)], 1))
+    (again,) = read_document(document([entry(refuted)], 1)).results
     assert again.certificates == refuted.certificates
     assert recheck(again) == []
 
@@ -99,11 +100,8 @@ def test_a_forged_record_is_noticed(refuted: AuditResult, forged: dict[str, Any]
 
 
 def test_a_forged_mode_is_noticed(refuted: AuditResult) -> None:
-    one = refuted.certificates[0]
-    assert one.schedule is not None
-    certificate = replace(one, schedule=replace(one.schedule, bets=False))
-    ending = replace(refuted.ending, certificates=(certificate,))
-    assert recheck(replace(refuted, ending=ending)) != []
+    with pytest.raises(ValueError, match="bets from the first draws"):
+        replace(refuted.certificates[0], limits=DrawLimits(ends_by_bets=False))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +128,7 @@ def test_without_a_refutation_the_exact_test_has_a_tenth() -> None:
     one = result.certificates[0]
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert one.draws == 600
-    assert one.fixed.alpha / one.fixed.share == pytest.approx(0.1 * 0.05)
+    assert one.fixed.alpha / one.fixed.rule.share == pytest.approx(0.1 * 0.05)
     assert recheck(result) == []
 
 
@@ -140,23 +138,20 @@ def test_full_and_an_early_end_exclude_each_other() -> None:
 
 def test_slow_draws_choose_bets() -> None:
     result = audit(slow_mean, [0.0], [0.0, 1.0], PureDP(0.1), samples=2_000, confidence=0.95)
-    schedule = result.certificates[0].schedule
-    assert schedule is not None
-    assert schedule.bets
+    assert result.certificates[0].evidence.ends_by_bets
 
 
 def test_fast_draws_choose_a_confirmation() -> None:
     one = leaks(stop_early=None).certificates[0]
-    assert one.schedule is not None
-    assert not one.schedule.bets
+    assert not one.evidence.ends_by_bets
     assert one.fixed.stage == "confirmation"
 
 
 def test_bets_are_the_same_for_workers() -> None:
     whole = leaks(seed=1, claim=PureDP(0.5), samples=200)
     shared = leaks(seed=1, claim=PureDP(0.5), samples=200, workers=2)
-    assert shared.certificates[0].blocks == whole.certificates[0].blocks
-    assert shared.certificates[0].rounds == whole.certificates[0].rounds
+    assert shared.certificates[0].evidence.blocks == whole.certificates[0].evidence.blocks
+    assert shared.certificates[0].evidence.rounds == whole.certificates[0].evidence.rounds
 
 
 def normal(data: list[float], rng: np.random.Generator) -> float:
@@ -174,7 +169,7 @@ def test_bets_on_a_divergence_end_a_run() -> None:
     assert bets.wealth * bets.alpha >= 1
     assert bets.alpha == one.alpha_betting == pytest.approx(0.9 * 0.01 / 2)
     assert recheck(result) == []
-    first, *others = bets.bets
-    forged = replace(bets, bets=(replace(first, share=0.9), *others))
-    certificate = replace(one, divergence_bets=forged)
+    first, *others = one.evidence.divergence_bets or ()
+    forged = replace(one.evidence, divergence_bets=(replace(first, share=0.9), *others))
+    certificate = replace(one, evidence=forged)
     assert recheck(replace(result, ending=replace(result.ending, certificates=(certificate,))))

@@ -20,18 +20,15 @@ from dpaudit.auditing import pair_audit as rounds
 from dpaudit.auditing.engine import _sampler_maker, run_audit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.schedule import (
-    FEW_DRAWS,
-    DrawLimits,
     Plan,
     limits_for,
     look_stride,
     wants_refit,
 )
-from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.records import Round
+from dpaudit.certificates.evidence import FEW_DRAWS, DrawLimits
 from dpaudit.certificates.result import Progress
-from dpaudit.composed import composed, replace
+from dpaudit.draws import Tally
 from dpaudit.errors import UsageError
 from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -40,6 +37,7 @@ from mechanisms.pdp import counterexample
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json
 from tests.sent import batch, from_global, single
+from tests.specs import audit_of, replace
 
 SAMPLES = 6_000
 
@@ -64,10 +62,10 @@ def test_a_refutation_stops_early_and_is_confirmed_on_fresh_draws() -> None:
     result = audit(PureDP(0.4), samples=100_000)
     one = only(result)
     assert result.verdict is Verdict.VIOLATION
-    assert one.refuted_after is not None
+    assert one.evidence.refuted_after is not None
     assert one.fixed.stage == "confirmation"
-    assert one.fixed.draws == max(1_000, one.refuted_after)
-    assert one.draws == one.refuted_after + one.fixed.draws < 100_000
+    assert one.fixed.draws == max(1_000, one.evidence.refuted_after)
+    assert one.draws == one.evidence.refuted_after + one.fixed.draws < 100_000
     assert 0.4 < one.epsilon_lower < 1.0
     assert one.wealth >= 1 / one.alpha_betting
     assert result.p_value < 0.01
@@ -94,7 +92,7 @@ def test_full_spends_the_budget_and_bounds_better() -> None:
     stopped, full = (audit(PureDP(0.4), samples=50_000, full=full) for full in (False, True))
     assert only(full).draws == 50_000
     assert only(full).fixed.stage == "certification"
-    early, late = only(stopped).refuted_after, only(full).refuted_after
+    early, late = only(stopped).evidence.refuted_after, only(full).evidence.refuted_after
     assert early is not None
     assert late is not None
     # It learns later, by a sixteenth of the draws that are kept and a block; and looks within a
@@ -107,8 +105,8 @@ def test_a_correct_claim_gets_all_its_draws_and_a_detectable_leak() -> None:
     result = audit(PureDP(1.0), samples=40_000)
     one = only(result)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
-    assert one.draws == one.budget == 40_000
-    assert one.refuted_after is None
+    assert one.draws == one.evidence.budget == 40_000
+    assert one.evidence.refuted_after is None
     assert 1.0 < one.fixed.detectable_epsilon < 1.3
     assert one.fixed.draws == 40_000 - 5_000
 
@@ -123,10 +121,10 @@ def test_the_smallest_budget_is_kept(claimed: float) -> None:
 def test_too_little_room_to_confirm_means_going_on() -> None:
     certain = partial(audit, PureDP(0.1), lambda x: x)
     stopped, going_on = (only(certain(samples=samples)) for samples in (500, 120))
-    assert stopped.refuted_after is not None
-    assert stopped.draws == 2 * stopped.refuted_after < 300
+    assert stopped.evidence.refuted_after is not None
+    assert stopped.draws == 2 * stopped.evidence.refuted_after < 300
     # Refuted after as many draws or fewer, with less than a hundred left.
-    assert going_on.refuted_after is not None
+    assert going_on.evidence.refuted_after is not None
     assert (going_on.draws, going_on.fixed.stage) == (120, "certification")
 
 
@@ -156,7 +154,7 @@ def test_a_result_can_be_rechecked_from_its_file(name: str) -> None:
     refuted = "violated" in name or name in ("violation", "full", "no privacy")
     assert result.verdict is (Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND)
     one = only(result)
-    assert sum(block.draws for block in one.blocks) == one.draws <= one.budget
+    assert sum(block.draws for block in one.evidence.blocks) == one.draws <= one.evidence.budget
     assert one.epsilon_lower == max(one.epsilon_betting, one.fixed.epsilon_lower)
     assert one.refuted == (result.p_value <= 0.01)
 
@@ -181,35 +179,36 @@ def tampered(change: Callable[[Certificate], Certificate]) -> list[str]:
 
 
 def _another_tally(one: Certificate) -> Certificate:
-    last = one.blocks[-1]
-    moved = ((last.tally[0][0] + 1, last.tally[0][1]), *last.tally[1:])
-    return replace(one, blocks=(*one.blocks[:-1], replace(last, tally=moved)))
+    last = one.evidence.blocks[-1]
+    counts = last.tally.counts.copy()
+    counts[0, 0] += 1
+    return replace(one, blocks=(*one.evidence.blocks[:-1], replace(last, tally=Tally(counts))))
 
 
 def _another_belief(one: Certificate) -> Certificate:
-    first = Round(
-        tuple((0.5,) * len(row) for row in one.rounds[0].posteriors),
-        tuple((0,) * len(row) for row in one.rounds[0].rules),
+    first = one.evidence.rounds[0]
+    first = replace(
+        first,
+        posteriors=np.full_like(first.posteriors, 0.5),
+        rules=np.zeros_like(first.rules),
     )
-    return replace(one, rounds=(first, *one.rounds[1:]))
+    return replace(one, rounds=(first, *one.evidence.rounds[1:]))
 
 
 CHANGES: dict[str, tuple[Callable[[Certificate], Certificate], str]] = {
-    "tally": (_another_tally, "draws of block"),
+    "tally": (_another_tally, "p_value"),
     "belief": (_another_belief, "wealth"),
     "p-value": (lambda one: replace(one, p_value=1e-30), "p_value"),
     "bound": (lambda one: replace(one, epsilon_lower=3.0), "epsilon_lower"),
     "share": (lambda one: replace(one, alpha_betting=0.5), "alpha_betting"),
     "guesses": (
-        lambda one: replace(one, fixed=replace(one.fixed, guesses=(1,) * len(one.guesses))),
+        lambda one: replace(
+            one, fixed=replace(one.fixed, guesses=(1,) * len(one.fixed.rule.guesses))
+        ),
         "fixed.",
     ),
-    "budget": (lambda one: replace(one, budget=1), "within the budget"),
     "refuted": (lambda one: replace(one, refuted=False), "refuted"),
-    "levels": (
-        lambda one: replace(one, fixed=replace(one.fixed, guesses=(1,))),
-        "cannot be recomputed",
-    ),
+    "levels": (lambda one: replace(one, fixed=replace(one.fixed, guesses=(1,))), "fixed."),
 }
 
 
@@ -222,9 +221,7 @@ def test_a_changed_result_fails_its_recheck(name: str) -> None:
 def test_several_pairs_share_the_error_probability() -> None:
     pairs = (NeighbouringPair(0, 0.1, label="near"), NeighbouringPair(0, 1, label="far"))
     target = CallableTarget(function=batch)
-    spec = composed(
-        AuditSpec, name="two", target=target, pairs=pairs, claim=PureDP(0.5), samples=5_000
-    )
+    spec = audit_of(name="two", target=target, pairs=pairs, claim=PureDP(0.5), samples=5_000)
     result = run_audit(spec)
     assert [one.pair for one in result.certificates] == ["near", "far"]
     assert [one.refuted for one in result.certificates] == [False, True]
@@ -252,8 +249,7 @@ def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed:
 
 
 def test_workers_are_sent_nothing_that_imports_what_audits() -> None:
-    spec = composed(
-        AuditSpec,
+    spec = audit_of(
         name="sent",
         target=CallableTarget(function=batch),
         pairs=(NeighbouringPair(0, 1),),
@@ -405,12 +401,12 @@ def test_bets_on_a_block_are_learned_before_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(rounds, "learn", watched)
     one = only(audit(PureDP(1.0), samples=40_000))
     before = 0
-    for block in one.blocks:
+    for block in one.evidence.blocks:
         if block.round is not None:
             assert learned_from[block.round] <= before
         before += block.draws
-    assert len(one.rounds) == len(learned_from)
-    certified = [block.round for block in one.blocks if block.stage == "certification"]
+    assert len(one.evidence.rounds) == len(learned_from)
+    certified = [block.round for block in one.evidence.blocks if block.stage == "certification"]
     assert set(certified) == {len(learned_from) - 1}
 
 
@@ -436,8 +432,8 @@ def test_progress_after_a_refutation_counts_the_confirmation_alone() -> None:
     moments: list[Progress] = []
     result = audit(PureDP(0.5), on_progress=moments.append)
     one = only(result)
-    assert one.refuted_after is not None
-    after = [moment for moment in moments if moment.draws >= one.refuted_after]
+    assert one.evidence.refuted_after is not None
+    after = [moment for moment in moments if moment.draws >= one.evidence.refuted_after]
     assert len(after) > 2
     assert {moment.budget for moment in after} == {one.draws}
     assert after[-1].remaining == 0
@@ -600,7 +596,7 @@ def test_slow_draws_are_timed_in_small_numbers() -> None:
 
 def test_time_plans_the_draws() -> None:
     one = only(audit(PureDP(1.0), single, time=0.4))
-    assert one.draws == one.budget > 100
+    assert one.draws == one.evidence.budget > 100
 
 
 def test_learning_again_is_rare_once_there_are_many_draws() -> None:

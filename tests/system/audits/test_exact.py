@@ -9,7 +9,6 @@ import pytest
 import dpaudit
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.recheck import recheck
-from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (
     ApproximateDP,
@@ -20,7 +19,6 @@ from dpaudit.claims import (
     PureDP,
     TotalVariation,
 )
-from dpaudit.composed import composed, replace
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.json import ContradictoryFile
@@ -28,6 +26,7 @@ from dpaudit.reports.text import render, render_line, render_summary
 from dpaudit.targets.target import AnyTarget, ComposedTarget, ImportedTarget
 from tests.forging import forged, laws_of, with_certificates
 from tests.result_files import from_json, to_json
+from tests.specs import audit_of, replace
 
 K = ImportedTarget(path="mechanisms.pdp:counterexample")
 MERGED = ImportedTarget(path="mechanisms.pdp:counterexample", post_process="mechanisms.pdp:merge")
@@ -37,9 +36,7 @@ LIKELY = 0.9 * math.e / (1 + math.e)
 
 def audit(target: AnyTarget, claim: PrivacyClaim, **options: Any) -> AuditResult:
     pairs = options.pop("pairs", (NeighbouringPair(0, 1, None, "0 and 1"),))
-    spec = composed(
-        AuditSpec, name="it", target=target, pairs=pairs, claim=claim, exact=True, **options
-    )
+    spec = audit_of(name="it", target=target, pairs=pairs, claim=claim, exact=True, **options)
     return run_audit(spec)
 
 
@@ -177,10 +174,10 @@ def test_no_chance_of_a_false_alarm_in_the_summary() -> None:
 def test_a_changed_file_is_found_out() -> None:
     result = audit(RESPONSE, PureDP(1))
     document = json.loads(to_json([result]))
-    document["audits"][0]["exact"][0]["law"][0][1] = 0.5
+    document["audits"][0]["ending"]["certificates"][0]["law"][0][1] = 0.5
     (changed,) = from_json(forged(document))
     assert any("law of d1" in text for text in recheck(changed))
-    document["audits"][0]["exact"][0]["law"][1][1] = 0.5
+    document["audits"][0]["ending"]["certificates"][0]["law"][1][1] = 0.5
     (changed,) = from_json(forged(document))
     assert any("epsilon" in text for text in recheck(changed))
     document["audits"][0]["verdict"] = "NO VIOLATION FOUND"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Interrupted, Progress, Sampled, Verdict
 from dpaudit.certificates.wealth import Wealth
-from dpaudit.composed import composed, replace
 from dpaudit.errors import StopAudit
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.registry import FORMATS
 from dpaudit.targets.target import CallableTarget
+from tests.forging import forged
+from tests.raising import refusal
 from tests.result_files import from_json, reported, to_json
+from tests.specs import audit_of
 
 SAMPLES = 20_000
 
@@ -39,7 +42,7 @@ def spec_of(claim: dpaudit.PrivacyClaim | None = None, **more: Any) -> AuditSpec
         "no_trace": True,
         **more,
     }
-    return composed(AuditSpec, **options)
+    return audit_of(**options)
 
 
 class Stop:
@@ -71,7 +74,7 @@ def test_the_bound_of_the_bets_is_the_result(blocks: int) -> None:
     result, seen = interrupted(blocks)
     assert (result.draws, result.epsilon_lower) == (seen.draws, seen.epsilon_lower)
     assert (result.delta_lower, result.verdict) == (0.0, Verdict.NO_VIOLATION_FOUND)
-    assert result.certificates[0].budget == SAMPLES
+    assert result.certificates[0].evidence.budget == SAMPLES
     assert result.underpowered is not None
     assert not is_expected(result)
     assert recheck(result) == []
@@ -85,9 +88,9 @@ def test_the_bound_of_the_bets_is_the_result(blocks: int) -> None:
 def test_it_refutes_if_the_bets_have_refuted(claim: dpaudit.PrivacyClaim) -> None:
     spec = spec_of(claim, full=True)
     whole = run_audit(spec)
-    after = whole.certificates[0].refuted_after
+    after = whole.certificates[0].evidence.refuted_after
     assert after is not None
-    blocks = [block.draws for block in whole.certificates[0].blocks]
+    blocks = [block.draws for block in whole.certificates[0].evidence.blocks]
     needed = next(n for n in range(len(blocks)) if sum(blocks[:n]) == after)
     before, _ = interrupted(needed - 1, spec)
     result, seen = interrupted(needed, spec)
@@ -112,10 +115,12 @@ def test_every_report_shows_it() -> None:
 
 def test_a_file_cannot_hide_it() -> None:
     result, _ = interrupted(8)
-    complete = replace(result, ending=Sampled(result.certificates))
-    with pytest.raises(dpaudit.UsageError) as caught:
-        from_json(to_json([complete]))
-    assert caught.value.code == "results-damaged"
+    with pytest.raises(ValueError, match="incomplete"):
+        Sampled(result.certificates)
+    document = json.loads(to_json([result]))
+    document["audits"][0]["ending"] |= {"kind": "sampled"}
+    del document["audits"][0]["ending"]["pairs"]
+    assert refusal(from_json, forged(document)).code == "results-damaged"
 
 
 def test_without_a_check_the_exception_passes_on() -> None:
@@ -146,9 +151,9 @@ def test_draws_during_which_a_signal_came_do_not_count() -> None:
     result = run_audit(spec_of(target=CallableTarget(function=caught)), None, check)
     assert isinstance(result.ending, Interrupted)
     whole = run_audit(spec_of(target=CallableTarget(function=laplace_alone)))
-    made = result.certificates[0].blocks
+    made = result.certificates[0].evidence.blocks
     assert 0 < result.draws < 2_000
-    assert made == whole.certificates[0].blocks[: len(made)]
+    assert made == whole.certificates[0].evidence.blocks[: len(made)]
 
 
 def laplace_alone(x: float, rng: np.random.Generator) -> float:
@@ -179,7 +184,7 @@ def test_an_exception_within_the_bets_leaves_the_blocks_before(
 def test_pairs_that_were_not_audited_share_the_error_probability() -> None:
     pairs = tuple(NeighbouringPair(0.0, 1.0, None, f"pair {n}") for n in range(3))
     first = run_audit(spec_of(pairs=pairs)).certificates[0]
-    result, _ = interrupted(len(first.blocks) + 5, spec_of(pairs=pairs))
+    result, _ = interrupted(len(first.evidence.blocks) + 5, spec_of(pairs=pairs))
     assert result.certificates[0] == first
     assert [one.is_interrupted for one in result.certificates] == [False, True]
     assert result.p_value == min(1.0, 3 * min(one.p_value for one in result.certificates))
@@ -198,5 +203,5 @@ def test_a_journal_continues_what_was_interrupted(tmp_path: Path) -> None:
 
 def test_a_time_limit_is_no_number_of_draws() -> None:
     result, seen = interrupted(2, spec_of(samples=1_000_000, time=60.0))
-    assert (result.draws, result.certificates[0].budget) == (seen.draws, seen.draws)
+    assert (result.draws, result.certificates[0].evidence.budget) == (seen.draws, seen.draws)
     assert recheck(result) == []

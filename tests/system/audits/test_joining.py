@@ -23,7 +23,6 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.options import DEFAULTS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
-from dpaudit.composed import composed, replace
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.processes import cores
@@ -47,6 +46,7 @@ from tests.sent import (
     writes,
     writes_anew,
 )
+from tests.specs import audit_of, replace
 
 # Draws with `counts_on`, so that some are only counted; and enough draws for workers to join.
 SAMPLES, FEW = 40_000, 1_000
@@ -75,8 +75,7 @@ class Cut(BaseException):
 
 
 def spec_of(function: Callable[..., Any], epsilon: float = 1.0, **more: Any) -> AuditSpec:
-    return composed(
-        AuditSpec,
+    return audit_of(
         **{
             "name": "audit",
             "target": CallableTarget(function=function),
@@ -171,9 +170,7 @@ def test_workers_that_join_do_not_change_the_result(
     joined = run_audit(spec)
     assert (alone(function).workers, joined.workers) == (1, 2)
     assert as_text(joined) == as_text(alone(function))
-    schedule_of = joined.certificates[0].schedule
-    assert schedule_of is not None
-    assert schedule_of.counted >= 3_000
+    assert joined.certificates[0].evidence.counted >= 3_000
     assert "workers     2" in render(joined, verbose=1)
     assert '"workers": 2' in to_json([joined])
 
@@ -187,7 +184,7 @@ def test_the_default_number_follows_from_the_speed_of_all_processes(
     monkeypatch.setattr(pace, "clock", count().__next__)
     spec = spec_of(batch, samples=DEFAULTS["samples"], workers=workers)
     result = run_audit(spec)
-    assert result.certificates[0].budget == samples
+    assert result.certificates[0].evidence.budget == samples
 
 
 @pytest.mark.usefixtures("eager")
@@ -470,9 +467,9 @@ def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path) -> None:
         run_audit(spec, watch)
     result = run_audit(replace(spec, workers=1))
     (found,) = result.certificates
-    assert found.draws == found.budget
-    if found.schedule is not None and not found.schedule.counted:  # otherwise planned again since
-        assert found.budget == budgets[-1]
+    assert found.draws == found.evidence.budget
+    if not found.evidence.counted:  # otherwise planned again since
+        assert found.evidence.budget == budgets[-1]
     assert as_text(run_audit(spec)) == as_text(result)
 
 

@@ -26,7 +26,6 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.journal_file import FORMAT, JournalFile, journal_path
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Progress
-from dpaudit.composed import composed, replace
 from dpaudit.errors import JournalError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.text import render
@@ -34,6 +33,7 @@ from dpaudit.targets.target import CallableTarget, IsolatedTarget, repeated
 from mechanisms.pdp import counterexample
 from tests.result_files import to_json
 from tests.sent import batch, single
+from tests.specs import audit_of, replace
 
 SAMPLES = 2_000
 CARRIED = np.random.default_rng(5)
@@ -79,8 +79,7 @@ def atoms(x: int, size: int, rng: np.random.Generator) -> Any:
 
 def spec_of(function: Callable[..., Any], claim: Any = None, **more: Any) -> AuditSpec:
     pair = NeighbouringPair(0, 1, None, "0, 1")
-    return composed(
-        AuditSpec,
+    return audit_of(
         **{
             "name": "audit",
             "target": CallableTarget(function=function),
@@ -140,7 +139,7 @@ def cut_after(spec: AuditSpec, blocks: int, folder: Path) -> AuditResult:
 
 def whole_and_blocks(spec: AuditSpec) -> tuple[str, int]:
     result = run_audit(spec)
-    return as_text(result), sum(len(one.blocks) for one in result.certificates)
+    return as_text(result), sum(len(one.evidence.blocks) for one in result.certificates)
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
@@ -235,7 +234,7 @@ def test_a_budget_planned_by_the_clock_stays(tmp_path: Path) -> None:
         run_audit(replace(spec, journal=tmp_path), cut)
     result = run_audit(replace(spec, journal=tmp_path, resume=True))
     (certificate,) = result.certificates
-    assert certificate.draws == certificate.budget == budgets[-1]
+    assert certificate.draws == certificate.evidence.budget == budgets[-1]
     again = run_audit(replace(spec, journal=tmp_path, resume=True))
     assert as_text(again) == as_text(result)
     assert 0 < again.seconds <= result.seconds

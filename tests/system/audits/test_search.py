@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 import dpaudit
 from dpaudit import DpauditError, PureDP, Verdict
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.spec import AuditSpec
-from dpaudit.composed import composed, replace
 from dpaudit.config.building import build_spec
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching import leak_estimates, proposals
@@ -34,6 +32,7 @@ from dpaudit.searching.trials import BATCH_STREAM, SINGLE_STREAM, Contender, Inp
 from dpaudit.targets.target import CallableTarget
 from mechanisms.neighbours.planted import PLANTED
 from tests.raising import code, refusal
+from tests.specs import audit_of, replace
 
 UNIT = "list of number in [0, 1]"
 SAMPLES = 6_000
@@ -160,7 +159,7 @@ def test_draws_that_compare_answers_are_not_drawn_to_certify_too() -> None:
     result = search(planted.broken, samples=100_000, full=True, **given)
     assert result.searched is not None
     # A quarter for the search, and 0.6 of that to compare.
-    assert result.certificates[0].budget == 100_000 - min(result.searched.draws, 40_000)
+    assert result.certificates[0].evidence.budget == 100_000 - min(result.searched.draws, 40_000)
     assert result.searched.draws > 30_000
 
 
@@ -168,7 +167,7 @@ def test_pairs_share_what_is_left_of_the_draws() -> None:
     outside = search(unclipped, outside=True, confidence=0.9999, samples=5_000)
     assert outside.searched is not None
     assert outside.searched.outside == (False, True)
-    assert outside.certificates[0].budget <= 0.4 * 5_000
+    assert outside.certificates[0].evidence.budget <= 0.4 * 5_000
     several = usual(keep=3)
     assert several.draws <= 0.8 * SAMPLES
 
@@ -418,8 +417,7 @@ def test_draws_of_the_search_are_not_in_the_certificates(monkeypatch: pytest.Mon
     searched = result.searched
     assert searched is not None
     ((d1, d2),) = searched.found
-    spec = composed(
-        AuditSpec,
+    spec = audit_of(
         name="correct",
         target=CallableTarget(function=correct),
         pairs=(searching.NeighbourSearch.pair(_searching(), d1, d2),),

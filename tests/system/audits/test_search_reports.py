@@ -14,7 +14,6 @@ import dpaudit
 from dpaudit import AuditResult, PureDP
 from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import Leader
-from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.import_path import resolve
 from dpaudit.reports import searched
@@ -23,6 +22,7 @@ from dpaudit.reports.json import document, entry, read_document
 from dpaudit.reports.layout import Row
 from dpaudit.reports.text import render, render_line
 from tests import warm
+from tests.specs import replace
 
 NASTY = 'it\'s <b>&\n"quoted" ${x} é'
 SPACE = "list of number in [0, 1]"
@@ -117,7 +117,7 @@ def test_every_pair_outside_is_a_row(found: AuditResult) -> None:
     noted = replace(found, searched=given)
     text = " ".join(render(noted).split())
     assert all(f"d2 = {one.d2}" in text for one in leaders)
-    (again,), _ = read_document(document([entry(noted)], 1))
+    (again,) = read_document(document([entry(noted)], 1)).results
     assert again.searched is not None
     assert again.searched.more_beyond == (leaders[1],)
 
@@ -146,7 +146,7 @@ def test_a_pass_names_the_unsettled_pair_with_its_command() -> None:
     in_bytes = replace(given, unsettled=(([b"'bytes:"], ["bytes:00", "'NaN"]),))
     noted = replace(result, searched=in_bytes)
     assert searched.unsettled_command(noted) is None
-    (again,), _ = read_document(document([entry(noted)], 1))
+    (again,) = read_document(document([entry(noted)], 1)).results
     assert again.searched is not None
     ((d1, d2),) = again.searched.unsettled
     assert (list(d1), list(d2)) == ([b"'bytes:"], ["bytes:00", "'NaN"])
@@ -159,7 +159,7 @@ def test_an_input_outside_the_space_is_named_as_such(found: AuditResult) -> None
 
 
 def test_a_result_file_gives_the_search_back(found: AuditResult) -> None:
-    (again,), _ = read_document(document([entry(found)], 1))
+    (again,) = read_document(document([entry(found)], 1)).results
     assert again.searched is not None
     assert found.searched is not None
     assert again.searched.leaders == found.searched.leaders
@@ -191,7 +191,7 @@ def test_the_command_line_reproduces_it(tmp_path: Path) -> None:
         *("--epsilon", "1", "--samples", "2000", "--param", 'weight={"a": 3}', "--json", "r.json"),
     )
     assert result.returncode == 1, result.stdout
-    (audit,), _ = read_document((tmp_path / "r.json").read_text(encoding="utf-8"))
+    (audit,) = read_document((tmp_path / "r.json").read_text(encoding="utf-8")).results
     assert audit.searched is not None
     odd = replace(audit.searched, found=(([NASTY, math.nan], [NASTY]),) * len(audit.by_pair))
     written = searched.command(replace(audit, searched=odd))
@@ -243,7 +243,7 @@ def test_a_leak_outside_that_does_not_count_is_a_row(found: AuditResult) -> None
     noted = replace(found, searched=replace(found.searched, beyond=last))
     text = " ".join(render(noted).split())
     assert f"outside d1 = {last.d1}, d2 = {last.d2} ({last.why}) seems to leak" in text
-    (again,), _ = read_document(document([entry(noted)], 1))
+    (again,) = read_document(document([entry(noted)], 1)).results
     assert again.searched is not None
     assert again.searched.beyond == last
     assert any(name == "outside" for name, _ in view_of(noted).rows)

@@ -15,12 +15,12 @@ from dpaudit import AuditResult, PureDP
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress, Verdict
-from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.text import document, render
 from dpaudit.targets.target import CallableTarget
 from dpaudit.wording import UNSEEDED
 from tests.result_files import to_json
+from tests.specs import audit_of, replace
 
 
 class Cut(BaseException):
@@ -47,8 +47,7 @@ def seeded(x: float, rng: np.random.Generator) -> float:
 
 
 def spec_of(function: Callable[..., Any], **more: Any) -> AuditSpec:
-    return composed(
-        AuditSpec,
+    return audit_of(
         name=more.pop("name", "audit"),
         target=CallableTarget(function=function),
         pairs=(NeighbouringPair(0, 1, None, "0, 1"),),
@@ -74,7 +73,7 @@ def test_draws_that_no_seed_decides_have_a_note_and_no_warning() -> None:
     assert not certificate.reproducible
     assert certificate.warnings == ()
     assert certificate.notes == (UNSEEDED,)
-    (recorded,) = json.loads(to_json([result]))["audits"][0]["certificates"]
+    (recorded,) = json.loads(to_json([result]))["audits"][0]["ending"]["certificates"]
     assert UNSEEDED in recorded["notes"]
     assert " ".join(render(result).split()).count(f"note {UNSEEDED}") == 1
 

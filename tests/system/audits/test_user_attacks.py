@@ -85,7 +85,7 @@ def with_one(attack: Any) -> dpaudit.AuditResult:
 def test_an_attack_is_used_where_it_is_best(attack: Any) -> None:
     result = with_one(attack)
     (certificate,) = result.certificates
-    assert certificate.attack == getattr(attack, "__qualname__", "Radius")
+    assert certificate.fixed.rule.attack == getattr(attack, "__qualname__", "Radius")
     assert 0.6 < result.epsilon_lower <= 1
     assert certificate.scores is not None
     assert certificate.scores.columns == ()
@@ -106,7 +106,7 @@ def test_an_attack_that_finds_nothing_changes_nothing() -> None:
 
     plain, with_it = audited(number), audited(number, attacks=[blind])
     assert with_it.epsilon_lower == plain.epsilon_lower
-    assert with_it.certificates[0].attack == plain.certificates[0].attack
+    assert with_it.certificates[0].fixed.rule.attack == plain.certificates[0].fixed.rule.attack
     tried = {one.attack: one.predicted for one in with_it.certificates[0].attacks}
     assert tried["test_an_attack_that_finds_nothing_changes_nothing.<locals>.blind"] == 0.0
 
@@ -120,7 +120,9 @@ def test_an_attack_gets_selection_draws_only() -> None:
         return radius
 
     result = audited(attacks=[spying], samples=20_000)
-    learned = sum(one.draws for one in result.certificates[0].blocks if one.stage == "learning")
+    learned = sum(
+        one.draws for one in result.certificates[0].evidence.blocks if one.stage == "learning"
+    )
     assert max(given) == learned == 2_500
 
 
@@ -150,7 +152,7 @@ def test_an_attack_in_a_file_goes_to_workers(tmp_path: Path) -> None:
         )
         for workers in (1, 2)
     ]
-    assert results[0].certificates[0].attack == f"{path}:Radius"
+    assert results[0].certificates[0].fixed.rule.attack == f"{path}:Radius"
     assert results[0].certificates == results[1].certificates
 
 

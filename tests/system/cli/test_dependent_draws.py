@@ -120,7 +120,7 @@ def audits_in(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def certificate(audit: dict[str, Any]) -> dict[str, Any]:
-    (found,) = audit["certificates"]
+    (found,) = audit["ending"]["certificates"]
     return dict(found)
 
 
@@ -172,7 +172,7 @@ def test_noise_that_a_process_draws_once_is_an_error(
     audit = compared[name]
     assert audit["verdict"] in ("ERROR", "NO VIOLATION FOUND")
     if audit["verdict"] == "ERROR":
-        assert audit["error"].startswith("outputs for d")
+        assert audit["ending"]["error"].startswith("outputs for d")
 
 
 @pytest.mark.parametrize("name", ["in_a_bytearray", "vector_seeded_by_hash", "from_a_pool"])
@@ -215,7 +215,7 @@ def test_outputs_with_a_date_are_compared_without_it(
     compared: dict[str, dict[str, Any]],
 ) -> None:
     assert compared["dated"]["verdict"] == "ERROR"
-    assert "by post_process" in compared["dated"]["error"]
+    assert "by post_process" in compared["dated"]["ending"]["error"]
     assert compared["undated"]["verdict"] == "VIOLATION"
 
 

@@ -56,6 +56,6 @@ def test_what_was_finished_is_saved(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     # The row of a finished audit; the line of progress also names the one that runs.
     assert closed_after("a1   ε".encode(), "run", str(audits), "--json", str(results)) == 129
-    found, planned = read_document(results.read_text("utf-8"))
+    found, planned, _ = read_document(results.read_text("utf-8"))
     assert 2 <= len(found) < planned == 20
     assert json.loads(results.read_text("utf-8"))["planned"] == 20

@@ -39,7 +39,7 @@ def test_a_rerun_shows_a_record_of_other_draws(dpaudit: Any, tmp_path: Path) -> 
     assert dpaudit("report", path).exit_code == 0
     result = dpaudit("report", "--rerun", path)
     assert result.exit_code == 3
-    assert "blocks[0].tally" in result.stderr
+    assert "ending.certificates[0]" in result.stderr
 
 
 Change = Callable[[dict[str, Any]], object]
@@ -50,7 +50,7 @@ def changed(**fields: Any) -> Change:
 
 
 def changed_certificate(**fields: Any) -> Change:
-    return lambda audit: audit["certificates"][0].update(fields)
+    return lambda audit: audit["ending"]["certificates"][0].update(fields)
 
 
 def changed_request(**settings: Any) -> Change:
@@ -66,7 +66,8 @@ def changed_command(old: str, new: str) -> Change:
 
 
 def renamed_event(audit: dict[str, Any]) -> None:
-    audit["event"] = audit["certificates"][0]["fixed"]["events"][0]["words"] = "output > 9"
+    text = json.dumps(audit).replace(json.dumps(audit["event"]), '"output > 9"')
+    audit.update(json.loads(text))
 
 
 def named(audit: dict[str, Any]) -> None:
@@ -96,11 +97,11 @@ CHANGES: list[tuple[Change, str]] = [
     (changed(seed=4), "seed"),
     (changed_request(samples=1), "request.settings.samples"),
     (changed_request(d1="5"), "request.settings.d1"),
-    (changed_certificate(pair="0 and 1"), "certificates[0].pair"),
-    (changed_certificate(adjacency="replace"), "certificates[0].adjacency"),
-    (changed_certificate(warnings=[]), "certificates[0].warnings"),
-    (changed_certificate(notes=["checked twice"]), "certificates[0].notes"),
-    (changed_certificate(ignored=[]), "certificates[0].ignored"),
+    (changed_certificate(pair="0 and 1"), "ending.certificates[0].pair"),
+    (changed_certificate(adjacency="replace"), "ending.certificates[0].adjacency"),
+    (changed_certificate(warnings=[]), "ending.certificates[0].warnings"),
+    (changed_certificate(notes=["checked twice"]), "ending.certificates[0].notes"),
+    (changed_certificate(ignored=[]), "ending.certificates[0].ignored"),
     (lambda audit: audit["versions"].update(numpy="1.0"), "versions.numpy"),
 ]
 
@@ -189,7 +190,7 @@ def test_no_value_can_be_edited_but_times_and_numbers_of_processes(refuted_run: 
                 passing.add(names)
     assert len(paths) > 100
     free = {("seconds",), ("workers",), ("resumed",), ("pace",)}
-    assert passing == {*free, ("certificates", "redrawn")}
+    assert passing == {*free, ("ending", "certificates", "redrawn")}
 
 
 def test_keys_of_inputs_with_names_of_fields_are_compared_too(

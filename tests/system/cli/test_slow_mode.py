@@ -37,9 +37,9 @@ def saved(dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_slow_draws_choose_bets_and_the_choice_is_repeated(saved: Any, dpaudit: Any) -> None:
     exit_code, audit = saved(0.006)
-    certificate = audit["certificates"][0]
+    certificate = audit["ending"]["certificates"][0]
     assert exit_code == 1
-    assert certificate["schedule"]["bets"]
+    assert certificate["evidence"]["limits"]["ends_by_bets"]
     assert certificate["fixed"]["stage"] == "betting"
     assert audit["request"]["settings"]["stop_early"] == "bets"
     assert audit["command"].endswith("--stop-early bets")
@@ -67,7 +67,7 @@ def test_the_choice_for_an_audit_of_a_file_is_repeated_too(
 
 def test_fast_draws_choose_a_confirmation_and_say_nothing_of_it(saved: Any) -> None:
     _, audit = saved(0)
-    assert not audit["certificates"][0]["schedule"]["bets"]
+    assert not audit["ending"]["certificates"][0]["evidence"]["limits"]["ends_by_bets"]
     assert "stop_early" not in audit["request"]["settings"]
     assert "--stop-early" not in audit["command"]
 
@@ -75,7 +75,9 @@ def test_fast_draws_choose_a_confirmation_and_say_nothing_of_it(saved: Any) -> N
 @pytest.mark.parametrize("asked", ["bets", "confirmed"])
 def test_the_option_decides_whatever_a_draw_takes(saved: Any, asked: str) -> None:
     _, audit = saved(0, "--stop-early", asked)
-    assert audit["certificates"][0]["schedule"]["bets"] is (asked == "bets")
+    assert audit["ending"]["certificates"][0]["evidence"]["limits"]["ends_by_bets"] is (
+        asked == "bets"
+    )
 
 
 def test_full_and_the_option_exclude_each_other(dpaudit: Any) -> None:

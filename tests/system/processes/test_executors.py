@@ -302,7 +302,7 @@ def test_a_chunk_that_is_lost_with_its_process_is_drawn_again(tmp_path: Path) ->
     whole = dpaudit.audit(function, 0, 1, PureDP(1.0), samples=40_000)
     assert lost.error is None
     assert (lost.p_value, lost.epsilon_lower) == (whole.p_value, whole.epsilon_lower)
-    assert lost.certificates[0].blocks == whole.certificates[0].blocks
+    assert lost.certificates[0].evidence.blocks == whole.certificates[0].evidence.blocks
 
 
 def test_a_draw_that_is_not_needed_is_not_waited_for() -> None:

@@ -54,7 +54,10 @@ def audits_of(file: Path) -> dict[str, Any]:
 
 
 def budgets_of(file: Path) -> dict[str, int]:
-    return {name: one["certificates"][0]["budget"] for name, one in audits_of(file).items()}
+    return {
+        name: one["ending"]["certificates"][0]["evidence"]["budget"]
+        for name, one in audits_of(file).items()
+    }
 
 
 def test_a_run_states_its_audits_and_saves_them(project: pytest.Pytester) -> None:
@@ -217,7 +220,9 @@ def test_warnings_fail_strict_tests(pytester: pytest.Pytester, lines: str, faile
 def test_the_summary_names_the_draws_that_were_made(project: pytest.Pytester) -> None:
     result = project.runpytest("--dpaudit-json", "out.json", "-k", "violates")
     file = project.path / "out.json"
-    fewest, most = sorted(audit["certificates"][0]["draws"] for audit in audits_of(file).values())
+    fewest, most = sorted(
+        audit["ending"]["certificates"][0]["draws"] for audit in audits_of(file).values()
+    )
     assert most < 3_000 == min(budgets_of(file).values())
     result.stdout.fnmatch_lines([f"dpaudit: 2 privacy audits of {fewest:,} to {most:,} draws *"])
 
@@ -301,7 +306,7 @@ def test_loading_it_imports_nothing_heavy() -> None:
     ],
 )
 def test_the_summary(alphas: list[float], audits: str, rate: str) -> None:
-    said = summary([Kept("one", (), alpha) for alpha in alphas])
+    said = summary([Kept("one", "", alpha) for alpha in alphas])
     assert said.startswith(audits)
     assert rate in said
 

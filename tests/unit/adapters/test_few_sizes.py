@@ -121,7 +121,7 @@ def test_an_audit_has_few_sizes_and_the_same_draws_with_workers() -> None:
         for workers in (1, 2)
     )
     assert set(sent.sizes_of_calls) <= set(BATCH_SIZES)
-    assert here.certificates[0].blocks == there.certificates[0].blocks
+    assert here.certificates[0].evidence.blocks == there.certificates[0].evidence.blocks
 
 
 def test_another_process_says_what_it_imported(

@@ -18,7 +18,6 @@ from dpaudit.attacks.additive import additive
 from dpaudit.attacks.learning import (
     _OF_ONE_COLUMN,
     columns_worth_counting,
-    gains_by_doubling,
     learn,
     learn_from_counts,
     may_freeze_early,
@@ -477,17 +476,6 @@ def test_an_order_that_tells_nothing_promises_nothing() -> None:
     assert no_bound_predicted([nothing], AIM)
     assert no_bound_predicted([], AIM)
     assert not no_bound_predicted([nothing, cells(0.0)], AIM)
-
-
-@pytest.mark.parametrize(("times", "gains"), [(1, True), (20, False)])
-def test_more_counts_pay_while_it_is_open_which_cell_tells_more(times: int, gains: bool) -> None:
-    """Of four million draws an eighth leaves open whether the rarer cell tells more than both."""
-    telling = [(4_221, 3_576), (14_966, 13_156)]
-    rest = [(46_000 - 700 * one, 46_350 - 700 * one) for one in range(5)]
-    counts = times * np.array([*telling, *rest, (0, 0)])
-    aim = Objective(ProfilePoint(0.182, 0.0), times * 3_500_000, fixed_before=True)
-    found = UnorderedCells.of("single cells", CellCounts(NEVER, counts))
-    assert gains_by_doubling([found], aim) is gains
 
 
 def split(d1: int, d2: int) -> RareOutputs:

@@ -148,7 +148,7 @@ def test_a_result_survives_its_file_and_is_rechecked(
 ) -> None:
     result = dpaudit.bound_canaries(COINS, LEAKING, claim, **more)
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    (read,), _ = read_document(document([entry(result)], 1))
+    (read,) = read_document(document([entry(result)], 1)).results
     assert read == result
     assert recheck(read) == []
 

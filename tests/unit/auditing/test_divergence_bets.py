@@ -9,8 +9,8 @@ import pytest
 
 from dpaudit.attacks.single_columns import CellLevels
 from dpaudit.auditing.divergence_bets import DivergenceBets
-from dpaudit.certificates.evidence import mixed_log_wealth
-from dpaudit.certificates.records import DivergenceBet
+from dpaudit.certificates.certify import mixed_log_wealth
+from dpaudit.certificates.evidence import DivergenceBet
 from dpaudit.draws import Tally
 from dpaudit.levels.cells import Cells
 from dpaudit.levels.level_map import FloatArray, IntArray
@@ -76,9 +76,10 @@ def test_the_infimum_is_that_of_a_fine_grid() -> None:
 
 def test_wealth_mixes_infima_and_what_no_witness_holds() -> None:
     witness = Witness(ORDER, True, (0.6, -0.1, -0.7), (0.3, 0.2))
-    counts = ((40, 15), (20, 22), (8, 30))
-    bets = [DivergenceBet(witness, 0.25, counts), DivergenceBet(witness, 0.25, ((0, 0),) * 3)]
-    single = math.exp(log_wealth(witness, np.array(counts), LIMITS[ORDER]))
+    counts = np.array([[40, 15], [20, 22], [8, 30]])
+    tallies = Tally(counts), Tally.empty(3)
+    bets = [DivergenceBet(witness, 0.25, tally) for tally in tallies]
+    single = math.exp(log_wealth(witness, counts, LIMITS[ORDER]))
     none = math.exp(log_wealth(witness, np.zeros((3, 2), dtype=np.int64), LIMITS[ORDER]))
     expected = 0.5 + 0.25 * single + 0.25 * none
     assert mixed_log_wealth(bets, LIMITS) == pytest.approx(math.log(expected))
@@ -86,7 +87,7 @@ def test_wealth_mixes_infima_and_what_no_witness_holds() -> None:
 
 def test_shares_above_one_are_refused() -> None:
     witness = Witness(ORDER, True, (0.6, -0.1, -0.7), (0.3, 0.2))
-    bets = [DivergenceBet(witness, 0.6, ((1, 1),) * 3)] * 2
+    bets = [DivergenceBet(witness, 0.6, Tally(np.ones((3, 2), dtype=np.int64)))] * 2
     with pytest.raises(ValueError, match="shares"):
         mixed_log_wealth(bets, LIMITS)
 

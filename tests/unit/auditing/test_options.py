@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from dpaudit.auditing.options import DEFAULTS, OPTIONS, SWITCH, flag_of, owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.bound import bound
 from dpaudit.cli.run import run
-from dpaudit.composed import flat_fields
 from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config
 from dpaudit.errors import UsageError
+from tests.specs import RECORDS
 
 SECTIONS = ["Usual", "What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
 ROWS = np.arange(1_000)
@@ -40,7 +41,13 @@ def test_every_flag_of_run_is_an_option_and_the_other_way_round() -> None:
 
 def test_fields_of_an_audit_have_the_defaults_of_the_table() -> None:
     needed = ("name", "pairs", "claim")
-    found = {name: one.default for name, one in flat_fields(AuditSpec).items() if name in DEFAULTS}
+    found = {
+        name: one.default
+        for name, one in {
+            field.name: field for kind in (AuditSpec, *RECORDS.values()) for field in fields(kind)
+        }.items()
+        if name in DEFAULTS
+    }
     assert found == {name: found[name] if name in needed else DEFAULTS[name] for name in found}
     assert {one.name for one in owned("audit")} <= set(found)
 

@@ -15,7 +15,6 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.options import DEFAULTS, DefaultSamples
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import least_to_refute, too_few
-from dpaudit.composed import composed, replace
 from dpaudit.config.building import build_spec
 from dpaudit.errors import JournalError
 from dpaudit.inputs.adjacency import parse_adjacency
@@ -23,6 +22,7 @@ from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.searching.search import neighbour_search
 from dpaudit.targets.target import CallableTarget
 from dpaudit.testing.session import Session
+from tests.specs import audit_of, replace
 
 SECONDS = [0.0]
 COST = 0.001
@@ -61,7 +61,7 @@ def spec_of(count: int = 1, epsilon: float = 1.0, **more: Any) -> AuditSpec:
         "no_trace": True,
         **more,
     }
-    return composed(AuditSpec, **options)
+    return audit_of(**options)
 
 
 def chosen(rate: float, **more: Any) -> int:
@@ -92,7 +92,7 @@ def test_a_claim_that_no_default_can_refute_gets_no_more_than_the_largest_defaul
 
 def test_a_mechanism_of_a_millisecond() -> None:
     result = dpaudit.audit(slow, 0, 1, dpaudit.PureDP(1.0))
-    assert result.certificates[0].budget == 20_000
+    assert result.certificates[0].evidence.budget == 20_000
     assert result.pace.startswith("20,000 draws, ")
     assert "1,000 draws/s" in result.pace
     assert "20,000 draws, for" in result.report()
@@ -101,7 +101,7 @@ def test_a_mechanism_of_a_millisecond() -> None:
 def test_compiling_is_no_part_of_the_speed() -> None:
     SIZES.clear()
     result = dpaudit.audit(compiled, 0, 1, dpaudit.PureDP(2.0), full=True)
-    assert result.certificates[0].budget == 1_000_000
+    assert result.certificates[0].evidence.budget == 1_000_000
 
 
 @pytest.mark.parametrize("budget", [{"samples": 3_000}, {"time": 0.2}])

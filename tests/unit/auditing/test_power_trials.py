@@ -18,13 +18,14 @@ from dpaudit.auditing.power_trials import (
     _trial_of,
     plan,
 )
-from dpaudit.auditing.schedule import DrawLimits, Plan
+from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import certifying, draws_needed, rounded
+from dpaudit.certificates.evidence import DrawLimits
 from dpaudit.certificates.result import AuditResult
-from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.errors import UsageError
+from tests.specs import replace
 
 
 def spec(**more: object) -> AuditSpec:

@@ -31,13 +31,13 @@ from dpaudit.claims import (
     ProbabilisticDP,
     PureDP,
 )
-from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.reports.text import render
 from dpaudit.stats.binomial import TOSSED_AGAIN
 from dpaudit.stats.one_run import Guesses
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json
+from tests.specs import replace
 
 ROOT = Path(__file__).parents[3]
 NAMES: dict[str, Any] = {"name": "n", "source": "s", "pair": "p"}
@@ -79,7 +79,7 @@ def test_a_result_can_be_rechecked_and_read_back(
     assert result.verdict is Verdict.VIOLATION
     assert recheck(result) == []
     assert from_json(to_json([result])) == [result]
-    recording = one(result).recording
+    recording = one(result).evidence.recording
     assert recording is not None
     assert (recording.draws_d1, recording.draws_d2) == sizes
     assert result.draws <= sum(sizes)
@@ -101,9 +101,9 @@ def test_a_claim_that_holds_is_not_refuted() -> None:
 def test_the_whole_error_probability_goes_to_the_tests_of_all_rules() -> None:
     for tossed, alpha in ((False, (1 - TOSSED_AGAIN) * 0.1), (True, 0.1)):
         found = one(dpaudit.bound(*laplace(), PureDP(1.0), confidence=0.9, coin_flipped=tossed))
-        assert sum(test.share for test in found.rules) == pytest.approx(1.0)
+        assert sum(test.rule.share for test in found.rules) == pytest.approx(1.0)
         assert [test.alpha for test in found.rules] == pytest.approx(
-            [test.share * alpha for test in found.rules]
+            [test.rule.share * alpha for test in found.rules]
         )
 
 
@@ -111,7 +111,9 @@ def test_fixed_arms_give_a_warning_and_are_thinned() -> None:
     result = dpaudit.bound(*laplace(), PureDP(1.0))
     assert one(result).fixed.method == "game"
     assert "fair coins" in said(result)
-    d1, d2 = (sum(counts) for counts in zip(*one(result).blocks[-1].tally, strict=True))
+    d1, d2 = (
+        sum(counts) for counts in zip(*one(result).evidence.blocks[-1].tally.counts, strict=True)
+    )
     assert d1 != d2  # tossed for
     assert d1 + d2 < 4_000 * 2 / 3
 
@@ -139,7 +141,7 @@ def test_arms_that_no_coins_picked_are_taken_as_fixed() -> None:
     outcomes, is_d1 = np.concatenate([d1, d2]), np.repeat([True, False], 2_000)
     result = audit_recorded(coin_flipped_audit(outcomes, is_d1, claim=PureDP(1.0), **NAMES))
     assert " a fair coin" in said(result)
-    recording = one(result).recording
+    recording = one(result).evidence.recording
     assert recording is not None
     assert not recording.coin_flipped
 
@@ -153,7 +155,10 @@ def test_the_seed_decides_the_split() -> None:
 
 def test_the_split_does_not_look_at_the_outcomes() -> None:
     first, second = (one(dpaudit.bound(*laplace(seed=s), PureDP(1.0))) for s in (1, 2))
-    sums = [[sum(arm) for arm in zip(*c.blocks[-1].tally, strict=True)] for c in (first, second)]
+    sums = [
+        [sum(arm) for arm in zip(*c.evidence.blocks[-1].tally.counts, strict=True)]
+        for c in (first, second)
+    ]
     assert sums[0] == sums[1]
 
 
@@ -163,7 +168,7 @@ def test_scores_are_cut_by_thresholds_only() -> None:
     d1, d2 = (rng.integers(0, 8, 4_000) + shift + rng.random(4_000) / 2 for shift in (0, 0.5))
     free, scores = (dpaudit.bound(d1, d2, PureDP(0.5), scores=flag) for flag in (False, True))
     assert free.epsilon_lower > scores.epsilon_lower + 1
-    assert one(scores).attack.startswith("threshold")
+    assert one(scores).fixed.rule.attack.startswith("threshold")
 
 
 def test_outputs_that_cannot_be_audited() -> None:
@@ -204,10 +209,10 @@ def vectors() -> tuple[Any, Any]:
 
 def test_what_was_tried_and_how_the_score_fell_are_kept() -> None:
     result = dpaudit.bound(*vectors(), PureDP(1.0))
-    scores, attack = one(result).scores, one(result).attack
+    scores, attack = one(result).scores, one(result).fixed.rule.attack
     assert attack in {"sum over coordinates", "logistic regression"}
     assert scores is not None
-    assert np.sum(scores.counts) == one(result).blocks[0].draws
+    assert np.sum(scores.counts) == one(result).evidence.blocks[0].draws
     assert {name for name, _ in scores.columns} == {f"output[{i}]" for i in range(5)}
     assert recheck(result) == []
     assert from_json(to_json([result])) == [result]
@@ -261,7 +266,6 @@ def test_a_constant_output_shows_nothing() -> None:
         {"epsilon_lower": 3.0},
         {"alpha_betting": 0.002},
         {"wealth": 50.0},
-        {"recording": None},
     ],
 )
 def test_a_changed_record_is_found(change: dict[str, Any]) -> None:

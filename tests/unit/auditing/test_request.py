@@ -13,7 +13,6 @@ from dpaudit import ApproximateDP, ComputationalDP, PureDP
 from dpaudit.auditing.request import differences, digest, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Family
-from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import (
     CallableTarget,
@@ -24,14 +23,13 @@ from dpaudit.targets.target import (
     Limits,
     RepeatedTarget,
 )
+from tests.specs import audit_of, replace
 
 PAIR = NeighbouringPair(0, 1, None, "0, 1")
 
 
 def spec_of(target: Any, **more: Any) -> AuditSpec:
-    return composed(
-        AuditSpec, **{"name": "a", "target": target, "pairs": (PAIR,), "claim": PureDP(1), **more}
-    )
+    return audit_of(**{"name": "a", "target": target, "pairs": (PAIR,), "claim": PureDP(1), **more})
 
 
 def words(one: AuditSpec, other: AuditSpec) -> str:
@@ -110,18 +108,6 @@ def test_several_differences_are_all_named() -> None:
     )
 
 
-def test_an_option_of_another_version_was_not_given() -> None:
-    asked = request(spec_of(ImportedTarget(path="mechanisms.laplace:laplace")))
-    older = {name: value for name, value in asked.items() if name != "floating_point"}
-    assert differences({**older, "an option that went": ["None", digest(None)]}, asked) == ""
-    assert "floating_point was True" in differences(
-        request(spec_of(ImportedTarget(path="mechanisms.laplace:laplace"), floating_point=True)),
-        older,
-    )
-    given = {**asked, "an option that went": ["5", digest(5)]}
-    assert "an option that went was 5, is None" in differences(given, asked)
-
-
 def test_a_request_includes_the_code_of_all_import_paths_and_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +142,3 @@ def test_a_request_includes_the_confidence_of_the_family() -> None:
     assert words(two, ten) == "familywise was at 0.99, is at 0.95"
     named = Family("./a.yaml", 2, 0.99, 0.01)
     assert words(two, replace(two, family=named)) == words(alone, alone) == ""
-    # Journals that are older than families are continued.
-    without = {key: value for key, value in request(alone).items() if key != "familywise"}
-    assert differences(without, request(alone)) == ""

@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal, TimeLeft
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
-from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
+from tests.specs import audit_of
 
-SPEC = composed(
-    AuditSpec,
+SPEC = audit_of(
     name="abs",
     target=CallableTarget(function=abs),
     pairs=(NeighbouringPair(0, 1, None, "0, 1"),),

@@ -21,8 +21,7 @@ from dpaudit.auditing.underpowered import (
     too_few,
     too_weak,
 )
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.records import EventCount, Unseen
+from dpaudit.certificates.certificate import Certificate, EventCount, Unseen
 from dpaudit.certificates.result import Verdict
 from dpaudit.claims import (
     ApproximateDP,
@@ -32,7 +31,6 @@ from dpaudit.claims import (
     RenyiDP,
     TotalVariation,
 )
-from dpaudit.composed import composed, replace
 from dpaudit.errors import UsageError
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -40,6 +38,7 @@ from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.power import draws_to_refute
 from dpaudit.targets.target import CallableTarget
 from tests.cli.made_results import CERTIFICATE, FIXED
+from tests.specs import audit_of, replace
 
 PURE = PureDP(1.0).points()
 
@@ -50,8 +49,7 @@ def identity(x: Any) -> Any:
 
 def spec_of(claim: PrivacyClaim, samples: int, **more: Any) -> AuditSpec:
     pairs = more.pop("pairs", ((0, 1),))
-    return composed(
-        AuditSpec,
+    return audit_of(
         name="identity",
         target=CallableTarget(function=identity),
         pairs=tuple(NeighbouringPair(d1, d2, None, f"{d1}, {d2}") for d1, d2 in pairs),
@@ -194,7 +192,7 @@ def test_pairs_share_the_error_probability_of_rare_outputs() -> None:
 def test_a_rule_of_any_kind_has_the_same_draws_for_rare_outputs() -> None:
     """The rules share the error probability of the exact test."""
     certificate = certificate_of(laplace, PureDP(1.0))
-    whole = certificate.fixed.alpha / certificate.fixed.share
+    whole = certificate.fixed.alpha / certificate.fixed.rule.share
     rare = replace(certificate.fixed, kind="rare", share=0.08, alpha=0.08 * whole)
     assert draws_for_rare(replace(certificate, fixed=rare), 0.001, PURE) == draws_for_rare(
         certificate, 0.001, PURE

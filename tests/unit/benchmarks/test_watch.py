@@ -19,7 +19,7 @@ SOURCE = ClaimSource("Mine", "1.2", "m.map(d_in=1)", "ε = 1")
 @pytest.fixture(scope="module")
 def recorded() -> list[AuditResult]:
     """The nine audits of the gallery."""
-    return read_document(gallery.RECORDED.read_text(encoding="utf-8"))[0]
+    return read_document(gallery.RECORDED.read_text(encoding="utf-8")).results
 
 
 def test_the_page_has_a_row_for_each_audit(recorded: list[AuditResult]) -> None:

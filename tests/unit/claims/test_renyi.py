@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import dpaudit
 from dpaudit import ApproximateZCDP, Verdict, ZeroConcentratedDP
-from dpaudit.auditing.exact_pmf import certify
+from dpaudit.auditing.exact_pmf import certify_laws
 from dpaudit.claims import ApproximateDP, compose, group, implied_definition, make_claim
 from dpaudit.claims.renyi import (
     _MAX_DIVERGENCE,
@@ -171,7 +171,7 @@ def test_points_lie_on_the_profile_and_give_rho_back() -> None:
 
 def refuted(claim: dpaudit.PrivacyClaim, p: Law, q: Law) -> bool:
     table = [(x, p.get(x, 0.0), q.get(x, 0.0)) for x in {**p, **q}]
-    return certify(claim, "0 and 1", table).refuted
+    return certify_laws(claim, "0 and 1", table).refuted
 
 
 def test_an_exact_law_refutes_only_what_is_false() -> None:

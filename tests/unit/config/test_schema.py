@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from typing import Any, cast
 
 import pytest
 
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import DEFINITIONS
-from dpaudit.composed import flat_fields
 from dpaudit.config.schema import AUDIT_KEYS, CLAIM_KEYS, schema
+from tests.specs import RECORDS, names
 
 
 def test_schema_is_plain_json_and_strict() -> None:
@@ -23,7 +24,9 @@ def test_schema_is_plain_json_and_strict() -> None:
 def test_claims_in_the_schema_are_those_of_the_registry() -> None:
     claim = schema()["$defs"]["AuditSettings"]["properties"]["claim"]
     assert claim["properties"]["definition"]["enum"] == list(DEFINITIONS)
-    parameters = {field.name for one in DEFINITIONS.values() for field in fields(one)} | {"group"}
+    parameters = {
+        field.name for one in DEFINITIONS.values() for field in fields(cast(Any, one))
+    } | {"group"}
     assert set(claim["properties"]) == parameters | {"definition", "from", "sigma", "curve"}
     assert set(claim["properties"]) == {*CLAIM_KEYS, "name"}
 
@@ -40,5 +43,5 @@ def test_every_field_of_an_audit_has_a_key() -> None:
     # claim.
     others = {"target", "journal", "resume", "request", "files", "group", "grouped", "family"}
     others |= {"claimed_by", "flags", "pace"}
-    own = set(flat_fields(AuditSpec)) - others
+    own = names(AuditSpec).union(*map(names, RECORDS.values())) - others - RECORDS.keys()
     assert own <= set(AUDIT_KEYS)

@@ -6,11 +6,11 @@ from typing import Any
 
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult
-from dpaudit.composed import replace
 from dpaudit.reports.findings import bound_source, leading_event
 from dpaudit.reports.text import render
 from tests.cli.made_results import ABOVE, BELOW, CLEARED, PASS, VIOLATION
 from tests.forging import with_certificates
+from tests.specs import replace
 
 # The event of the issue: it lies nearest to its limit, since it almost never occurs.
 RARE = replace(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.composed import replace
 from dpaudit.reports import github
 from tests.cli.made_results import ERROR, PASS, VIOLATION
+from tests.specs import replace
 
 
 def written(results: list[AuditResult], planned: int = 0) -> str:

@@ -12,7 +12,6 @@ from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dpaudit.composed import replace
 from dpaudit.reports import comparison, trace
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import render
@@ -22,6 +21,7 @@ from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.cli.test_compare import every_change
 from tests.hostile import EXACT, ONE_RUN, TRACE
 from tests.result_files import reported
+from tests.specs import replace
 
 FOLDER = Path(__file__).with_name("golden")
 REPEATED = replace(

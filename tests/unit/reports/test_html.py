@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.reports.findings import UNPROVEN
 from dpaudit.reports.html import page
@@ -24,6 +23,7 @@ from dpaudit.version import __version__
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL, HALF, ONE_RUN, PLANTED, RECORDED, planted
 from tests.result_files import reported
+from tests.specs import replace
 
 VOID = {"meta", "link", "input", "br", "img"}
 

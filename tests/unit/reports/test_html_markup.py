@@ -7,12 +7,12 @@ import re
 import pytest
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.composed import replace
 from dpaudit.reports.html.page import _prose, _whole, row_of, view_of
 from tests.cli.made_results import CERTIFICATE, PASS, VIOLATION
 from tests.forging import with_certificates
 from tests.hostile import TRACE
 from tests.result_files import reported
+from tests.specs import replace
 
 TRACED = replace(VIOLATION, trace=TRACE, command="dpaudit run mine.py:laplace", expect="violation")
 TWO_PAIRS = with_certificates(VIOLATION, CERTIFICATE, replace(CERTIFICATE, pair="other"))

@@ -7,21 +7,23 @@ import re
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dpaudit
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.result import AuditResult, Exact, Sampled, Verdict
-from dpaudit.certificates.wealth import Wealth, beliefs_of, course, tally
+from dpaudit.certificates.wealth import Wealth, course
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
 from dpaudit.claims.tradeoff import tradeoff
-from dpaudit.composed import replace
+from dpaudit.draws import Tally
 from dpaudit.levels.portfolio import ScoreDistributions
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import HEIGHT, WIDTH, Canvas, Picture, Scale
 from dpaudit.reports.html.pictures import outputs, pictures
 from tests.cli.made_results import ABOVE, BELOW, CERTIFICATE, PASS, VIOLATION
 from tests.hostile import EVERY_KIND, EXACT, FULL
+from tests.specs import replace
 
 CLAIMS = [
     make_claim(given)
@@ -212,7 +214,9 @@ def test_wealth_is_rounded_as_in_the_text() -> None:
     reached = max(
         math.exp(wealth)
         for _, wealth in course(
-            CERTIFICATE.point, list(map(beliefs_of, CERTIFICATE.rounds)), CERTIFICATE.blocks
+            CERTIFICATE.point,
+            CERTIFICATE.evidence.rounds,
+            CERTIFICATE.evidence.blocks,
         )
     )
     assert numbers.at_least(reached) != numbers.about(reached)
@@ -254,11 +258,10 @@ def test_levels_can_be_told_by_what_stands_below_them() -> None:
     scored = of(replace(FULL, ending=Sampled((FULL.certificates[1],))), "outputs")
     assert ticks(scored) == ["0.5"]
     assert any("event begins or" in one for one in scored.notes)
-    many = replace(
-        CERTIFICATE,
-        fixed=replace(CERTIFICATE.fixed, guesses=(1, 1, 0, -1, -1, 0)),
-        blocks=tuple(replace(one, tally=((5, 5),) * 6) for one in CERTIFICATE.blocks),
-    )
+    fixed = replace(CERTIFICATE.fixed, guesses=(1, 1, 0, -1, -1, 0))
+    fives = Tally(np.full((6, 2), 5))
+    blocks = tuple(replace(block, tally=fives) for block in CERTIFICATE.evidence.blocks)
+    many = replace(CERTIFICATE, fixed=fixed, rules=(fixed.rule,), blocks=blocks)
     drawn = outputs(many)
     assert drawn is not None
     assert ticks(drawn) == ["1", "6", "3", "4", "2", "5"]
@@ -312,18 +315,18 @@ def bit(x: int, size: int, rng: Any) -> Any:
 def test_the_course_of_wealth_ends_as_the_certificate_says(claim: PrivacyClaim) -> None:
     result = dpaudit.audit(bit, 0, 1, claim, samples=1_000, name="bit")
     (one,) = result.certificates
-    rounds = [beliefs_of(believed) for believed in one.rounds]
-    looks = course(one.point, rounds, one.blocks)
+    rounds = one.evidence.rounds
+    looks = course(one.point, rounds, one.evidence.blocks)
     followed, believed = Wealth(one.point, one.alpha_betting), None
-    for block in one.blocks:
+    for block in one.evidence.blocks:
         if block.round is not None:
             if block.round != believed:
                 believed = block.round
                 followed.believe(rounds[believed])
-            followed.record([tally(block)])
+            followed.record([block.tally])
     assert max(wealth for _, wealth in looks) == pytest.approx(followed.log_largest)
     assert math.exp(max(wealth for _, wealth in looks)) == pytest.approx(one.wealth)
-    bets = [block for block in one.blocks if block.round is not None]
+    bets = [block for block in one.evidence.blocks if block.round is not None]
     assert len(looks) == len(bets)
     assert [draws for draws, _ in looks] == sorted(draws for draws, _ in looks)
     assert f"{looks[-1][0]:,} draws" in of(result, "wealth").alt
@@ -375,12 +378,18 @@ def of_several_rules(shown: str) -> Certificate:
     """Return a certificate of a main rule by a score and a rare rule, with two added levels."""
     main = replace(CERTIFICATE.fixed, share=0.92, guesses=(-1, 1, 0, -1, 1))
     rare = replace(CERTIFICATE.fixed, kind="rare", share=0.08, guesses=(0, 0, 0, 1, 1))
+    fives = Tally(np.full((5, 2), 5))
+    evidence = replace(
+        PASS.certificates[0].evidence,
+        rules=(main.rule, rare.rule),
+        blocks=tuple(replace(block, tally=fives) for block in PASS.certificates[0].evidence.blocks),
+    )
     fixed, other = (main, rare) if shown == "main" else (rare, main)
     return replace(
         CERTIFICATE,
         fixed=fixed,
         others=(other,),
-        blocks=tuple(replace(one, tally=((5, 5),) * 5) for one in CERTIFICATE.blocks),
+        evidence=evidence,
         scores=ScoreDistributions((0.5,), ((1, 2), (3, 4), (0, 0)), (("age", 0.7),)),
     )
 

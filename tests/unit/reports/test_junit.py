@@ -11,12 +11,12 @@ import pytest
 
 from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import AuditResult, Failed
-from dpaudit.composed import replace
 from dpaudit.config.loading import load_config
 from dpaudit.reports import junit
 from dpaudit.reports.text import render
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.result_files import reported
+from tests.specs import replace
 
 if TYPE_CHECKING:
     from xmlschema import XMLSchema

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dpaudit.certificates.result import AuditResult, Failed
-from dpaudit.composed import replace
 from dpaudit.reports import markdown
 from tests.cli.made_results import ERROR, PASS, VIOLATION
+from tests.specs import replace
 
 NASTY = [
     "a|b",

@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 import pytest
 
 from dpaudit.certificates.result import AuditResult, Failed
-from dpaudit.composed import replace
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import (
     name_width,
@@ -23,6 +22,7 @@ from dpaudit.reports.text import (
 from dpaudit.wording import visible
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.result_files import from_json, reported
+from tests.specs import replace
 
 NASTY = {
     "quotes": "a\"b'c`d",

@@ -11,11 +11,11 @@ import pytest
 from jsonschema import Draft4Validator
 
 from dpaudit.certificates.traced import SourceLine
-from dpaudit.composed import replace
 from dpaudit.reports.places import Location, located, root, uri
 from tests.cli.made_results import VIOLATION
 from tests.hostile import TRACE
 from tests.result_files import reported
+from tests.specs import replace
 from tests.unit.reports.test_sarif import SCHEMA
 
 

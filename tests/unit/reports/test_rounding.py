@@ -10,7 +10,6 @@ import pytest
 import dpaudit
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import ApproximateDP, GaussianDP, PureDP
-from dpaudit.composed import replace
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import refutation
@@ -20,6 +19,7 @@ from mechanisms import laplace
 from tests.cli.made_results import BELOW, CERTIFICATE, FIXED, PASS, VIOLATION
 from tests.forging import with_certificates
 from tests.result_files import reported
+from tests.specs import replace
 
 SHARE = re.compile(r"\d[\d.]* %")
 

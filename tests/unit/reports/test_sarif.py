@@ -12,10 +12,10 @@ from jsonschema import Draft4Validator
 
 from dpaudit.certificates.result import AuditResult, Failed
 from dpaudit.cli.exit_codes import of_result
-from dpaudit.composed import replace
 from dpaudit.reports import github, sarif
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import with_certificates
+from tests.specs import replace
 
 # Of https://github.com/oasis-tcs/sarif-spec, sarif-2.1/schema.
 SCHEMA = json.loads((Path(__file__).parent / "schemas/sarif-2.1.0.json").read_text("utf-8"))

@@ -19,11 +19,11 @@ from dpaudit import (
     Verdict,
     ZeroConcentratedDP,
 )
-from dpaudit.certificates.records import DivergenceTest, RuleKind, Unseen
+from dpaudit.certificates.certificate import DivergenceTest, Unseen
+from dpaudit.certificates.evidence import RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Recorded, Sampled
 from dpaudit.claims.base import ProfilePoint
 from dpaudit.claims.renyi import ApproximateZCDP
-from dpaudit.composed import replace
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds, may_miss
@@ -43,9 +43,10 @@ from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 from tests.cli.made_results import BELOW, CERTIFICATE, ERROR, FIXED, PASS, VIOLATION
 from tests.forging import with_certificates
-from tests.hostile import EXACT, ONE_RUN
+from tests.hostile import EXACT, ONE_RUN, RECORDED
 from tests.raising import refusal
 from tests.result_files import from_json, reported
+from tests.specs import replace
 
 DIVERGENCE = DivergenceTest(
     witness=Witness(2.0, True, (0.5, -0.5), (0.1, 0.1)),
@@ -171,7 +172,7 @@ def test_what_was_not_refuted_is_never_called_private() -> None:
 
 
 def test_only_draws_that_were_learned_from_have_chosen_an_event() -> None:
-    first, second, confirmed = CERTIFICATE.blocks
+    first, second, confirmed = CERTIFICATE.evidence.blocks
     certified = replace(second, stage="certification")  # refuted by bets before the planned end
     certificate = replace(CERTIFICATE, blocks=(first, second, certified, confirmed), draws=1_430)
     text = render(with_certificates(ASKED, certificate))
@@ -413,7 +414,7 @@ def test_a_p_value_that_refutes_is_not_printed_as_a_larger_one_than_its_level() 
 def of_rules(*rules: tuple[RuleKind, float, float]) -> AuditResult:
     """Return a pass whose rules have these kinds, shares and bounds, the best bound shown."""
     (one,) = PASS.certificates
-    total = one.fixed.alpha / one.fixed.share
+    total = one.fixed.alpha / one.fixed.rule.share
     tests: list[Any] = [
         replace(one.fixed, kind=kind, share=share, alpha=share * total, epsilon_lower=bound)
         for kind, share, bound in rules
@@ -463,11 +464,10 @@ def test_rare_outputs_are_refuted_also_where_no_event_could_show_a_leak() -> Non
 
 def test_a_timed_audit_has_the_note_that_a_rerun_differs() -> None:
     (one,) = PASS.certificates
-    assert one.schedule is not None
-    timed = replace(one, schedule=replace(one.schedule, by_clock=True))
+    timed = replace(one, by_clock=True)
     assert notes_of(PASS) == []
     (note,) = notes_of(replace(PASS, ending=Sampled((timed,))))
-    assert f"samples={timed.budget}" in note
+    assert f"samples={timed.evidence.budget}" in note
     unseeded = replace(timed, reproducible=False)  # no number of draws makes its reruns equal
     assert notes_of(replace(PASS, ending=Sampled((unseeded,)))) == []
 
@@ -491,8 +491,8 @@ def test_a_pass_hints_at_a_search_only_if_no_difference_shows() -> None:
     new = Unseen(one.fixed.draws, 0, 1.0, ranges=False)
     assert not shown_alike(PASS, **blank, unseen=new)  # such as texts that contain d1
     assert not shown_alike(VIOLATION, **blank)
-    recorded = with_certificates(PASS, replace(one, **blank))
-    assert "dpaudit search" not in render(replace(recorded, ending=Recorded(recorded.certificates)))
+    recorded = replace(RECORDED.certificates[0], refuted=False, p_value=1.0, **blank)
+    assert "dpaudit search" not in render(replace(PASS, ending=Recorded((recorded,))))
 
 
 def passed(claim: dpaudit.PrivacyClaim, detectable: float) -> AuditResult:

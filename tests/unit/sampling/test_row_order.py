@@ -19,11 +19,11 @@ from dpaudit.auditing.recorded import FixedSplit, TossedSplit, audit_recorded, c
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PureDP
-from dpaudit.composed import replace
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling import row_order
 from dpaudit.sampling.row_order import check_guesses, check_rows, sorted_inputs
+from tests.specs import replace
 
 SIZE = 2_000
 SEEDS = range(8)

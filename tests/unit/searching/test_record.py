@@ -8,18 +8,16 @@ import pytest
 
 from dpaudit import PureDP
 from dpaudit.auditing.journal_file import SEARCH_SUFFIX, journal_path
-from dpaudit.auditing.spec import AuditSpec
-from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.searching import record
 from dpaudit.targets.target import CallableTarget
 from tests.raising import code
+from tests.specs import audit_of
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe{}", b'{"seed": "\xe9"}'])
 def test_a_damaged_file_is_an_error_with_a_code(tmp_path: Path, content: bytes) -> None:
-    spec = composed(
-        AuditSpec,
+    spec = audit_of(
         name="audit",
         target=CallableTarget(function=float),
         pairs=(NeighbouringPair(0, 1, None, "0, 1"),),
