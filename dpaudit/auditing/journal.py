@@ -1,73 +1,79 @@
 """Journals: every draw of an audit is recorded on disk, so that an interrupted run can continue.
 
-engine.py opens a journal and draws through the journal. A chunk is a unit of sampling, usually one
-block of draws. A journal first returns the recorded chunks. After that it draws new chunks, and
-records each chunk before it returns the chunk to the audit. With a time limit, the recorded
-readings of the clock are returned again, too. The audit recomputes everything else from the chunks,
-and so makes the same decisions as the interrupted run. To verify this, the journal records the
-wealth that the audit has won by bets against the claim, compares it at every repeated chunk, and
-raises JournalError if it differs. The guide for users is docs/guides/journal.md; journal_file.py
-describes the file.
+engine.py opens a journal and draws through it. A chunk is a unit of sampling, usually one block of
+draws. A journal first returns the recorded chunks; then it draws new ones, and records each before
+it returns it. Readings of the clock are recorded, too. The audit recomputes everything else, and so
+makes the same decisions as the interrupted run: each record has a digest of the state of the
+bettors (strategies that bet against the claim), which must be equal when the record is repeated.
+The guide for users is docs/guides/journal.md.
+
+A record is a line: the CRC-32 of a JSON text as 8 hexadecimal digits, a space, and the text.
+msgspec converts records to JSON values and back; arrays are base64 texts. Nothing is pickled, so
+reading a journal runs no code.
 """
 
 from __future__ import annotations
 
-import datetime
+import base64
+import fcntl
 import hashlib
+import json
 import os
 import platform
-import socket
+import re
 import time
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
+from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from dpaudit.auditing.journal_file import (
-    FORMAT,
-    JournalFile,
-    Record,
-    decoded,
-    encoded,
-    guarded,
-    journal_path,
-    unknown_format,
-    unusable,
-)
+import msgspec
+import numpy as np
+from msgspec import Struct
+
 from dpaudit.auditing.ledger import Ledger
-from dpaudit.auditing.request import differences, request
+from dpaudit.auditing.request import Request, differences, digest, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.auditing.time_left import Journal, Plain
-from dpaudit.claims import ProfilePoint
-from dpaudit.errors import Given, JournalError, MechanismError, UsageError
-from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
+from dpaudit.errors import Given, JournalError, MechanismError, Name, UsageError
+from dpaudit.outcomes import Outcomes
+from dpaudit.outcomes.long_table import LongTable
+from dpaudit.outcomes.tables import Table, TimedOutcomes
+from dpaudit.sampling.chunks import Chunk, Counted, Drawn, Learning, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
 from dpaudit.version import __version__
 
+Folder = str | os.PathLike[str]
+
+_SUFFIX = ".journal"
+# Suffix of the file that holds the result of a search; it is in the folder of the journal.
+SEARCH_SUFFIX = ".search"
 # Packages whose versions a journal records, in addition to dpaudit's: another version may change
 # the numbers of a result.
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
-
-# Keys of records that are not results of a chunk:
-# _HEADER: the first record of the file.
-# _SESSION: the first record of each process.
-# _BEGUN: written before a chunk is drawn.
-# _CLOSED: written when a process ends without being killed.
-_HEADER, _SESSION, _BEGUN, _CLOSED = "journal", "session", "begun", "closed"
-_MARKS = {_HEADER, _SESSION, _BEGUN, _CLOSED}
-# Key of the record that is written when all pairs of an audit have ended.
-_END = "end"
-# Key in the header. Its value is True if the file existed when the journal was begun, but was empty
-# or had an incomplete first record.
-_RESTARTED = "restarted"
 # A chunk is not drawn again if this number of processes ended while they were drawing it: the chunk
 # probably ends the process each time.
 _MAX_DEATHS = 3
+# Least time between two syncs of the file to disk, in seconds. If power fails, the draws since the
+# last sync are lost, and the next run makes them again.
+_SYNC_SECONDS = 0.5
+
+# Matches a whole line: checksum, space, JSON object, line break.
+_LINE = re.compile(rb"([0-9a-f]{8}) (\{.*\})\n")
+# Matches the beginning of a line, also where the line break before it is damaged.
+_START = re.compile(rb"[0-9a-f]{8} \{")
+# Matches the first line of a journal, whole or cut off at any place by a power failure.
+_FIRST_LINE = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*\n?)?")
+
+# Names of steps: a reading of the clock, and the end of all pairs of an audit.
+_CLOCK, _END = "clock", "end"
 
 _NEW_DRAWS = (
     "continued with other draws than an uninterrupted run would have made, because equal seeds do "
@@ -78,6 +84,15 @@ _DIED = (
     "any message (killed, out of memory, or ended by the mechanism itself). If the mechanism "
     "caused this, these outcomes are missing; isolate: true counts them"
 )
+_DEADLY = (
+    "{deaths} runs ended in the middle of the same block of draws, without any message: killed, "
+    "out of memory, or ended by the mechanism itself. With isolate: true (--isolate), an end that "
+    "the mechanism causes counts as an outcome; start again in another folder"
+)
+_CHANGED = (
+    "continued with other versions than it began with ({changes}); what was recomputed agreed with "
+    "the record"
+)
 _WAS_EMPTY = (
     "the journal {path} was there, but empty or cut off within its first record, so there was "
     "nothing to continue, and the audit began from the start; if the file had held draws, they are "
@@ -85,297 +100,267 @@ _WAS_EMPTY = (
 )
 
 
+class Begun(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an audit was begun with: the release of dpaudit, the seed, and the request."""
+
+    dpaudit: str
+    seed: int
+    request: Request
+
+
+class Header(Begun, frozen=True, tag="journal"):
+    """The first record.
+
+    is_restarted: whether the file existed before, but was empty or had an incomplete first record.
+    """
+
+    is_restarted: bool
+    format: Literal[1] = 1
+
+
+class Session(Struct, frozen=True, forbid_unknown_fields=True, tag="session"):
+    """The first record of each process: the versions of Python and of packages."""
+
+    versions: dict[str, str]
+
+
+class Start(Struct, frozen=True, forbid_unknown_fields=True, tag="start"):
+    """Written before a process draws a chunk by itself, since the mechanism may end the process."""
+
+    name: str
+
+
+class Step(Struct, frozen=True, forbid_unknown_fields=True, tag="step"):
+    """A step of the audit, which a continued run repeats.
+
+    name: what identifies the step; for a chunk, its key and size and a digest of the rules.
+    at: seconds since the audit began, without the time between runs.
+    state: digest of the state of the bettors after the last block of draws.
+    probe, learning, counted: result of a chunk, by its type.
+    value: value of `Journal.once`.
+    """
+
+    name: str
+    at: float
+    state: str
+    probe: Probe | None = None
+    learning: Learning | None = None
+    counted: Counted | None = None
+    value: Any = None
+
+    @property
+    def drawn(self) -> Drawn | None:
+        return self.probe or self.learning or self.counted
+
+
+class Close(Struct, frozen=True, forbid_unknown_fields=True, tag="close"):
+    """Written when a process ends normally."""
+
+
+Record = Header | Session | Start | Step | Close
+
+
 class FileJournal(Journal):
     """A journal in a file that is locked, so that no other process can write to the file.
-
-    history: summary of the earlier runs.
-    changed: description of the packages whose versions differ between runs, such as `numpy 1.26,
-        then 2.0`; "" if none differs.
 
     A run that continues the journal computes the recorded steps again. Methods raise JournalError
     if a result differs from the record.
     """
 
-    def __init__(self, spec: AuditSpec, file: JournalFile, history: History, changed: str) -> None:
+    def __init__(self, spec: AuditSpec, file: JournalFile) -> None:
         super().__init__(spec)
-        self._file, self._history, self._changed = file, history, changed
-        self._past = (record for record in file.read() if not _MARKS & record.keys())
-        self._elapsed = 0.0
-        # The state of the bettors (strategies that bet against the claim) after the last block of
-        # draws, as a text. Each record of the journal contains it. A run that continues the journal
-        # bets on the recorded draws again, and must get the same text at each record.
-        self._state = ""
-        # Clock readings that this run has made since the last record was written. The next record
-        # stores them.
-        self._times_given: list[float] = []
-        # While records are replayed: clock readings that the journal recorded before the next
-        # record, and that `clock` has yet to return. With a time limit, none may be left when that
-        # record is replayed.
-        self._times_due: deque[float] = deque()
-        self._begins, self._drew, self._is_reproducible = False, False, True
-        self._next: Record | None = None
-        self._step()
+        self._file = file
+        self._read_history()
+        self._past = (record for record in file.read() if isinstance(record, Step))
+        self._elapsed, self._state, self._begins = 0.0, "", False
+        self._advance()
+
+    def _read_history(self) -> None:
+        """Count the earlier runs, and those that ended while they drew a chunk, by its name."""
+        self._deaths, self._is_restarted, self._is_reproducible = Counter[str](), False, True
+        sessions: list[Mapping[str, str]] = []
+        drawing, chunk = set[int](), ""
+        for record in self._file.read():
+            match record:
+                case Header():
+                    self._is_restarted = record.is_restarted
+                case Session():
+                    sessions.append(record.versions)
+                    self._deaths.update([chunk] if chunk else [])
+                    chunk = ""
+                case Start():
+                    chunk = record.name
+                    drawing.add(len(sessions))
+                case Step() if record.drawn is not None:
+                    chunk = "" if record.name == chunk else chunk
+                    drawing.add(len(sessions))
+                    self._note_probe(record.drawn)
+                case Close():
+                    chunk = ""
+        self._earlier_runs, self._changes = len(drawing), _changes(sessions)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        texts = self._history.warnings(self._runs)
-        if self._history.header.get(_RESTARTED):
+        texts, deaths = [], self._deaths.total()
+        if deaths:
+            texts.append(_DIED.format(deaths=deaths, runs=self.resumed + 1))
+        if self._is_restarted:
             texts.append(_WAS_EMPTY.format(path=self._file.path))
-        if self._changed:
-            texts.append(
-                f"continued with other versions than it began with ({self._changed}); what was "
-                "recomputed agreed with the record"
-            )
-        if self._history.sources + self._drew > 1 and not self._is_reproducible:
+        if self._changes:
+            texts.append(_CHANGED.format(changes=self._changes))
+        if self.resumed and not self._is_reproducible:
             texts.append(_NEW_DRAWS)
         return tuple(texts)
 
     @property
     def resumed(self) -> int:
-        return max(0, self._runs - 1)
-
-    @property
-    def _runs(self) -> int:
-        """Number of processes that have begun to draw for this audit, including this process."""
-        return self._history.runs + self._begins
+        return max(0, self._earlier_runs + self._begins - 1)
 
     def now(self) -> float:
         return time.perf_counter() - self._start if self._next is None else self._elapsed
 
     def clock(self) -> float:
-        if self._next is None:
-            self._times_given.append(self.now())
-            return self._times_given[-1]
-        if not self._times_due:
-            raise self._disagreement()
-        return self._times_due.popleft()
+        return (self._keep(_CLOCK) if self._next is None else self._repeated(_CLOCK)).at
 
     def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
         return partial(self._draw, drawer, is_here)
 
     def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
         if self._next is None:
-            made = make()
-            self._keep({name: made})
-            return made
-        if name not in self._next:
-            return None
-        value: Plain = self._replayed(self._next)[name]
+            result = make()
+            self._keep(name, value=result)
+            return result
+        value: Plain | None = self._repeated(name).value if self._next.name == name else None
         return value
 
     def note(self, ledger: Ledger) -> None:
-        # When a journal is replayed, the state of the bettors is compared, as a text, with the text
-        # that the journal has recorded. The array `gains` (log wealth of each bettor) is written in
-        # hexadecimal, so that the texts are equal only if all bits are equal.
-        numbers = (ledger.spent, ledger.plan.budget, len(ledger.rounds), ledger.largest_wealth)
-        gains = ledger.wealth.gains.tobytes().hex()
-        self._state = f"{numbers} {_exact(ledger.point)} {gains}"
+        counts = (ledger.spent, ledger.plan.budget, len(ledger.rounds))
+        gains = ledger.wealth.gains.tobytes()  # two states are equal only if all bits are
+        self._state = digest((counts, ledger.largest_wealth, ledger.point, gains))
 
     def finish(self) -> None:
         if self._next is None:
-            self._keep({_END: True})
-        elif _END not in self._next:
-            raise self._disagreement()
-        else:  # the journal of a finished audit is only replayed: its recorded time stays
-            self._check(self._next)
+            self._keep(_END)
+        else:
+            self._check(_END)  # the journal of an audit that has ended keeps its time
 
     def close(self) -> None:
-        """Record that this process ends normally. Without this record, a process counts as killed
-        while it drew a chunk.
-        """
-        self._file.append({_CLOSED: True})
+        """Record that this process ends normally, and was not killed while it drew a chunk."""
+        self._file.append(Close())
 
     def _draw(
         self, drawer: Drawer, is_here: Callable[[], bool], chunks: Iterable[Chunk[Any]]
     ) -> Iterator[Any]:
-        """Yield the results of chunks (requests for draws): first the results that the journal has
-        recorded, then the results of new draws.
-
-        drawer: makes the draws.
-        is_here: returns whether this process, and not a worker, makes the next draws.
-        chunks: the chunks.
-        """
+        """Yield the recorded results of chunks, then the results of new draws."""
         source = iter(chunks)
         while self._next is not None:
             chunk = next(source, None)
             if chunk is None:
                 return
-            yield self._drawn_before(self._next, chunk)
-        asked: deque[Chunk[Any]] = deque()
+            yield self._repeated(_name(chunk)).drawn
+        names: deque[str] = deque()
 
-        def ask() -> Iterator[Chunk[Any]]:
+        def requested() -> Iterator[Chunk[Any]]:
             for chunk in source:
                 self._begins = True
-                if is_here():  # the mechanism may end this process, so record the chunk first
-                    self._history.check(chunk.key)
-                    self._file.append({_BEGUN: list(chunk.key)})
-                asked.append(chunk)
+                name = _name(chunk)
+                names.append(name)
+                if is_here():
+                    if self._deaths[name] >= _MAX_DEATHS:
+                        words = _DEADLY.format(deaths=self._deaths[name])
+                        raise MechanismError(words, code="mechanism-ends-process")
+                    self._file.append(Start(name))
                 yield chunk
 
-        for drawn in drawer(ask()):
-            self._keep({**_named(asked.popleft()), "drawn": encoded(self._checked(drawn))})
-            self._drew = True
+        for drawn in drawer(requested()):
+            self._note_probe(drawn)
+            self._keep(names.popleft(), drawn)
             yield drawn
 
-    def _drawn_before(self, record: Record, chunk: Chunk[Any]) -> Drawn:
-        for key, value in _named(chunk).items():
-            # The size of a chunk that measures speed depends on how many chunks were requested in
-            # advance. So it may differ from the recorded size, and is not compared.
-            is_free = key == "size" and isinstance(chunk, ToTime)
-            if not is_free and record.get(key) != value:
-                raise self._disagreement()
-        drawn: Drawn = decoded(self._replayed(record)["drawn"])
-        return self._checked(drawn)
-
-    def _checked(self, drawn: Drawn) -> Drawn:
-        """Return `drawn` itself. If it is a `Probe` (measurements by the mechanism's first calls),
-        also note whether equal seeds gave equal outputs.
-        """
+    def _note_probe(self, drawn: Drawn) -> None:
         if isinstance(drawn, Probe):
             self._is_reproducible &= drawn.reproducible
-        return drawn
 
-    def _keep(self, record: Record) -> None:
-        """Write a record to the file. The present state of the bettors and the clock readings since
-        the previous record are added to it.
-        """
-        since = {"clock": self._times_given, "state": self._state}
-        self._file.append({**record, "at": self.now(), **since})
-        self._times_given = []
+    def _keep(self, name: str, drawn: Drawn | None = None, value: Any = None) -> Step:
+        """Record a step with the present state, and return it."""
+        step = Step(
+            name,
+            self.now(),
+            self._state,
+            drawn if isinstance(drawn, Probe) else None,
+            drawn if isinstance(drawn, Learning) else None,
+            drawn if isinstance(drawn, Counted) else None,
+            value,
+        )
+        self._file.append(step)
+        return step
 
-    def _replayed(self, record: Record) -> Record:
-        """Check that a recorded state equals the present state of the audit, else raise
-        JournalError. Then read the next record of the journal into `_next`. Return the checked
-        record.
-        """
-        self._check(record)
-        self._step()
-        return record
+    def _repeated(self, name: str) -> Step:
+        """Return the next recorded step, which must be `name`, and read the one after it."""
+        step = self._check(name)
+        self._advance()
+        return step
 
-    def _check(self, record: Record) -> None:
-        """Raise JournalError if the state of the audit differs from the recorded state: the
-        bettors' state, or the number of clock readings since the last record.
-        """
-        # Without a time limit, clock readings do not change what the audit does. So it does not
-        # matter if the earlier run read the clock more often than this run.
-        is_unread = bool(self._times_due) and self.spec.sampling.time is not None
-        if is_unread or record["state"] != self._state:
-            raise self._disagreement()
-        self._elapsed = float(record["at"])
+    def _check(self, name: str) -> Step:
+        """Return the next recorded step; raise JournalError if its name or state differs."""
+        step = self._next
+        if step is None or (step.name, step.state) != (name, self._state):
+            cause = f"other versions ({self._changes}), or " if self._changes else ""
+            raise unusable(
+                self._file.path,
+                "cannot be continued: learning again from the recorded draws gives another result "
+                f"than before ({cause}an attack of your own that is not deterministic); start "
+                "again in another folder",
+                code="journal-disagrees",
+            )
+        self._elapsed = step.at
+        return step
 
-    def _step(self) -> None:
+    def _advance(self) -> None:
+        """Read the next recorded step; after the last step, start the clock."""
         self._next = next(self._past, None)
         if self._next is None:
             self._start = time.perf_counter() - self._elapsed
-        else:
-            self._times_due = deque(self._next["clock"])
-
-    def _disagreement(self) -> JournalError:
-        cause = f"other versions ({self._changed}), or " if self._changed else ""
-        return unusable(
-            self._file.path,
-            "cannot be continued: learning again from the recorded draws gives another result than "
-            f"before ({cause}an attack of your own that is not deterministic); start again in "
-            "another folder",
-            code="journal-disagrees",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """Summary of the earlier runs of an audit, from the records of its journal.
-
-    header: the first record; {} if the file is empty.
-    sessions: a description (time, host, process id, versions) of each process.
-    runs: number of processes that began to draw.
-    sources: number of processes that recorded draws.
-    deaths: {key of a chunk: number of processes that ended while drawing it}.
-    """
-
-    header: Record
-    sessions: tuple[Record, ...]
-    runs: int
-    sources: int
-    deaths: Counter[Key]
-
-    @classmethod
-    def of(cls, records: Iterable[Record]) -> History:
-        header: Record = {}
-        sessions: list[Record] = []
-        began, drew = set[int](), set[int]()
-        under_way: Key | None = None
-        deaths = Counter[Key]()
-        for record in chain(records, [{_SESSION: None}]):
-            if _HEADER in record:
-                header = record
-            elif _SESSION in record:
-                sessions.append(record[_SESSION])
-                deaths.update([] if under_way is None else [under_way])
-                under_way = None
-            elif _BEGUN in record:
-                under_way = tuple(record[_BEGUN])
-                began.add(len(sessions))
-            elif _CLOSED in record or tuple(record.get("chunk", ())) == under_way:
-                under_way = None
-            if "chunk" in record:
-                drew.add(len(sessions))
-        return cls(header, tuple(sessions[:-1]), len(began | drew), len(drew), deaths)
-
-    def check(self, key: Key) -> None:
-        """Raise MechanismError if three or more processes died while they drew the chunk (request
-        for draws) with this key: the mechanism probably ends the process each time."""
-        if self.deaths[key] >= _MAX_DEATHS:
-            raise MechanismError(
-                f"{self.deaths[key]} runs ended in the middle of the same block of draws, without "
-                "any message: killed, out of memory, or ended by the mechanism itself. With "
-                "isolate: true (--isolate), an end that the mechanism causes counts as an "
-                "outcome; start again in another folder",
-                code="mechanism-ends-process",
-            )
-
-    def warnings(self, runs: int) -> list[str]:
-        """If processes were killed while drawing, return a warning that outcomes may be missing;
-        otherwise return an empty list.
-
-        runs: number of runs of the audit, including the present run; the warning states it.
-        """
-        return [_DIED.format(deaths=self.deaths.total(), runs=runs)] if self.deaths else []
 
 
 @contextmanager
 def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
     """Open the journal of an audit, or begin a new journal; close it at the end of the block.
 
-    Raises JournalError if a journal exists although `resume` is false; if the journal was begun
-    with other options, by another release of dpaudit or in another format; and if another process
-    has the journal open.
+    Raises JournalError as `JournalFile` and `continued` do, and for a journal that exists although
+    `resume` is false.
     """
     with closing(JournalFile(journal_path(spec.journaling.journal or "", spec.name))) as file:
-        history = History.of(file.read())
-        if history.header:
-            spec = _continued(spec, history.header, file.path)
-        else:
-            header = {
-                _HEADER: FORMAT,
-                "dpaudit": __version__,
-                "audit": spec.name,
-                "seed": int(spec.sampling.seed),
-                "request": request(spec),
-                _RESTARTED: spec.journaling.resume and file.existed,
-            }
-            file.append(header)
-            history = replace(history, header=header)
-        session = {
-            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "host": socket.gethostname(),
-            "process": os.getpid(),
-            "versions": _versions(),
-        }
-        file.append({_SESSION: session})
+        match next(file.read(), None):
+            case None:
+                was_there = spec.journaling.resume and file.existed
+                file.append(Header(__version__, int(spec.sampling.seed), request(spec), was_there))
+            case Header() as header if spec.journaling.resume:
+                spec = continued(spec, header, file.path)
+            case Header():
+                raise _not_free(file.path)
+            case _:
+                raise _damaged(file.path, 0)
+        file.append(Session(_versions()))
         file.sync()
-        changed = _changes([one["versions"] for one in (*history.sessions, session)])
-        with closing(FileJournal(spec, file, history, changed)) as journal:
+        with closing(FileJournal(spec, file)) as journal:
             yield journal
+
+
+def continued(spec: AuditSpec, begun: Begun, path: Path) -> AuditSpec:
+    """Return the audit that continues the journal or search in the file at `path`. It has the
+    recorded seed if its own was drawn at random.
+
+    Raises JournalError for another release of dpaudit or another request.
+    """
+    if begun.dpaudit != __version__:
+        raise _foreign(path, f"was started by dpaudit {begun.dpaudit}, this is {__version__}")
+    if isinstance(spec.sampling.seed, DrawnSeed):
+        spec = replace(spec, sampling=replace(spec.sampling, seed=begun.seed))
+    if changes := differences(begun.request, request(spec)):
+        why = f"belongs to another audit: {changes}; give the same options as before, or name "
+        raise unusable(path, why, "another folder", code="journal-of-another-audit")
+    return spec
 
 
 def check_free(specs: Sequence[AuditSpec]) -> None:
@@ -398,36 +383,218 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
                 raise _not_free(path)
 
 
-def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:
-    """Return the audit that continues a journal, after a check that the journal belongs to it.
+class JournalFile:
+    """The open file of a journal. Until `close`, no other process can open it for writing. Opening
+    removes an incomplete last record.
 
-    A seed that was drawn at random is replaced by the seed of the journal. Raises JournalError as
-    `opened_journal` does.
+    existed: whether the file existed before, even if empty.
 
-    spec: the audit, as the user asks for it now.
-    header: first record of the journal.
-    path: path of the journal.
+    Raises JournalError for a file that another process has open, that cannot be written, that is
+    damaged before its end, or that is no journal.
     """
-    if not spec.journaling.resume:
-        raise _not_free(path)
-    if header[_HEADER] != FORMAT:
-        raise unknown_format(path, header[_HEADER])
-    if header["dpaudit"] != __version__:
-        why = f"was started by dpaudit {header['dpaudit']}, this is {__version__}; "
-        remedy = "continue it with that release, or start again in another folder"
-        raise unusable(path, why, remedy, code="journal-of-another-release")
-    if isinstance(spec.sampling.seed, DrawnSeed):
-        spec = replace(spec, sampling=replace(spec.sampling, seed=header["seed"]))
-    changes = differences(header["request"], request(spec))
-    if changes:
-        why = f"belongs to another audit: {changes}; give the same options as before, or name "
-        raise unusable(path, why, "another folder", code="journal-of-another-audit")
-    return spec
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with guarded(path), ExitStack() as stack:
+            while True:
+                self.existed = path.exists()
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if self.existed and not path.is_file():  # opening a pipe would wait for a reader
+                    why = "is not a regular file; name another folder"
+                    raise unusable(path, why, code="journal-damaged")
+                self._file = stack.enter_context(path.open("ab", buffering=0))
+                if not _lock(self._file.fileno()):
+                    why = "is being written by another process; end it, or name another folder"
+                    raise unusable(path, why, code="journal-in-use")
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(path.stat(), os.fstat(self._file.fileno())):
+                        break
+                stack.close()  # another run removed the file before it was locked here
+            if not self.existed:
+                _sync_folder(path.parent)
+            # A second handle for reading, since each write moves the position of the first.
+            self._reader = stack.enter_context(path.open("rb"))
+            self._file.truncate(_whole_size(path, self._reader))
+            stack.pop_all()
+        self._sync_due = 0.0
+
+    def read(self) -> Iterator[Record]:
+        """Yield the records that the file has now; one call reads at a time."""
+        end = os.fstat(self._file.fileno()).st_size
+        self._reader.seek(0)
+        while self._reader.tell() < end:
+            with guarded(self.path):
+                line = self._reader.readline()
+            try:
+                yield from_json(line[9:], Record)
+            except msgspec.ValidationError as error:
+                raise _foreign(self.path, f"has a record of another format ({error})") from error
+
+    def append(self, record: Record) -> None:
+        """Write a record to the file. Sync the file if the last sync was long ago: at least 0.5 s,
+        and 100 times the duration of a sync.
+
+        A crash of this process does not lose the record; a power failure may, until the next sync.
+        """
+        text = to_json(record)
+        left = memoryview(b"%08x %b\n" % (zlib.crc32(text), text))
+        with guarded(self.path):
+            end = os.fstat(self._file.fileno()).st_size
+            try:
+                while left:
+                    left = left[self._file.write(left) :]
+            except BaseException:  # remove a half-written record, since other records may follow
+                self._file.truncate(end)
+                raise
+        if time.monotonic() >= self._sync_due:
+            self.sync()
+
+    def sync(self) -> None:
+        """Sync the file to disk."""
+        start = time.monotonic()
+        with guarded(self.path):
+            os.fsync(self._file.fileno())
+        end = time.monotonic()
+        # Syncs take at most 1 % of the time, so that a slow disk does not slow down the audit.
+        self._sync_due = end + max(_SYNC_SECONDS, 100 * (end - start))
+
+    def close(self) -> None:
+        """Sync the file, close it, and so release the lock."""
+        try:
+            self.sync()
+        finally:
+            self._reader.close()
+            self._file.close()
+
+
+def journal_path(folder: Folder, name: str) -> Path:
+    """Return the path of the journal of the audit `name`; different names have different paths.
+
+    folder: the folder of journals, which need not exist. Raises UsageError if it is a file.
+    """
+    with guarded(Path(folder)):
+        if not os.fspath(folder) or (Path(folder).exists() and not Path(folder).is_dir()):
+            why = f"={os.fspath(folder)!r} must name a folder, which need not exist"
+            raise UsageError(Name("journal"), why, code="option-invalid")
+    # File systems limit names to 255 bytes, and a digest follows the name.
+    plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:80]
+    if plain != name or not plain:
+        digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+        plain = f"{plain}-{digest}".lstrip("-")
+    return Path(folder) / f"{plain}{_SUFFIX}"
+
+
+def remove(folder: Folder, name: str) -> None:
+    """Remove the journal of the audit `name`, and the result of the audit's search.
+
+    Files that do not exist, or that another process uses, are skipped.
+    """
+    path = journal_path(folder, name)
+    with suppress(FileNotFoundError), path.open("r+b") as file:
+        if not _lock(file.fileno()):
+            return
+        # A process that waits for the lock sees that the file was removed, and opens it again.
+        path.unlink(missing_ok=True)
+    path.with_suffix(SEARCH_SUFFIX).unlink(missing_ok=True)
+
+
+def to_json(record: Any) -> bytes:
+    """Return a record as JSON text; infinite numbers and lone surrogates stay what they are."""
+    values = msgspec.to_builtins(record, enc_hook=_encoded_array)
+    return json.dumps(values, separators=(",", ":")).encode("ascii")
+
+
+def from_json(text: bytes, kind: Any) -> Any:
+    """Return the record of type `kind` in a text. Raise msgspec.ValidationError for others."""
+    return msgspec.convert(json.loads(text), kind, dec_hook=_decoded_part)
+
+
+def unusable(path: Path, why: str, *parts: str, code: str) -> JournalError:
+    """Return the error for a journal; `why` and `parts` follow its path in the message."""
+    return JournalError(f"the journal {path} {why}", *parts, code=code)
+
+
+@contextmanager
+def guarded(path: Path) -> Iterator[None]:
+    """Return a context that turns an OSError into a JournalError which names the file `path`."""
+    try:
+        yield
+    except OSError as error:
+        why = f"cannot be used: {error.strerror}"
+        raise unusable(path, why, code="cannot-write") from error
 
 
 def _not_free(path: Path) -> JournalError:
     resume, why = Given("resume=True", "--resume"), "exists already; continue it with "
     return unusable(path, why, resume, ", or name another folder", code="journal-exists")
+
+
+def _foreign(path: Path, why: str) -> JournalError:
+    why += "; continue it with the release that began it, or start again in another folder"
+    return unusable(path, why, code="journal-of-another-release")
+
+
+def _damaged(path: Path, byte: int) -> JournalError:
+    why = f"is damaged at byte {byte:,}, and the records after it depend on the lost record; "
+    why += "restore the file, or start again in another folder"
+    return unusable(path, why, code="journal-damaged")
+
+
+def _lock(file: int) -> bool:
+    """Lock a file until it is closed or this process ends; False if another process has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Sync a folder to disk, so that a new file in the folder survives a power failure."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _whole_size(path: Path, file: BufferedReader) -> int:
+    """Return the size of the file up to the end of its last whole record, in bytes."""
+    end = 0
+    while _is_whole(line := file.readline()):
+        end += len(line)
+    for broken in chain([line], file):
+        # If the line break between two records is damaged, a whole record is inside the line.
+        if any(_is_whole(broken[start.start() :]) for start in _START.finditer(broken)):
+            raise _damaged(path, end)
+    if end == 0 and _FIRST_LINE.fullmatch(line) is None:
+        why = "is no journal of dpaudit; name another folder, or move the file away"
+        raise unusable(path, why, code="journal-damaged")
+    return end
+
+
+def _is_whole(line: bytes) -> bool:
+    match = _LINE.fullmatch(line)
+    return match is not None and zlib.crc32(match[2]) == int(match[1], 16)
+
+
+def _encoded_array(value: Any) -> Any:
+    match value:
+        case np.ndarray() if not value.dtype.hasobject:
+            return value.dtype.str, value.shape, value.tobytes()
+        case np.generic():
+            return value.item()
+    raise TypeError(f"no journal can hold a {type(value).__name__} without running code")
+
+
+def _decoded_part(kind: Any, value: Any) -> Any:
+    """Return an array or a table of outcomes from its JSON value."""
+    if kind is Outcomes:
+        tables = {"nanoseconds": TimedOutcomes, "vocabulary": LongTable}
+        table = next((tables[name] for name in tables if name in value), Table)
+        return msgspec.convert(value, table, dec_hook=_decoded_part)
+    dtype, shape, text = value
+    return np.frombuffer(bytearray(base64.b64decode(text)), dtype).reshape(shape)
 
 
 def _versions() -> dict[str, str]:
@@ -439,34 +606,24 @@ def _versions() -> dict[str, str]:
 
 
 def _changes(sessions: Sequence[Mapping[str, str]]) -> str:
-    """Return a description of the packages whose versions differ between processes, such as `numpy
-    1.26, then 2.0`; "" if none differs.
-
-    sessions: {package: version} of each process, in order.
-    """
+    """Return a description of the packages whose versions differ; "" if none differs."""
     texts = []
     for name in dict.fromkeys(name for versions in sessions for name in versions):
-        every = list(dict.fromkeys(versions.get(name, "none") for versions in sessions))
-        texts += [f"{name} {', then '.join(every)}"] if len(every) > 1 else []
+        numbers = dict.fromkeys(versions.get(name, "none") for versions in sessions)
+        texts += [f"{name} {', then '.join(numbers)}"] if len(numbers) > 1 else []
     return ", ".join(texts)
 
 
-def _exact(point: ProfilePoint | None) -> tuple[float, float] | None:
-    return None if point is None else (float(point.epsilon), float(point.delta))
-
-
-def _named(chunk: Chunk[Any]) -> Record:
-    """Return the entries that identify a chunk in a record: {"chunk": key, "size": draws}. The
-    first chunk of a stage that counts draws also has {"event": digest of the rules}.
-    """
-    named: Record = {"chunk": list(chunk.key), "size": chunk.size}
-    if isinstance(chunk, ToCount) and chunk.key[-1] == 0:
-        rules = chunk.measure.portfolio
-        accused = () if chunk.measure.atoms is None else chunk.measure.atoms.words
-        texts = [
-            f"{one.words(1)} {one.words(-1)} {one.share} {_exact(one.point)} {guesses.tolist()}"
-            for one, guesses in zip(rules.rules, rules.all_guesses, strict=True)
-        ]
-        digest = hashlib.blake2b(repr((texts, accused)).encode(errors="surrogatepass"))
-        named["event"] = digest.hexdigest()[:24]
-    return named
+def _name(chunk: Chunk[Any]) -> str:
+    """Return what identifies a chunk: its key and size, and a digest of the rules at its start."""
+    # The size of a chunk that measures speed depends on how many chunks were requested before.
+    name = f"{chunk.key}" if isinstance(chunk, ToTime) else f"{chunk.key} {chunk.size}"
+    if not isinstance(chunk, ToCount) or chunk.key[-1] != 0:
+        return name
+    rules = chunk.measure.portfolio
+    accused = () if chunk.measure.atoms is None else chunk.measure.atoms.words
+    events = [
+        (rule.words(1), rule.words(-1), rule.share, rule.point, guesses.tolist())
+        for rule, guesses in zip(rules.rules, rules.all_guesses, strict=True)
+    ]
+    return f"{name} {digest((events, accused))}"

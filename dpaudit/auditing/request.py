@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -43,9 +43,8 @@ from dpaudit.targets.target import (
 )
 from dpaudit.wording import shown
 
-# Maps the name of an option to a list of two texts: its value, shortened for messages, and a digest
-# of the whole value.
-Request = dict[str, list[str]]
+# Maps the name of an option to its value, shortened for messages, and a digest of the whole value.
+Request = dict[str, tuple[str, str]]
 
 # Fields of an `AuditSpec` and of its parts that may differ when a journal is continued, since they
 # change neither draws nor bounds.
@@ -55,8 +54,6 @@ _FREE = {
     *("claimed_by", "pace"),
 }
 _CODE = "the code of "
-# The text and the digest of an option that a request lacks.
-_NOTHING = ("not stated", "")
 _FIXED = (
     "the number of draws is fixed before the exact test and never changed after it, "
     "docs/method.md §4"
@@ -67,8 +64,8 @@ def request(spec: AuditSpec) -> Request:
     """Return the request of an audit: a text and a digest of each option, input and source file
     that decides its draws and bounds.
     """
-    asked = {
-        name: [_words(spec, name, value), digest(value)]
+    settings = {
+        name: (_words(spec, name, value), digest(value))
         for name, value in _settings(spec).items()
         if name not in _FREE
     }
@@ -76,38 +73,28 @@ def request(spec: AuditSpec) -> Request:
     # which p-values lead to a comparison with draws of new processes. So it decides the result, and
     # is part of the request.
     whole = False if spec.statistics.family is None else spec.statistics.family.confidence
-    asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
+    settings["familywise"] = ("off" if whole is False else f"at {whole!r}", digest(whole))
     seed = hash_seed()
     if seed is not None:
-        asked[VARIABLE] = [seed, digest(seed)]
+        settings[VARIABLE] = (seed, digest(seed))
     for name, file in _files(spec):
         with file.open("rb") as opened:
             content = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()
-        asked[f"{_CODE}{name}"] = ["", content[:24]]
-    return asked
+        settings[f"{_CODE}{name}"] = ("", content[:24])
+    return settings
 
 
-def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> str:
+def differences(then: Request, now: Request) -> str:
     """Return a description of the differences between an earlier request and the present one, such
-    as `samples was 1,000, is 2,000`; "" if they are equal.
+    as `samples was 1,000, is 2,000`; "" if they are equal. Both are of the same release.
     """
-    names = [name for name in {**then, **now} if _differ(name, then, now)]
-    words = "; ".join(
-        _difference(name, then.get(name, _NOTHING), now.get(name, _NOTHING)) for name in names
-    )
+    # Only files, and a hash seed that the user has fixed, may be in one of the requests alone.
+    names = [name for name in then if name in now and then[name][1] != now[name][1]]
+    words = "; ".join(_difference(name, then[name][0], now[name][0]) for name in names)
     return f"{words} ({_FIXED})" if {"samples", "time"} & set(names) else words
 
 
-def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
-    if name.startswith(_CODE) or name == VARIABLE:
-        # Files, and a hash seed that the user has fixed, are compared only if both requests have
-        # them.
-        return name in then and name in now and then[name][1] != now[name][1]
-    return then.get(name, _NOTHING)[1] != now.get(name, _NOTHING)[1]
-
-
-def _difference(name: str, then: Sequence[str], now: Sequence[str]) -> str:
-    before, after = then[0], now[0]
+def _difference(name: str, before: str, after: str) -> str:
     if before == after:
         return f"{name} has changed" if name.startswith(_CODE) else f"the content of {name} differs"
     return f"{name} was {before}, is {after}"

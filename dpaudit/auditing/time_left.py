@@ -55,9 +55,8 @@ class Journal:
         return time.perf_counter() - self._start
 
     def clock(self) -> float:
-        """Return `now()`, for a decision of the audit, and record it. In a run that continues a
-        journal, return the recorded values first, so that the run makes the same decisions as
-        before.
+        """Return `now()`, for a decision of the audit, and record it. A run that continues another
+        returns the recorded values first, so that it decides as before.
         """
         return self.now()
 

@@ -379,7 +379,7 @@ def forget(specs: Sequence[AuditSpec]) -> None:
     """Remove the journals of a completed run, so that the next run makes new draws."""
     for spec in specs:
         if spec.journaling.journal is not None:
-            from dpaudit.auditing.journal_file import remove
+            from dpaudit.auditing.journal import remove
 
             remove(spec.journaling.journal, spec.name)
 

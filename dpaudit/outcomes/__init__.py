@@ -37,8 +37,8 @@ No value is rounded or merged, since some privacy definitions are not closed und
 `columns` defines entries, labels, keys and paths. `scalars` and `representation` convert values to
 entries and texts. `reader` and `reading` read raw outputs, `texts` the contents of texts. `tables`
 and `long_table` store outcomes. `aspects` computes columns from other columns. `known` finds
-outcomes among known outcomes. `packing` converts tables to arrays for files. `frames` and
-`set_order` also run in the processes that call the mechanism, under Python 3.8 and without dpaudit.
+outcomes among known outcomes. `frames` and `set_order` also run in the processes that call the
+mechanism, under Python 3.8 and without dpaudit.
 """
 
 from __future__ import annotations

@@ -6,21 +6,37 @@ that certify.
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.journal import check_free
-from dpaudit.auditing.journal_file import SEARCH_SUFFIX, guarded, journal_path
-from dpaudit.auditing.request import differences, request
-from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.certificates.result import Leader, Searched
+from msgspec import ValidationError
+
+from dpaudit.auditing.journal import (
+    SEARCH_SUFFIX,
+    Begun,
+    check_free,
+    continued,
+    from_json,
+    guarded,
+    journal_path,
+    to_json,
+    unusable,
+)
+from dpaudit.auditing.request import request
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import Searched
 from dpaudit.errors import JournalError
 from dpaudit.version import __version__
 
 _TUPLE, _BYTES = "tuple", "bytes"
+
+
+class _Record(Begun, frozen=True):
+    searched: Searched
+    rate: float | None
 
 
 def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None, float | None]:
@@ -43,54 +59,18 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None, float | None]:
     if not path.exists():
         journal = path.with_suffix(".journal")
         if journal.exists() and journal.stat().st_size > 0:
-            raise JournalError(
-                f"the journal {journal} is of pairs that were not searched for, or {path.name} "
-                "next to it is lost; start again in another folder",
-                code="journal-damaged",
-            )
+            why = f"is of pairs that were not searched for, or {path.name} next to it is lost; "
+            why += "start again in another folder"
+            raise unusable(journal, why, code="journal-damaged")
         return spec, None, None
-    searched, kept = _parsed(path)
-    version = kept["dpaudit"]
-    if version != __version__:
-        raise JournalError(
-            f"the search of {path} was made by dpaudit {version}, this is {__version__}; continue "
-            "it with that release, or start again in another folder",
-            code="journal-of-another-release",
-        )
-    if isinstance(spec.sampling.seed, DrawnSeed):
-        spec = replace(spec, sampling=replace(spec.sampling, seed=int(kept["seed"])))
-    if difference := differences(kept["request"], request(spec)):
-        raise JournalError(
-            f"the search of {path} belongs to another audit: {difference}; give the same options "
-            "as before, or name another folder",
-            code="journal-of-another-audit",
-        )
-    return spec, searched, kept["rate"]
-
-
-def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
-    """Return (result of the search, whole content of the file)."""
     with guarded(path):
         text = path.read_bytes()
     try:
-        kept: dict[str, Any] = json.loads(text.decode("utf-8"))
-        recorded, beyond = kept["searched"], kept["searched"]["beyond"]
-        parsed = {
-            **{name: _pairs(recorded[name]) for name in ("found", "unsettled")},
-            "leaders": tuple(Leader(**leader) for leader in recorded["leaders"]),
-            "outside": tuple(recorded["outside"]),
-            "kept": tuple(recorded["kept"]),
-            "beyond": None if beyond is None else Leader(**beyond),
-            "more_beyond": tuple(Leader(**leader) for leader in recorded["more_beyond"]),
-        }
-        searched = Searched(**{**recorded, **parsed})
-        if not {"dpaudit", "request", "rate"} <= kept.keys():
-            raise KeyError("dpaudit")
-        int(kept["seed"])
-    except (KeyError, TypeError, ValueError) as error:
+        record: _Record = from_json(text, _Record)
+    except (ValueError, ValidationError) as error:
         why = "is damaged; delete it and the journal next to it, and start again"
         raise JournalError(f"{path} {why}", code="journal-damaged") from error
-    return searched, kept
+    return continued(spec, record, path), _with_pairs(record.searched, _value), record.rate
 
 
 def write(spec: AuditSpec, searched: Searched, rate: float | None) -> None:
@@ -105,24 +85,15 @@ def write(spec: AuditSpec, searched: Searched, rate: float | None) -> None:
     path = _path(spec)
     if path is None:
         return
-    kept = {
-        "dpaudit": __version__,
-        "seed": int(spec.sampling.seed),
-        "request": request(spec),
-        "rate": rate,
-        "searched": {
-            **asdict(replace(searched, found=(), unsettled=())),
-            "found": [[_written(d1), _written(d2)] for d1, d2 in searched.found],
-            "unsettled": [[_written(d1), _written(d2)] for d1, d2 in searched.unsettled],
-        },
-    }
+    seed = int(spec.sampling.seed)
+    searched = _with_pairs(searched, _written)
     with guarded(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".part")
-        with partial.open("w", encoding="utf-8") as opened:
-            json.dump(kept, opened, indent=1)
-            opened.flush()
-            os.fsync(opened.fileno())
+        with partial.open("wb") as file:
+            file.write(to_json(_Record(__version__, seed, request(spec), searched, rate)))
+            file.flush()
+            os.fsync(file.fileno())
         partial.replace(path)
 
 
@@ -133,8 +104,8 @@ def _path(spec: AuditSpec) -> Path | None:
 
 
 def _written(value: Any) -> Any:
-    """Return a dataset as a value that JSON can hold without loss: a tuple becomes `{"tuple":
-    [...]}`, and bytes `{"bytes": hex digits}`. Raises JournalError for values of other types."""
+    """Return a dataset as a JSON value without loss: a tuple becomes `{"tuple": [...]}`, and bytes
+    `{"bytes": hex digits}`."""
     if type(value) is bytes:
         return {_BYTES: value.hex()}
     if value is None or type(value) in (bool, int, float, str):
@@ -154,8 +125,13 @@ def _written(value: Any) -> Any:
     )
 
 
-def _pairs(written: list[Any]) -> tuple[tuple[Any, Any], ...]:
-    return tuple((_value(d1), _value(d2)) for d1, d2 in written)
+def _with_pairs(searched: Searched, convert: Callable[[Any], Any]) -> Searched:
+    """Return the result with each input of its pairs converted."""
+    found, unsettled = (
+        tuple((convert(d1), convert(d2)) for d1, d2 in pairs)
+        for pairs in (searched.found, searched.unsettled)
+    )
+    return replace(searched, found=found, unsettled=unsettled)
 
 
 def _value(written: Any) -> Any:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Literal
 
 from dpaudit.api import MoreOptions, audit, search
-from dpaudit.auditing.journal_file import remove
 from dpaudit.auditing.options import DefaultSamples
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
@@ -304,6 +303,9 @@ def _run(
         return run(**given)
     given.setdefault("resume", True)
     result = run(**given)
+    # Imported here, since most tests have no journal.
+    from dpaudit.auditing.journal import remove
+
     remove(given["journal"], result.name)
     return result
 

@@ -51,7 +51,7 @@ option-invalid | --tradeoff=3 | run m.py:noisy --d1 0 --d2 1 --tradeoff m.py:num
 option-invalid | --prior=2 | explain posterior --epsilon 1 --prior 2
 mechanism-not-made | --factory | run {NAMED} --isolate --init [1]
 mechanism-not-made | 'nothere' | run {NAMED} --isolate --post-process nothere
-option-invalid | --journal: | run {NAMED} --journal m.py
+option-invalid | --journal='m.py' | run {NAMED} --journal m.py
 option-invalid | --keep=0 | {SEARCH} --keep 0
 options-conflict | --inside | {SEARCH} --inside --outside
 options-conflict | --group | {SEARCH} --group 2

@@ -221,7 +221,7 @@ def test_a_leak_beside_state_that_tells_nothing_stays_one(
     assert "8 new processes" in warned(result)
     (record,) = journal.iterdir()
     whole = record.read_bytes()
-    asked = whole.rindex(b"\n", 0, whole.index(b'{"compared 0":')) + 1
+    asked = whole.rindex(b"\n", 0, whole.index(b'"name":"compared 0"')) + 1
     # At the end, and where it is cut before other processes are asked.
     for end in (len(whole), asked):
         record.write_bytes(whole[:end])

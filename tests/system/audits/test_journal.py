@@ -23,7 +23,7 @@ from dpaudit import (
 )
 from dpaudit.auditing import journal
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.journal_file import FORMAT, JournalFile, journal_path
+from dpaudit.auditing.journal import JournalFile, journal_path
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Progress
 from dpaudit.errors import JournalError, UsageError
@@ -397,19 +397,25 @@ def test_a_random_seed_is_replaced_by_that_of_the_journal(tmp_path: Path) -> Non
         run_audit(replace(spec, seed=9))
 
 
-def test_another_release_and_another_format_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_release_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = replace(spec_of(batch), journal=tmp_path, resume=True)
     run_audit(spec)
     monkeypatch.setattr(journal, "__version__", "99.0")
     with pytest.raises(JournalError, match=r"99\.0") as error:
         run_audit(spec)
     assert error.value.code == "journal-of-another-release"
-    monkeypatch.setattr(journal, "FORMAT", 99)
-    with pytest.raises(JournalError, match=f"format {FORMAT}") as error:
+
+
+def test_a_journal_without_its_request_is_refused(tmp_path: Path) -> None:
+    spec = replace(spec_of(batch, samples=200), journal=tmp_path, resume=True)
+    run_audit(spec)
+    path = journal_path(tmp_path, spec.name)
+    _, _, records = path.read_bytes().partition(b"\n")
+    path.write_bytes(records)
+    with pytest.raises(JournalError) as error:
         run_audit(spec)
-    assert error.value.code == "journal-of-another-release"
+    assert error.value.code == "journal-damaged"
+    assert path.read_bytes() == records
 
 
 def test_an_exact_audit_has_no_journal(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.auditing.journal_file import JournalFile
+from dpaudit.auditing.journal import JournalFile
 from dpaudit.auditing.spec import AuditSpec
 from tests import warm
 
@@ -23,7 +23,7 @@ SHORT = (*TARGET, "--samples", "5000", "-q")
 # A program that is killed as soon as its journal has a size.
 KILLED = """
 import os, signal, sys
-from dpaudit.auditing.journal_file import JournalFile
+from dpaudit.auditing.journal import JournalFile
 append, size = JournalFile.append, int(sys.argv.pop(1))
 def killed(file, record):
     append(file, record)
@@ -168,18 +168,15 @@ def test_an_emptied_journal_gives_a_warning(dpaudit: Any, tmp_path: Path, left: 
         assert any(f"the journal {journal} " in text for text in audit["warnings"])
 
 
-@pytest.mark.parametrize(
-    ("folder", "message"),
-    [("", "name a folder"), ("there", "there is a file; ")],
-)
+@pytest.mark.parametrize("folder", ["", "there"])
 def test_a_file_is_refused_as_a_folder(
-    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, message: str
+    dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there").touch()
     result = dpaudit(*SHORT, "--journal", folder)
     assert (result.exit_code, result.code) == (2, "option-invalid")
-    assert message in result.stderr
+    assert repr(folder) in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpaudit.auditing.journal import from_json, to_json
 from dpaudit.outcomes import Column, Outcomes, Raised, concatenate, from_raw, timed
-from dpaudit.outcomes.packing import pack, unpack
 from dpaudit.outcomes.representation import SIGN
 from dpaudit.outcomes.set_order import as_in_a_set
 from dpaudit.processes.exchange import parsed
@@ -124,8 +124,8 @@ def test_tables_are_put_together_whatever_varies_in_them(name: str) -> None:
     parts = [from_raw([one]), from_raw([other, one])]
     for joined in (
         concatenate(parts),
-        concatenate([unpack(pack(part)) for part in parts]),
-        unpack(pack(concatenate(parts))),
+        concatenate([from_json(to_json(part), Outcomes) for part in parts]),
+        from_json(to_json(concatenate(parts)), Outcomes),
         concatenate([timed(part, np.ones(part.size, dtype=np.int64)) for part in parts]),
         concatenate([*parts, from_raw([None])]).take(slice(3)),
         concatenate([from_raw([other]), *parts]).take(np.array([1, 2, 3])).trimmed(),

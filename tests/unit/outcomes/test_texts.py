@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.outcomes import concatenate, from_raw
-from dpaudit.outcomes.packing import pack, unpack
+from dpaudit.auditing.journal import from_json, to_json
+from dpaudit.outcomes import Outcomes, concatenate, from_raw
 from dpaudit.outcomes.texts import content, how_read
 
 A_UUID = "550e8400-e29b-41d4-a716-446655440000"
@@ -118,7 +118,7 @@ def test_a_text_has_the_same_entries_in_every_batch(texts: list[str]) -> None:
     """Outcomes that are read one by one equal those that are read at once, also after a file."""
     table = from_raw(texts)
     apart = concatenate([from_raw([text]) for text in texts])
-    kept = unpack(pack(table))
+    kept = from_json(to_json(table), Outcomes)
     assert np.array_equal(apart.keys(), table.keys())
     assert np.array_equal(kept.keys(), table.keys())
     assert len(np.unique(table.keys())) == len(set(texts))

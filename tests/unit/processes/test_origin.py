@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.auditing.journal_file import decoded, encoded
+from dpaudit.auditing.journal import from_json, to_json
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Raised, from_raw
@@ -168,6 +168,6 @@ def test_on_error_fail_says_where(sampler: Any) -> None:
 
 def test_journals_keep_the_line(sampler: Any) -> None:
     failures = sampler().draw(ToLearn((0, 0, 0), 40)).failures
-    again = decoded(json.loads(json.dumps(encoded(failures))))
+    again = from_json(to_json(failures), Failures)
     assert again.counts == failures.counts
     assert again.first["KeyError"].where == "raises_somewhere.py:21"
