@@ -1,7 +1,7 @@
 """The schedule of one pair: number of draws, sizes of blocks, and end of learning.
 
 `Plan` computes the schedule from the budget, or from the clock if the audit has a time limit.
-pair_audit.py and counted_learning.py draw by a plan; recheck.py and power_trials.py compute with
+pair_audit.py and counted_learning.py draw by a plan; recheck.py and underpowered.py compute with
 plans. A block is a group of consecutive draws. Learning draws first fill the sample buffer, whose
 outputs stay in memory; further learning draws are only counted. The freeze ends learning: later
 draws are counted for the exact test (docs/method.md §4).

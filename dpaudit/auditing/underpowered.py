@@ -4,7 +4,7 @@ nothing.
 The functions return a message for the report if the number of draws (or of guesses about canaries)
 is too small to refute the claim, else None. engine.py, recorded.py and canaries.py put the message
 into `AuditResult.underpowered`, which leads to exit code 4. Power is the probability to refute the
-claim when a leak of a given size exists (docs/method.md §8). power_trials.py chooses the number of
+claim when a leak of a given size exists (docs/method.md §8). planning.py computes the number of
 draws of an audit by the functions here.
 """
 
@@ -37,8 +37,8 @@ from dpaudit.stats.power import (
 )
 from dpaudit.wording import counted
 
-# Error probability of two estimates: the lower bound for the probability of the event of a single
-# audit, and the test of whether trials (short audits) guess d1 or d2 better than chance.
+# Error probability of two estimates: the lower bound for the probability of an event, and the test
+# of whether a trial guesses d1 or d2 better than chance.
 ESTIMATE_ALPHA = 0.01
 # The next audit may learn a rarer event than this audit. So the share of its draws that are in the
 # event is assumed to be 0.9 times the share in this audit.
@@ -156,7 +156,7 @@ def _more_draws(
     for times, _, one in weak:
         test = most_powerful(one)
         if times > factor and test.method != "probabilistic":
-            share = share_in_next_audit(test, is_single=True)
+            share = _SHARE_IN_NEXT_AUDIT * event_share(test)
             needed.append(draws_needed(one, share, factor, POWER))
     known = [number for number in needed if number is not None]
     if not known or len(known) < len(needed):
@@ -426,25 +426,16 @@ def point_words(point: ProfilePoint) -> str:
     return f"ε = {point.epsilon:g}{delta}" if math.isfinite(point.epsilon) else "ε = ∞"
 
 
-def share_in_next_audit(test: FixedTest, *, is_single: bool) -> float:
-    """Return the share of all draws that is assumed to be in the event of a similar audit.
-
-    test: exact test of this audit.
-    is_single: whether this audit is the only one; its share is then replaced by a lower bound.
-    """
-    inside = test.correct + test.wrong
-    if is_single and inside:
-        return _SHARE_IN_NEXT_AUDIT * clopper_pearson_lower(inside, test.draws, ESTIMATE_ALPHA)
-    # Keep the order of these operations: another order changes the last bit of the share, and so
-    # may change the planned number of draws by one.
-    return _SHARE_IN_NEXT_AUDIT * inside / test.draws
+def event_share(test: FixedTest) -> float:
+    """Return a lower bound for the probability of the event of a test, at 99 %."""
+    return clopper_pearson_lower(test.correct + test.wrong, test.draws, ESTIMATE_ALPHA)
 
 
 def draws_needed(certificate: Certificate, share: float, factor: float, power: float) -> int | None:
     """Return the smallest number of draws with which an audit detects a leak in an event; None if
     no number is enough.
 
-    certificate: certificate of a trial (short audit).
+    certificate: certificate of a similar audit.
     share: share of all draws that are in the event.
     factor: size of the leak, as a multiple of the claimed ε.
     power: probability to detect the leak.
@@ -474,7 +465,7 @@ def certifying(samples: int, limits: DrawLimits) -> int:
 def _detectable(certificate: Certificate, samples: int, share: float, power: float) -> float:
     """Return the least ε that the exact test of an audit detects with probability `power`.
 
-    certificate: certificate of a trial (short audit).
+    certificate: certificate of a similar audit.
     samples: number of draws of the audit.
     share: share of all draws that are in the event.
     power: probability of a refutation.
@@ -496,8 +487,8 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
         )
     # Here, the exact test makes a pair of Clopper-Pearson bounds for each event of the rule. The
     # result is the smallest ε that the bounds of at least one event detect. `seen` is the share of
-    # the trial's draws that are in an event; `half` is the number of certifying draws of each
-    # input.
+    # the draws that are in an event in the certificate; `half` is the number of certifying draws of
+    # each input.
     seen, half = (test.correct + test.wrong) / test.draws, draws // 2
     alpha, least = alpha / max(1, len(test.events)), math.inf
     for event in test.events:
@@ -516,8 +507,8 @@ def _alpha(test: FixedTest) -> float:
     """Return an error probability that is safe to assume in a forecast of the next audit: at least
     this probability goes to its rule of the same kind (main, rare or other) as the rule of `test`.
 
-    The next audit may find rules of more kinds than the trial (a short audit) did, and then divides
-    the error probability among more rules (docs/method.md §4, the portfolio).
+    The next audit may find rules of more kinds than this one did, and then divides the error
+    probability among more rules (docs/method.md §4, the portfolio).
     """
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.rule.share * min(test.rule.share, shares[test.rule.kind])

@@ -280,7 +280,8 @@ class Evidence:
         bettors = {(len(beliefs.posteriors), len(beliefs.rules)) for beliefs in self.rounds}
         stages = [_STAGES.index(block.stage) for block in self.blocks]
         rounds = [block.round for block in self.blocks if block.round is not None]
-        last = {block.round for block in self.blocks if block.stage == "certification"}
+        certifying = {block.round for block in self.blocks if block.stage == "certification"}
+        last = len(self.rounds) - 1 if self.rounds else None
         unbet = {block.round for block in self.blocks if block.stage in _NOT_BET_ON}
         early, drawn = {beliefs.early for beliefs in self.rounds}, self.draws
         return [
@@ -297,7 +298,7 @@ class Evidence:
             ("stages out of order", stages != sorted(stages)),
             ("rounds out of order", rounds != sorted(rounds)),
             ("a round does not exist", any(not 0 <= n < len(self.rounds) for n in rounds)),
-            ("the certification bets by its last round", bool(last - {len(self.rounds) - 1})),
+            ("the certification does not bet by the last round", bool(certifying - {last})),
             ("a bet before anything was learned", self.blocks[0].round is not None),
             ("a bet in a confirmation", bool(unbet - {None})),
             ("other bettors in a later round", len(bettors) > 1),

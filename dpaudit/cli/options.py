@@ -34,9 +34,12 @@ _COMPLETE = "dpaudit.complete_help"
 _LINE = 52
 # A command with at most this number of options lists all of them in its short help.
 _MAX_LISTED = 8
-# Options that say where results go, how they are shown, or which audits run. They do not change an
-# audit, so a command line that repeats it omits them.
-_NOT_REPEATED = tuple(one.name for one in owned("run"))
+# Options that say where results go, how they are shown, or which audits run, and those of `dpaudit
+# plan`. They do not change an audit, so a command line that repeats it omits them.
+_NOT_REPEATED = (
+    *(option.name for option in owned("run")),
+    *("excess", "rare", "power", "trial"),
+)
 
 
 class _Number(click.types.FloatParamType):

@@ -74,10 +74,7 @@ def run(
     stdout = ctx.with_resource(set_apart())
     most = _most_failures(maxfail, exitfirst=exitfirst)
     settings, project = given_settings(ctx, flags), here()
-    if not targets and "command" not in settings:
-        if {"d1", "d2"} & settings.keys():  # inputs were given, so the argument TARGET is missing
-            raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-        targets = tuple(project.files())
+    targets = _targets(ctx, settings, project)
     requested = _requested(ctx, targets, settings, project, familywise=familywise)
     specs = _selected(requested, pattern)
     refuse_misread(ctx, specs)
@@ -100,6 +97,16 @@ def run(
     if journal is None:
         forget(specs)
     return code
+
+
+def _targets(ctx: click.Context, settings: dict[str, Any], project: Project) -> tuple[str, ...]:
+    """Return the arguments of a command, or the files of the project if there are none."""
+    targets: tuple[str, ...] = ctx.params["targets"]
+    if targets or "command" in settings:
+        return targets
+    if {"d1", "d2"} & settings.keys():  # inputs were given, so the argument TARGET is missing
+        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
+    return tuple(project.files())
 
 
 def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
@@ -245,7 +252,7 @@ def _requested(
         # missing flags.
         split(targets[0])
     target = targets[0] if targets else "--command …"
-    example = f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
+    example = f"dpaudit {ctx.info_name} {target} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "an audit of one mechanism", example)
     named = {"mechanism": targets[0]} if targets else {}
     spec = build_spec({**named, **settings}, project)
@@ -255,10 +262,10 @@ def _requested(
 
 def audits_of(ctx: click.Context) -> list[AuditSpec]:
     """Return the audits that a command line asks for; it names a mechanism or files."""
-    given = ctx.params
-    settings = given_settings(ctx, given)
-    requested = _requested(ctx, given["targets"], settings, here(), familywise=given["familywise"])
-    return _selected(requested, given["pattern"])
+    settings, project = given_settings(ctx, ctx.params), here()
+    targets, familywise = _targets(ctx, settings, project), ctx.params.get("familywise", False)
+    requested = _requested(ctx, targets, settings, project, familywise=familywise)
+    return _selected(requested, ctx.params["pattern"])
 
 
 def with_file(spec: AuditSpec, path: Path | str) -> AuditSpec:

@@ -1,36 +1,27 @@
-"""`dpaudit plan`: what it says, and what it refuses."""
+"""`dpaudit plan`: its numbers, its exit codes, and what it refuses."""
 
 from __future__ import annotations
 
 import re
-import time
+import shlex
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dpaudit.auditing import engine
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import AuditResult
+from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from tests.specs import replace
 
 MECHANISMS = """
-import time
-
 def laplace(x, size, rng):
     return x + rng.laplace(size=size)
 
-def constant(x):
-    return 0
-
 def blind(x, size, rng):
     return rng.normal(size=size)
-
-def slow(x, rng):
-    time.sleep(0.005)
-    return x + rng.laplace()
 
 def failing(x):
     raise ValueError(x)
@@ -44,47 +35,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# What came of audits of these, by their settings: equal ones draw the same.
-QUICK = ("m.py:laplace", "m.py:blind")
-_DRAWN: dict[str, AuditResult] = {}
-_PER_SECOND = 100_000
+# Results of trials, with their reports of progress, by their settings: equal trials draw the same.
+_DRAWN: dict[str, tuple[AuditResult, list[Progress]]] = {}
+# Draws per second of trials that are drawn once, and the seconds that they take to learn.
+SPEED, LEARNING = 1_000, 20
 
 
 @pytest.fixture(autouse=True)
-def equal_audits_are_drawn_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most plans here begin with the same trials, which take a second each. They report no
-    progress, so that the command takes all seconds of the result for draws."""
-    drawn_for = engine.run_audit
+def equal_trials_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = engine.run_audit
 
-    def run_audit(spec: AuditSpec, on_progress: Any, *_: Any) -> AuditResult:
-        if spec.target.name == "m.py:slow":
-            result = drawn_for(spec, lambda now: on_progress(replace(now, rate=1 / 0.006)))
-            return replace(result, seconds=result.draws * 0.006)
-        if spec.target.name not in QUICK or spec.sampling.time is not None:
-            return drawn_for(spec, on_progress)
+    def run_audit(spec: AuditSpec, on_progress: Callable[[Progress], None], *more: Any) -> Any:
+        if not spec.requirements.allow_underpowered or spec.target.name == "m.py:failing":
+            return run(spec, on_progress, *more)
         settings = repr(replace(spec, request=None, command=None, files=()))
         if settings not in _DRAWN:
-            result = drawn_for(spec)
-            # On a busy machine, too, all trials fit into the time.
-            _DRAWN[settings] = replace(result, seconds=result.draws / _PER_SECOND)
-        return _DRAWN[settings]
+            reports: list[Progress] = []
+            _DRAWN[settings] = run(spec, reports.append, *more), reports
+        result, reports = _DRAWN[settings]
+        for report in reports:
+            elapsed = LEARNING + report.draws / SPEED
+            on_progress(replace(report, rate=report.draws / elapsed))
+        return result
 
     monkeypatch.setattr(engine, "run_audit", run_audit)
-
-
-@pytest.fixture(autouse=True)
-def no_trial_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow a hundredth of the largest trial, a quarter of the usual trial and a fiftieth of the
-    time that measures the speed. No result depends on them."""
-    monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_TRIAL_DRAWS", 5_000)
-    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL_DRAWS", 5_000)
-    monkeypatch.setattr("dpaudit.cli.plan._TIMING_SECONDS", 0.02)
-
-
-@pytest.fixture
-def one_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plan from one trial, without the rounds of eight trials that follow it."""
-    monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_ROUNDS", 0)
 
 
 def words(text: str) -> str:
@@ -94,61 +68,67 @@ def words(text: str) -> str:
 ASKED = ("plan", "m.py:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
 
 
-@pytest.mark.usefixtures("one_trial")
 def test_the_number_alone(dpaudit: Any) -> None:
-    usual = dpaudit(*ASKED, "--trial", "2000", "-q")
-    sure = dpaudit(*ASKED, "--trial", "2000", "-q", "--confidence", "0.9999")
+    usual = dpaudit(*ASKED, "-q")
+    sure = dpaudit(*ASKED, "-q", "--confidence", "0.9999")
+    larger = dpaudit(*ASKED, "-q", "--excess", "1.4")
     assert (usual.exit_code, usual.stderr) == (0, "")
-    assert int(sure.stdout) > int(usual.stdout)
+    assert int(sure.stdout) > int(usual.stdout) > int(larger.stdout)
 
 
-@pytest.mark.usefixtures("one_trial")
+@pytest.mark.parametrize("pairs", [1, 2])
+def test_the_time_follows_from_the_speed_of_draws(dpaudit: Any, folder: Path, pairs: int) -> None:
+    """Every pair has the planned draws. The printed time has two digits."""
+    inputs = "[{d1: 0, d2: 1}, {d1: 0, d2: 0.9}]" if pairs == 2 else "[{d1: 0, d2: 1}]"
+    audit = f"{{mechanism: m.py:laplace, claim: {{epsilon: 1}}, pairs: {inputs}}}"
+    (folder / "pairs.yaml").write_text(f"version: 1\naudits: [{audit}]\n")
+    stdout = words(dpaudit("plan", "pairs.yaml").stdout)
+    draws, seconds = re.findall(r"^([\d,]+) draws, about ([\d.]+) s", stdout)[0]
+    expected = pairs * int(draws.replace(",", "")) / SPEED
+    assert float(seconds) == pytest.approx(expected, rel=0.05)
+    assert stdout.count(" inputs ") == (2 if pairs == 2 else 0)
+
+
 def test_a_power_below_that_of_require_power_is_not_required(dpaudit: Any) -> None:
     result = dpaudit(*ASKED, "--power", "0.5")
     assert "with probability 0.5" in words(result.stdout)
     assert "--require-power" not in result.stdout
 
 
-@pytest.mark.usefixtures("one_trial")
 def test_rare_outputs_have_a_plan_where_inputs_look_alike(dpaudit: Any) -> None:
-    """Only a leak that was asked for fails the plan."""
+    """Only a leak that was requested fails the plan."""
     asked = ("plan", "m.py:blind", *ASKED[2:], "--rare", "0.01")
     result = dpaudit(*asked)
     assert result.exit_code == 0
-    assert "No plan: this pair showed no difference" in words(result.stdout)
+    assert "No plan: 100,000 draws of a trial showed no difference" in words(result.stdout)
     assert "--require-power" not in result.stdout
     samples = int(dpaudit(*asked, "-q").stdout)
     run = ("run", *asked[1:-2], "--samples", str(samples), "--require-rare", "0.01")
     assert dpaudit(*run).exit_code == 0
     assert dpaudit(*asked, "--excess", "1.2").exit_code == 4
-    assert dpaudit(*asked, "--excess", "1.2", "-q").exit_code == 2
+    refused = dpaudit(*asked, "--excess", "1.2", "-q")
+    assert (refused.exit_code, refused.code) == (2, "plan-impossible")
 
 
-@pytest.mark.usefixtures("one_trial")
-def test_a_leak_that_no_audit_would_catch(dpaudit: Any) -> None:
+def test_a_leak_that_no_audit_would_refute(dpaudit: Any) -> None:
     """The claim's δ excuses more than the event of a mechanism that leaks less has."""
     result = dpaudit(*ASKED, "--delta", "0.9")
     assert result.exit_code == 4
-    assert "No plan: no number of draws would catch such a leak" in words(result.stdout)
+    assert "No plan: no number of draws would refute such a leak" in words(result.stdout)
     result = dpaudit(*ASKED, "--delta", "0.9", "-q")
     assert (result.exit_code, result.stdout) == (2, "")
 
 
-@pytest.mark.usefixtures("one_trial")
-def test_a_curve_that_is_tested_at_0_is_not_said_to_be_out_of_reach(dpaudit: Any) -> None:
-    """More draws do help; but 1.2 times 0 is no leak."""
+def test_a_curve_that_is_tested_at_0_has_no_multiple(dpaudit: Any) -> None:
     result = dpaudit(*ASKED[:-2], "--mu", "1")
     assert result.exit_code == 4
-    said = "No plan: the trial's best event tests the claim at ε = 0, and a plan is for"
-    assert words(result.stdout).startswith(said)
-    assert "no number of draws" not in words(result.stdout)
+    assert words(result.stdout).startswith("No plan: the event of the trial tests the claim at ε =")
 
 
 def test_what_cannot_be_planned(refused: Any) -> None:
     coded: list[tuple[tuple[str, ...], str | None, str]] = [
         ((*ASKED, "--excess", "1"), "option-invalid", "--excess=1"),
         ((*ASKED, "--excess", "nan"), "option-invalid", "--excess=nan"),
-        ((*ASKED, "--excess", "1e9"), "option-invalid", "--excess=1e+09"),
         ((*ASKED, "--power", "1"), "option-invalid", "--power=1"),
         ((*ASKED, "--rare", "0"), "option-invalid", "--rare=0"),
         ((*ASKED, "--rare", "2"), "option-invalid", "--rare=2"),
@@ -157,21 +137,26 @@ def test_what_cannot_be_planned(refused: Any) -> None:
         ((*ASKED, "--samples", "7"), None, "'--samples'"),
         ((*ASKED, "--familywise"), None, "'--familywise'"),
         (ASKED[:4], "option-missing", "--d2, --epsilon"),
-        (("plan", "--epsilon", "1"), "option-missing", "dpaudit plan mine.py:mechanism"),
-        (("plan", "a.yaml"), "wrong-kind-of-file", "'a.yaml'"),
+        (("plan", *ASKED[2:]), None, "TARGET"),
+        (("plan", "--epsilon", "1"), "option-missing", "audits.yaml"),
+        ((*ASKED[:-1], "0"), "options-conflict", "--excess is a multiple"),
+        ((*ASKED, "--delta", "0.1", "--rare", "0.1"), "options-conflict", "--rare=0.1"),
+        (
+            (*ASKED, "--delta", "0.1", "--definition", "probabilistic"),
+            "plan-impossible",
+            "--definition approximate",
+        ),
     ]
-    for words, code, named in coded:
-        found, line = refused(*words)
-        assert found == code, words
+    for arguments, code, named in coded:
+        found, line = refused(*arguments)
+        assert found == code, arguments
         assert named in line
     equal = ("plan", "m.py:laplace", "--d1", "1", "--d2", "1", "--epsilon", "1")
-    for words, named in (
-        ((*ASKED, "--delta", "0.1", "--rare", "0.1"), "--rare=0.1"),
+    for arguments, named in (
         (("plan", "m.py:laplac", *ASKED[2:]), "'laplace'"),
         (equal, EQUAL_INPUTS),
-        ((*ASKED[:-1], "0"), "0 here"),
     ):
-        assert named in refused(*words)[1]
+        assert named in refused(*arguments)[1]
 
 
 def test_a_mechanism_that_fails(dpaudit: Any) -> None:
@@ -180,37 +165,106 @@ def test_a_mechanism_that_fails(dpaudit: Any) -> None:
     assert result.code is not None
 
 
-def test_a_slow_mechanism_is_waited_for_no_longer_than_is_said(
+FILE = """
+version: 1
+defaults: {d1: 0, d2: 1, claim: {epsilon: 1}}
+audits:
+  - {name: count, mechanism: "m.py:laplace", time: 3s}
+  - {name: count of all, mechanism: "m.py:laplace", claim: {epsilon: 1.5}, require_power: 1.3}
+  - {mechanism: "m.py:blind"}
+  - {mechanism: "m.py:failing"}
+"""
+
+
+def test_audits_of_a_file_have_a_line_each(dpaudit: Any, folder: Path) -> None:
+    (folder / "audits.yaml").write_text(FILE)
+    result = dpaudit("plan")
+    assert result.exit_code == 3
+    assert "error: failing: " in words(result.stderr)
+    count, all_of_it, blind = result.stdout.splitlines()
+    assert count.startswith("count ")
+    assert all_of_it.startswith("count of all ")
+    assert words(blind).startswith("blind no plan: ")
+    result = dpaudit("plan", "audits.yaml", "-k", "count", "-q")
+    alone = int(dpaudit(*ASKED, "-q").stdout)
+    larger = int(dpaudit(*ASKED[:-1], "1.5", "-q").stdout)
+    assert result.stdout.splitlines() == [f"{alone} count", f"{larger} count of all"]
+    assert dpaudit("plan", "-k", "blind").exit_code == 4
+    assert dpaudit("plan", "-k", "blind", "-q").exit_code == 2
+    nothing = dpaudit("plan", "-k", "nothing")
+    assert (nothing.exit_code, nothing.stdout) == (5, "")
+
+
+def test_one_audit_of_a_file_has_the_report_of_a_target(dpaudit: Any, folder: Path) -> None:
+    (folder / "audits.yaml").write_text(FILE)
+    result = dpaudit("plan", "audits.yaml", "-k", "=count", "--excess", "1.3")
+    target = dpaudit(*ASKED, "--excess", "1.3")
+    assert result.exit_code == target.exit_code == 0
+    samples = int(dpaudit(*ASKED, "--excess", "1.3", "-q").stdout)
+    options = f"--samples {samples} --require-power 1.3"
+    run = f"  run         dpaudit run audits.yaml -k =count {options}"
+    same = f"  run         dpaudit run m.py:laplace --d1 0 --d2 1 --epsilon 1 {options}"
+    assert run in result.stdout.splitlines()
+    assert result.stdout.replace(run, same) == target.stdout
+    assert dpaudit(*run.split()[2:]).exit_code == 0
+
+
+def run_of(stdout: str) -> list[str]:
+    """Return the words of the command that a plan prints, without `dpaudit`."""
+    command = next(line for line in stdout.splitlines() if line.startswith("  run "))
+    return shlex.split(command)[2:]
+
+
+def test_the_audit_that_is_planned_passes_what_it_requires(dpaudit: Any) -> None:
+    result = dpaudit(*ASKED, "--excess", "1.2")
+    assert (result.exit_code, result.stderr) == (0, "")
+    run = run_of(result.stdout)
+    assert run[-2:] == ["--require-power", "1.2"]
+    assert dpaudit(*run).exit_code == 0
+    assert dpaudit(*run[:-3], str(int(run[-3]) // 4), *run[-2:]).exit_code == 4
+
+
+def test_rare_outputs_are_planned_next_to_a_leak(dpaudit: Any) -> None:
+    result = dpaudit(*ASKED, "--rare", "2e-3")
+    assert (result.exit_code, result.stderr) == (0, "")
+    run = run_of(result.stdout)
+    samples = int(run[-5])
+    assert run[-6:] == [
+        *("--samples", str(samples), "--require-power", "1.2", "--require-rare", "0.002")
+    ]
+    assert dpaudit(*run).exit_code == 0
+    assert dpaudit(*run[:-5], str(samples // 2), *run[-4:]).exit_code == 4
+    assert int(dpaudit(*ASKED, "--rare", "2e-3", "-q").stdout) == samples
+    assert int(dpaudit(*ASKED, "--rare", "2e-3", "--power", "0.5", "-q").stdout) < samples
+
+
+def test_rare_outputs_are_planned_at_the_best_point_of_a_curve(dpaudit: Any) -> None:
+    """Under μ = ½ some points allow an output of probability 0.05, and one of them is tested."""
+    inputs = ("m.py:blind", "--d1", "0", "--d2", "1", "--mu", "0.5")
+    samples = int(dpaudit("plan", *inputs, "--rare", "0.05", "-q").stdout)
+    run = ("run", *inputs, "--samples", str(samples), "--require-rare", "0.05")
+    assert dpaudit(*run).exit_code == 0
+    fewer = dpaudit("run", *inputs, "--samples", str(samples // 2), "--require-rare", "0.05")
+    assert fewer.exit_code == 4
+    (number,) = re.findall(r"--samples ([\d_]+)\.", words(fewer.stdout))
+    enough = ("--samples", number, "--require-rare", "0.05")
+    assert dpaudit("run", *inputs, *enough).exit_code == 0
+
+
+def test_a_rare_output_that_no_number_of_draws_would_refute(
     dpaudit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock of the command goes on when the mechanism sleeps, which takes no time."""
-    clock, wait = [0.0], time.sleep
+    monkeypatch.setattr("dpaudit.auditing.underpowered.MAX_SAMPLES", 100_000)
+    asked = (*ASKED, "--delta", "0.001", "--rare", "0.001001")
+    result = dpaudit(*asked)
+    assert result.exit_code == 4
+    said = "No plan: no number of draws would refute an output of probability 0.001001"
+    assert said in words(result.stdout)
+    result = dpaudit(*asked, "-q")
+    assert (result.exit_code, result.stdout, result.code) == (2, "", "plan-impossible")
 
-    def sleep(seconds: float) -> None:
-        if seconds == 0.005:  # of the mechanism
-            clock[0] += seconds
-        else:
-            wait(seconds)
 
-    monkeypatch.setattr(time, "sleep", sleep)
-    monkeypatch.setattr("dpaudit.cli.plan.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    asked = ("plan", "m.py:slow", *ASKED[2:])
-    monkeypatch.setattr("dpaudit.cli.plan.TRIALS_SECONDS", 0.1)
-    result = dpaudit(*asked)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.code == "mechanism-slow"
-    assert "--trial 100" in result.stderr
-    monkeypatch.setattr("dpaudit.cli.plan._CALLS", 0)
-    result = dpaudit(*asked)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.code == "mechanism-slow"
-    assert "--trial 100" in result.stderr
-    result = dpaudit(*asked, "--trial", "100")
-    assert result.exit_code in (0, 4)
-    monkeypatch.setattr("dpaudit.cli.plan.TRIALS_SECONDS", 30)
-    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIALS_SECONDS", 8.0)
-    monkeypatch.setattr("dpaudit.auditing.power_trials._ANNOUNCED_SECONDS", 0.1)
-    result = dpaudit(*asked)
-    told = re.findall(r"^a trial of ([\d,]+) draws: at most \d+ s$", result.stderr, re.MULTILINE)
-    assert told == ["1,000"], (result.stderr, result.stdout)
-    assert "note: " in result.stderr  # on the draws that time left out
+def test_a_mechanism_that_leaks_is_said_to(dpaudit: Any) -> None:
+    refuted, correct = (words(dpaudit(*ASKED[:-1], epsilon).stdout) for epsilon in ("0.5", "1"))
+    assert "The trial refutes the claim already." in refuted
+    assert "already" not in correct

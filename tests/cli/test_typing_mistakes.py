@@ -243,7 +243,6 @@ MISTAKES = f"""
 2 ok.yaml, | run nothere.yaml
 2 dpaudit list ok.yaml | list mechanisms ok.yaml
 2 1_000_000 or 1e6 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --trial ten
-2 10,000,000,000 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --trial 1e11
 2 1_000_000 or 1e6 | canaries make new.csv -n ten
 2 --seed 'x' | canaries make new.csv -n 10 --seed x
 2 null | init m.py:total --d1 None --d2 [1] --epsilon 1

@@ -50,14 +50,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def plans_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages about inputs do not depend on the size of trials, but plans take seconds."""
-    monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_ROUNDS", 0)
-    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL_DRAWS", 500)
-    monkeypatch.setattr("dpaudit.cli.plan._TIMING_SECONDS", 0.02)
-
-
 def shown(dpaudit: Any, *words: str, code: int = 0) -> str:
     result = dpaudit("run", *words, "--samples", "2000")
     assert result.exit_code == code, result.output
@@ -226,7 +218,6 @@ def test_a_category_larger_than_any_float_is_refused(dpaudit: Any) -> None:
     assert "1e999" in result.stderr
 
 
-@pytest.mark.usefixtures("plans_are_quick")
 def test_inputs_of_two_types_are_said_in_the_report(dpaudit: Any, folder: Path) -> None:
     words = "d1 is text, 'hello', and d2 is a list of numbers, [1, 2]"
     asked = pair("hello", "[1, 2]")

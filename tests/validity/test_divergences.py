@@ -306,20 +306,20 @@ def changed_witness(test: DivergenceTest, **changes: Any) -> DivergenceTest:
 CHANGES: dict[str, tuple[Callable[[DivergenceTest], DivergenceTest], str]] = {
     "witness": (
         lambda test: changed_witness(test, values=tuple(one / 2 for one in test.witness.values)),
-        "divergence.lower",
+        "divergence.witness",
     ),
     "direction": (
         lambda test: changed_witness(test, from_d1=not test.witness.from_d1),
-        "divergence.lower",
+        "divergence.witness",
     ),
     "stake": (
         lambda test: changed_witness(test, stakes=tuple(one / 2 for one in test.witness.stakes)),
-        "divergence.lower",
+        "divergence.witness",
     ),
-    "order": (lambda test: changed_witness(test, order=1.9), "cannot be recomputed"),
+    "order": (lambda test: changed_witness(test, order=1.9), "divergence.witness"),
     "levels": (
         lambda test: changed_witness(test, values=test.witness.values[:-1]),
-        "cannot be recomputed",
+        "divergence.witness",
     ),
     "lower": (lambda test: replace(test, lower=test.lower + 0.02), "divergence.lower"),
     "allowed": (lambda test: replace(test, allowed=0.7), "divergence.allowed"),
@@ -336,19 +336,35 @@ def test_a_changed_divergence_is_noticed(refuted: AuditResult, name: str) -> Non
     assert any(named in one for one in found), found
 
 
+def test_another_witness_of_the_evidence_is_noticed(refuted: AuditResult) -> None:
+    witness = divergence(refuted).witness
+    halved = replace(witness, values=tuple(one / 2 for one in witness.values))
+    changed = replace(divergence(refuted), witness=halved)
+    forgery = replace(certificate(refuted), witness=halved, divergence=changed)
+    found = recheck(with_certificates(refuted, forgery))
+    assert any("divergence.lower" in one for one in found), found
+
+
+@pytest.mark.parametrize("change", [{"order": 1.9}, {"values": (0.0, 1.0)}])
+def test_evidence_has_a_witness_that_fits(refuted: AuditResult, change: dict[str, Any]) -> None:
+    witness = replace(divergence(refuted).witness, **change)
+    with pytest.raises(ValueError, match="witness"):
+        replace(certificate(refuted), witness=witness)
+
+
 def test_a_divergence_that_was_taken_out_is_noticed(refuted: AuditResult) -> None:
-    without = replace(certificate(refuted), divergence=None, divergence_bets=None)
+    own = certificate(refuted)
+    evidence = replace(own.evidence, witness=None, divergence_bets=None)
+    without = replace(own, evidence=evidence, divergence=None, divergence_bets=None)
     found = " ".join(recheck(with_certificates(refuted, without)))
     assert "fixed.alpha" in found
     assert "p_value" in found
 
 
 def test_a_divergence_belongs_to_a_claim_that_limits_it(refuted: AuditResult) -> None:
-    result = audited(dpaudit.GaussianDP(1.0))
-    stranger = replace(certificate(result), divergence=divergence(refuted))
-    assert any(
-        "cannot be recomputed" in one for one in recheck(with_certificates(result, stranger))
-    )
+    claim = dpaudit.GaussianDP(1.0)
+    stranger = replace(audited(claim), ending=refuted.ending)
+    assert any("divergences of the claim" in one for one in recheck(stranger))
 
 
 def test_a_result_is_read_as_it_was_written(refuted: AuditResult) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.power_trials import Timed, plan
+from dpaudit.auditing.planning import draws_for_leak, trial_of
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.config.building import build_spec
@@ -17,7 +16,7 @@ from tests.specs import replace
 
 IsBelow = Callable[[Iterable[bool], int, float], bool]
 
-FACTOR, POWER, RUNS = 1.1, 0.9, 20
+FACTOR, POWER, RUNS = 1.1, 0.9, 40
 
 
 def spec_of(mechanism: str, params: dict[str, float], **claim: float) -> AuditSpec:
@@ -26,18 +25,8 @@ def spec_of(mechanism: str, params: dict[str, float], **claim: float) -> AuditSp
     return replace(build_spec({**settings, "d1": 0, "d2": 1}), workers=1, no_trace=True)
 
 
-def timed(spec: AuditSpec) -> Timed:
-    result = run_audit(spec)
-    return Timed(result, result.seconds)
-
-
 def planned(spec: AuditSpec) -> int:
-    """Return the planned number of draws. The trials have time enough on a busy machine, too: with
-    fewer trials, the plan would be another one."""
-    with patch("dpaudit.auditing.power_trials.TRIALS_SECONDS", 3600.0):
-        samples = plan(spec, FACTOR, POWER, timed).samples
-    assert samples is not None
-    return samples
+    return draws_for_leak(run_audit(trial_of(spec)).certificates, FACTOR, POWER)
 
 
 def audited(spec: AuditSpec, samples: int, seed: int) -> AuditResult:
@@ -69,10 +58,9 @@ def test_with_a_quarter_of_the_draws_it_is_not(
 
 
 def test_the_audit_has_the_power_that_is_required_of_it(is_below: IsBelow) -> None:
-    """Of nine audits alike, eight of them trials, it is one of the two that need most with 2/9."""
     spec = spec_of("mechanisms.randomized_response:randomized_response", {}, epsilon=1.0987)
     samples = planned(spec)
     enough = (audited(spec, samples, seed).underpowered is None for seed in range(15))
-    assert not is_below(enough, 15, 7 / 9)
-    fewer = (audited(spec, samples // 2, seed).underpowered is None for seed in range(12))
-    assert is_below(fewer, 12, 7 / 9)
+    assert not is_below(enough, 15, POWER)
+    fewer = (audited(spec, samples // 4, seed).underpowered is None for seed in range(12))
+    assert is_below(fewer, 12, POWER)

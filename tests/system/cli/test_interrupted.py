@@ -120,7 +120,7 @@ def test_files_of_an_earlier_run_are_not_left_in_the_place_of_this_one(tmp_path:
     assert process.returncode == 130
     saved = json.loads((tmp_path / "r.json").read_text())
     (audit,) = saved["audits"]
-    assert (audit["verdict"], audit["interrupted"]) == ("NO VIOLATION FOUND", 1)
+    assert (audit["verdict"], audit["ending"]["kind"]) == ("NO VIOLATION FOUND", "interrupted")
     assert 0 < audit["draws"] == sum(block["draws"] for block in audit["blocks"])
     made = f"interrupted after {audit['draws']:,} of 1,000,000 draws"
     assert made in (tmp_path / "r.xml").read_text()
@@ -174,7 +174,9 @@ def test_a_refuted_claim_keeps_the_exit_code_of_the_signal(tmp_path: Path) -> No
     assert ended.returncode == 143
     assert ended.stdout.startswith("VIOLATION")
     (audit,) = json.loads((tmp_path / "r.json").read_text())["audits"]
-    assert (audit["verdict"], audit["interrupted"], audit["trace"]) == ("VIOLATION", 1, None)
+    ending = audit["ending"]
+    assert (audit["verdict"], ending["kind"], ending["pairs"]) == ("VIOLATION", "interrupted", 1)
+    assert audit["trace"] is None
     assert audit["epsilon_lower"] > 1
     assert "0 of 1 audit finished" in ended.stderr
     for flags, code in (((), 0), (("--rerun",), 2)):

@@ -7,15 +7,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests import warm
 from tests.cli.test_project import TARGET, asked, project
 from tests.cli.test_project import folder as folder
 from tests.system.cli.test_run_journal import KILLED
 
 
-def test_other_commands_take_what_they_have(dpaudit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_commands_take_what_they_have(dpaudit: Any) -> None:
     project("samples = 2_000\nconfidence = 0.9\nseed = 5\nrequire_rare = 0.3\nstrict = true")
     words = ("--space", "number in [0, 1]", "--adjacency", "l1:1", "--epsilon", "3")
     dpaudit("search", "m.py:noisy", *words, "--json", "r.json", "--samples", "3000")
@@ -24,8 +22,6 @@ def test_other_commands_take_what_they_have(dpaudit: Any, monkeypatch: pytest.Mo
     dpaudit("bound", "--guesses", "guesses.csv", "--epsilon", "9", "--json", "g.json")
     (found,) = json.loads(Path("g.json").read_text("utf-8"))["audits"]
     assert (found["confidence"], found["strict"]) == (0.9, True)
-    monkeypatch.setattr("dpaudit.auditing.power_trials._MAX_ROUNDS", 0)
-    monkeypatch.setattr("dpaudit.auditing.power_trials.TRIAL_DRAWS", 2_000)
     assert dpaudit("plan", *TARGET, "-q", "--excess", "2").exit_code == 0
 
 

@@ -13,11 +13,11 @@ from dpaudit.auditing.underpowered import (
     draws_for_rare,
     draws_needed,
     event_could_not,
+    event_share,
     foreseen,
     misses_rare,
     most_powerful,
     saw_nothing,
-    share_in_next_audit,
     too_few,
     too_weak,
 )
@@ -278,8 +278,7 @@ def test_an_event_with_power_has_no_reason() -> None:
 def test_a_lack_of_power_names_the_draws_that_the_plan_has() -> None:
     certificate = certificate_of(laplace, PureDP(1.0), samples=3_000)
     test = most_powerful(certificate)
-    share = share_in_next_audit(test, is_single=True)
-    needed = draws_needed(certificate, share, 1.1, 0.9)
+    needed = draws_needed(certificate, 0.9 * event_share(test), 1.1, 0.9)
     assert needed is not None
     assert needed > 3_000
     reason = too_weak([certificate], 1.1)

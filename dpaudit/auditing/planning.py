@@ -1,0 +1,170 @@
+"""Compute from one trial how many draws an audit needs to refute a claim (`dpaudit plan`).
+
+A trial is a short audit of fixed size, with a seed of its own. It learns an event, and shows how
+probable the event is. The leak is assumed to be in this event: for an output in the event, the odds
+of d1 against d2 are e^(factor · ε), where ε is the claimed value and `factor` the size of the leak,
+such as 1.2. The number of draws then follows from the formulas of underpowered.py, by which
+`--require-power` judges the audit afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpaudit.auditing.options import MAX_SAMPLES
+from dpaudit.auditing.spec import AuditSpec, Requirements
+from dpaudit.auditing.underpowered import (
+    ESTIMATE_ALPHA,
+    draws_for_rare,
+    draws_needed,
+    event_share,
+    foreseen,
+    most_powerful,
+)
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.claims import ProfilePoint
+from dpaudit.errors import UsageError
+from dpaudit.stats.binomial import upper_tail
+
+# Number of draws of a trial, for each pair. With a tenth of them, an audit does not see leaks of
+# ε ≤ 0.1, nor outputs of probability 1/1000 (docs/power.md, "10⁴ draws").
+TRIAL_DRAWS = 100_000
+# The audit learns another event than the trial: it may be rarer, or only a part of it may show the
+# leak. So this share of the event is assumed to show it. With 2/3, 51 of 60 audits of the planned
+# size refuted Laplace noise of ε = 4.4, claimed as 4; with 1/2, 56.
+_SHARE_THAT_LEAKS = 0.5
+# Added to the seed, so that the planned audit makes other draws than the trial. It may not count
+# the draws of the trial again, since they have chosen its number of draws.
+_SEED_OFFSET = 2**32
+
+
+def trial_of(spec: AuditSpec, draws: int = TRIAL_DRAWS) -> AuditSpec:
+    """Return the trial of an audit.
+
+    Parameters
+    ----------
+    spec : AuditSpec
+        The audit to plan.
+    draws : int, default 100,000
+        Number of draws of the trial, for each pair.
+
+    Returns
+    -------
+    AuditSpec
+        The trial: one process, another seed, and no requirements.
+
+    Raises
+    ------
+    UsageError
+        If no number of draws can be planned, such as for an exact audit.
+    """
+    reason = foreseen(replace(spec, sampling=replace(spec.sampling, samples=MAX_SAMPLES)))
+    if spec.statistics.exact:
+        reason = "an exact audit makes no draws, so there are none to plan"
+    if spec.tested.counts_single_outputs:
+        reason = (
+            "single outputs, by which the probabilistic definition is tested, are not planned for; "
+            "claim --definition approximate, which it implies"
+        )
+    if reason is not None:
+        raise _impossible(reason)
+    sampling = replace(
+        spec.sampling,
+        samples=draws,
+        time=None,
+        seed=spec.sampling.seed + _SEED_OFFSET,
+        full=True,
+        stop_early=None,
+        workers=1,
+        executor=None,
+    )
+    requirements = Requirements(allow_underpowered=True)
+    return replace(spec, sampling=sampling, requirements=requirements, no_trace=True)
+
+
+def draws_for_leak(certificates: Sequence[Certificate], factor: float, power: float) -> int:
+    """Return the number of draws with which an audit refutes a leak on any pair of inputs.
+
+    Parameters
+    ----------
+    certificates : sequence of Certificate
+        The certificates of a trial, one for each pair.
+    factor : float
+        Size of the leak, as a multiple of the claimed ε; above 1.
+    power : float
+        Probability with which the audit refutes the claim, in (0, 1).
+
+    Returns
+    -------
+    int
+        Number of draws of both inputs together, for each pair; rounded up to three digits.
+
+    Raises
+    ------
+    UsageError
+        If no number of draws is known to be enough.
+    """
+    return max(_of_pair(certificate, factor, power) for certificate in certificates)
+
+
+def _of_pair(certificate: Certificate, factor: float, power: float) -> int:
+    test = most_powerful(certificate)
+    # Without a difference, chance has chosen the event, and another audit learns another event.
+    if upper_tail(test.correct, test.correct + test.wrong, 0.5) > ESTIMATE_ALPHA:
+        raise _impossible(
+            f"{certificate.draws:,} draws of a trial showed no difference between the inputs; "
+            "--trial sets another number"
+        )
+    if certificate.point.epsilon == 0:
+        raise _impossible(
+            "the event of the trial tests the claim at ε = 0, and no leak is a multiple of 0"
+        )
+    samples = draws_needed(certificate, _SHARE_THAT_LEAKS * event_share(test), factor, power)
+    if samples is None:
+        raise _impossible("no number of draws would refute such a leak in the event of the trial")
+    return samples
+
+
+def draws_for_output(
+    certificates: Sequence[Certificate],
+    probability: float,
+    points: Sequence[ProfilePoint],
+    power: float,
+) -> int:
+    """Return the number of draws with which an audit refutes the claim by an output of one input.
+
+    Parameters
+    ----------
+    certificates : sequence of Certificate
+        The certificates of a trial, one for each pair.
+    probability : float
+        Probability with which one input gives the output, in (0, 1); the other never gives it.
+    points : sequence of ProfilePoint
+        Points (ε, δ) of the claim; the output has to refute one of them.
+    power : float
+        Probability with which the audit refutes the claim, in (0, 1).
+
+    Returns
+    -------
+    int
+        Number of draws of both inputs together, for each pair; rounded up to three digits.
+
+    Raises
+    ------
+    UsageError
+        If no number of draws is enough.
+    """
+    numbers = []
+    for certificate in certificates:
+        samples = draws_for_rare(certificate, probability, points, power=power)
+        if samples is None:
+            raise _impossible(
+                f"no number of draws would refute an output of probability {probability:g}"
+            )
+        numbers.append(samples)
+    return max(numbers)
+
+
+def _impossible(reason: str) -> UsageError:
+    return UsageError(reason, code="plan-impossible")
