@@ -7,6 +7,7 @@ of Gaussian DP (docs/method.md §14).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,6 +37,19 @@ INSIDE = "is inside the library and cannot be seen"
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
 
 
+# The folder of installed packages in a path.
+_INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages(?=[/\\])", re.DOTALL)
+
+
+def short_path(file: str) -> str:
+    """Return the path of a file with `…` in place of the folder of installed packages.
+
+    >>> short_path("/venv/lib/python3.11/site-packages/opacus/optimizers/optimizer.py")
+    '…/opacus/optimizers/optimizer.py'
+    """
+    return _INSTALLED.sub("…", file)
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLine:
     """A line of code.
@@ -56,7 +70,7 @@ class SourceLine:
     code: str
 
     def __str__(self) -> str:
-        return "unknown line" if self.file == "?" else f"{self.file}:{self.line}"
+        return "unknown line" if self.file == "?" else f"{short_path(self.file)}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +88,9 @@ class Site:
     law : str
         Distribution of the noise, such as `laplace`; `unknown` if the trace cannot determine it.
     scales : tuple of (float, float), or None
-        Scale of the noise for d1 and for d2. They differ if the scale depends on the data. If the
-        line draws several noise values, these are the scales of the value with the largest cost.
-        None if unknown.
+        Scale of the noise for d1 and for d2. They differ if the scale depends on the data, and
+        are then the scales in the output. If the line draws several noise values, these are the
+        scales of the value with the largest cost. None if unknown.
     operands : tuple of (str, str)
         The values that the noise hides, for d1 and for d2, as shortened text. For an array, all its
         values; if the line makes several sums of noise, the sum with the largest cost.

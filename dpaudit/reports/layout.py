@@ -60,19 +60,33 @@ def laid_out(items: Iterable[Item]) -> list[str]:
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
     """Return `text` as lines of at most 80 columns, with control characters escaped and long words
-    broken.
+    broken: paths after a slash.
 
     first: indentation of the first line.
     further: indentation of all further lines.
     """
+    width = WIDTH - max(len(first), len(further))
+    # No-break spaces keep a relation such as `ε ≥ 1` on one line.
+    line = re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines()))
     return textwrap.wrap(
-        # No-break spaces keep a relation such as `ε ≥ 1` on one line.
-        re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines())),
+        re.sub(r"\S+", lambda word: _breakable(word[0], width), line),
         WIDTH,
         initial_indent=first,
         subsequent_indent=further,
         break_on_hyphens=False,
     ) or [first.rstrip()]
+
+
+def _breakable(path: str, width: int) -> str:
+    """Return a path with spaces after the slashes at which it must be broken in lines."""
+    if len(path) <= width:
+        return path
+    lines = [""]
+    for part in re.split(r"(?<=/)", path):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return " ".join(lines)
 
 
 def glued(text: str) -> str:

@@ -28,7 +28,8 @@ def place(result: AuditResult) -> str | None:
     trace = traced(result)
     first = None if trace is None or not trace.causes else trace.causes[0]
     lines = [] if first is None else [first.line, *first.others]
-    return next((str(one) for one in lines if _is_inside(one)), result.source)
+    inside = (f"{one.file}:{one.line}" for one in lines if _is_inside(one))
+    return next(inside, result.source)
 
 
 def attributes(result: AuditResult) -> dict[str, str]:

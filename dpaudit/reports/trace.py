@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from dpaudit.certificates.result import AuditResult, Recorded, Sampled, Verdict
-from dpaudit.certificates.traced import INSIDE, Excerpt, Finding, Site, Trace
+from dpaudit.certificates.traced import INSIDE, Excerpt, Finding, Site, Trace, short_path
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.reports.layout import WIDTH, Item, Row, laid_out, wrap
 from dpaudit.reports.numbers import unglued
@@ -311,7 +311,7 @@ def excerpts(trace: Trace) -> list[str]:
 
 def _piece(one: Excerpt) -> Iterator[str]:
     # Cut a long line; if it were wrapped, one line of code would look like two.
-    yield _cut(f"{_MARGIN}{in_a_line(one.file)}")
+    yield _cut(f"{_MARGIN}{in_a_line(short_path(one.file))}")
     marks = dict(one.marked)
     width = len(str(one.start + len(one.lines)))
     for number, code in enumerate(source(one), one.start):

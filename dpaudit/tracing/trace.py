@@ -54,6 +54,7 @@ from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.replaying import TooLong
 from dpaudit.tracing.runs.running import OVER, Subject, followed_for, run
 from dpaudit.watching import Watch
+from dpaudit.wording import counted
 
 # Number of seeds of the noise in a trace, unless the user sets it.
 SEEDS = 3
@@ -271,6 +272,14 @@ def _notes(
         yield inside_libraries(runs.inside_libraries)
     elif not sites and not findings:
         yield "noise was seen, but not what it hides. This is no pass"
+    if runs.filled:
+        line = shown(runs.filled[0])
+        draws = len(runs.filled) - 1
+        more = f" (and {counted(draws, 'draw')} more)" if draws else ""
+        yield (
+            f"the noise of `{line.code}` at {line}{more} reaches the output by a way that is not "
+            "followed, such as training; costs are those for known values of it"
+        )
     for name in runs.uncalled:
         yield (
             f"the primitive `{name}` was not called: name it by the import path by which the "

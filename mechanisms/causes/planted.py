@@ -261,6 +261,16 @@ OF_LIBRARIES = {
             *("clip_grad_norm_", "torch.randn("),
             delta=1e-5,
         ),
+        _cause(
+            *(_T, "step_divided_by_the_count", "step_divided_by_a_constant"),
+            *([3.0, 1.0, 2.0], [3.0, 1.0], "torch.normal("),
+            delta=1e-5,
+        ),
+        _cause(
+            *(_T, "step_from_random_weights_divided_by_the_count", "step_divided_by_a_constant"),
+            *([3.0, 1.0, 2.0], [3.0, 1.0], "torch.normal("),
+            delta=1e-5,
+        ),
         _cause(_T, "number_half", "number_whole", *_BITS, "torch.randn(", delta=1e-5),
         _cause(_T, "tensor_half", "number_whole", *_BITS, "torch.randn(", delta=1e-5),
         _cause(_T, "array_half", "number_whole", *_BITS, "torch.normal(", delta=1e-5),

@@ -37,6 +37,41 @@ def gradient_of_each_record_clipped(data: Sequence[Sequence[float]]) -> Any:
     return total + _DEVIATION * torch.randn(2)
 
 
+def _trained(data: Sequence[float], size: int, *, is_zero: bool) -> Any:
+    """Make a step of SGD with noise on the sum of clipped gradients, divided by `size`."""
+    model = torch.nn.Linear(1, 1)
+    parameters = list(model.parameters())
+    totals = [torch.zeros_like(each) for each in parameters]
+    if is_zero:
+        for each in parameters:
+            torch.nn.init.zeros_(each)
+    for row in data:
+        model.zero_grad()
+        (model(torch.tensor([row])) - 1).square().sum().backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        totals = [total + each.grad for total, each in zip(totals, parameters, strict=True)]
+    for total, each in zip(totals, parameters, strict=True):
+        each.grad = total + torch.normal(0.0, _DEVIATION, total.shape)
+        each.grad /= size
+    torch.optim.SGD(parameters, lr=0.5).step()
+    return torch.cat([each.detach().flatten() for each in parameters])
+
+
+def step_divided_by_the_count(data: Sequence[float]) -> Any:
+    """Broken: divides the noisy gradient by the number of records."""
+    return _trained(data, len(data), is_zero=True)
+
+
+def step_from_random_weights_divided_by_the_count(data: Sequence[float]) -> Any:
+    """Broken: the same from random first weights, which the output contains."""
+    return _trained(data, len(data), is_zero=False)
+
+
+def step_divided_by_a_constant(data: Sequence[float]) -> Any:
+    """Correct."""
+    return _trained(data, 3, is_zero=False)
+
+
 def number_half(data: Sequence[float]) -> float:
     """Broken: half the standard deviation."""
     return float(len(data) + _HALF * torch.randn(1).item())

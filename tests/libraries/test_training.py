@@ -279,30 +279,29 @@ def test_the_audits_of_the_library_end_as_expected(programs: Path, name: str) ->
 
 
 @pytest.mark.parametrize(
-    ("programs", "file", "change"),
+    ("programs", "file", "words"),
     [
-        (TORCH, "own_step.py", "0.9806"),
-        (TORCH, "torch_step.py", None),
-        (JAX, "jax_step.py", "2.954"),
+        (TORCH, "own_step.py", "a change of 0.9806"),
+        (TORCH, "torch_step.py", "noise of scale 5, which is 1.667 for one input and 2.5 for the"),
+        (JAX, "jax_step.py", "a change of 2.954"),
     ],
 )
 def test_the_guide_leads_from_a_step_to_a_violation_with_its_line(
-    programs: Path, file: str, change: str | None, tmp_path: Path
+    programs: Path, file: str, words: str, tmp_path: Path
 ) -> None:
     page = list(blocks(ROOT / "docs/guides/training.md"))
     (text,) = [one.text for one in page if one.file == file]
     (tmp_path / file).write_text(text)
     (command,) = [one.text for one in page if one.kind == "sh" and file in one.text]
-    words = shlex.split(command.replace("\\\n", " "))[1:]
-    said = run(tmp_path, programs / "dpaudit", *words, "--json", "-")
+    arguments = shlex.split(command.replace("\\\n", " "))[1:]
+    said = run(tmp_path, programs / "dpaudit", *arguments, "--json", "-")
     assert said.returncode == 1, said.stderr
     (audit,) = json.loads(said.stdout)["audits"]
     assert audit["verdict"] == "VIOLATION"
     (cause,) = [one for one in audit["trace"]["findings"] if one["is_cause"]]
     assert cause["line"]["file"].endswith(("own_step.py", "optimizer.py", "noise_addition.py"))
-    if change is not None:
-        assert change in cause["words"]
-        assert f"a change of {change}" in (ROOT / "docs/guides/training.md").read_text()
+    assert words in cause["words"]
+    assert words in " ".join((ROOT / "docs/guides/training.md").read_text().split())
 
 
 REUSED = """
@@ -363,12 +362,82 @@ def traced(programs: Path, target: str, *words: str) -> tuple[list[Any], Any]:
     return [one for one in trace["findings"] if one["is_cause"]], site
 
 
-def test_the_line_of_opacus_is_named() -> None:
-    target = "mechanisms.training.opacus_steps:one_step"
-    words = ("--d1", "[0, 0, 0]", "--d2", "[0, 0]", "--epsilon", "0.795", "--delta", "1e-5")
-    (cause,), _ = traced(TORCH, target, *words)
-    assert cause["kind"] == "data-dependent-scale"
+STEPS = """
+import torch
+from dpaudit.training import step_mechanism
+
+def _zero():
+    model = torch.nn.Linear(1, 1)
+    for weights in model.parameters():
+        torch.nn.init.zeros_(weights)
+    return model
+
+def _step(make_model=_zero, **options):
+    loss = torch.nn.functional.mse_loss
+    return step_mechanism(make_model, loss, noise_multiplier=5.0, max_grad_norm=1.0, **options)
+
+def _deep():
+    return torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.Tanh(), torch.nn.Linear(2, 1))
+
+two_parameters = _step()
+slow = _step(learning_rate=0.37)
+random_start = _step(lambda: torch.nn.Linear(1, 1))
+deep = _step(_deep)
+three_steps = _step(steps=3, learning_rate=0.1)
+
+pinned = _step(expected_batch_size=3)
+pinned_random_start = _step(lambda: torch.nn.Linear(1, 1), expected_batch_size=3)
+pinned_three_steps = _step(steps=3, expected_batch_size=3)
+"""
+# Their gradients are zero, opposite, and neither.
+OPACUS_PAIRS = [
+    ("[[[0.0], 0.0], [[0.0], 0.0], [[0.0], 0.0]]", "[[[0.0], 0.0], [[0.0], 0.0]]"),
+    ("[[[1.0], 1.0], [[1.0], -1.0], [[0.0], 0.0]]", "[[[1.0], 1.0], [[1.0], -1.0]]"),
+    ("[[[1.0], 1.0], [[2.0], 0.5], [[3.0], 2.0]]", "[[[1.0], 1.0], [[2.0], 0.5]]"),
+]
+
+
+@pytest.mark.parametrize(("d1", "d2"), OPACUS_PAIRS, ids=["zero", "opposite", "other"])
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    [
+        ("two_parameters", 1.0),
+        ("slow", 0.37),
+        ("random_start", 1.0),
+        ("deep", 1.0),
+        ("three_steps", 0.1 * math.sqrt(3)),
+    ],
+)
+def test_the_line_of_opacus_that_draws_is_named_for_any_gradients(
+    name: str, factor: float, d1: str, d2: str, tmp_path: Path
+) -> None:
+    causes, findings = traced_steps(tmp_path, name, "--d1", d1, "--d2", d2, "--mu", "0.201")
+    (cause,) = causes
+    assert (cause["kind"], cause["line"]["code"]) == (
+        "data-dependent-scale",
+        "return torch.normal(",
+    )
     assert cause["line"]["file"].endswith("opacus/optimizers/optimizer.py")
+    first, second = (f"{factor * 5 / count:.4g}" for count in (3, 2))
+    assert f"noise of scale 5, which is {first} for one input and {second} for" in cause["words"]
+    assert findings == causes
+
+
+@pytest.mark.parametrize(("d1", "d2"), OPACUS_PAIRS, ids=["zero", "opposite", "other"])
+@pytest.mark.parametrize("name", ["pinned", "pinned_random_start", "pinned_three_steps"])
+def test_a_correct_step_of_opacus_has_no_finding(
+    name: str, d1: str, d2: str, tmp_path: Path
+) -> None:
+    mu = 0.201 * math.sqrt(3) if "three" in name else 0.201
+    assert traced_steps(tmp_path, name, "--d1", d1, "--d2", d2, "--mu", str(mu)) == ([], [])
+
+
+def traced_steps(folder: Path, name: str, *words: str) -> tuple[list[Any], list[Any]]:
+    """Return the causes and the findings of a trace of a mechanism of `STEPS`."""
+    (folder / "steps.py").write_text(STEPS)
+    words = (f"steps.py:{name}", *words, "--time", "4m", "--json", "-")
+    trace = json.loads(run(folder, TORCH / "dpaudit", "trace", *words).stdout)
+    return [each for each in trace["findings"] if each["is_cause"]], trace["findings"]
 
 
 @pytest.mark.parametrize(("name", "cost"), [("one_step", None), ("batch_clipped", 1.477)])

@@ -23,7 +23,7 @@ from typing import Any
 
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.certificates.traced import Excerpt, Trace
+from dpaudit.certificates.traced import Excerpt, Trace, short_path
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers, searched, trace
 from dpaudit.reports.bounds import MAY_MISS, bounds, detectable_epsilon, may_miss
@@ -274,7 +274,7 @@ def _source(one: Excerpt) -> Source:
     marks = dict(one.marked)
     lines = enumerate(trace.source(one), one.start)
     return Source(
-        one.file,
+        short_path(one.file),
         tuple((number, code, number in marks, marks.get(number, "")) for number, code in lines),
     )
 

@@ -17,8 +17,8 @@ from dpaudit.tracing.findings.sites import (
     changed_bounds,
     changed_parameters,
     coins_as_noise,
-    cost_of,
     cost_together,
+    costliness,
 )
 from dpaudit.tracing.findings.words import (
     WHOLE,
@@ -66,7 +66,8 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
     # Then the finding is a cause only if all pairs of runs show a cost above the claim.
     is_sampled = any(pair.comparison.picks for pair in runs.coupled)
     is_cause = all(over) if is_sampled else any(over)
-    if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
+    is_mixed = _has_random_scale(seen) or bool(runs.filled)
+    if is_mixed and not any(piece.has_two_scales for each in over for piece in each):
         is_cause = False
     if one.law == "uniform":
         # Uniform noise alone cannot hide a change of a value: some outputs are then possible on one
@@ -77,7 +78,7 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
         is_cause = all(over) and not is_sampled and len(lines) == 1
     if any(over):
         every = [piece for pieces in over for piece in pieces]
-        piece = max(every, key=lambda one: (math.isinf(one.shift), cost_of(one)))
+        piece = max(every, key=lambda one: (math.isinf(one.shift), costliness(one)))
         yield _too_little(one, piece, case, others, is_cause=is_cause)
         return
     # Values whose joint cost is unknown are left out, so that the sum is a lower bound.
@@ -99,7 +100,7 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
         words = f"`{one.line.code}` hides {change} {unit} = {number(total)}"
         is_split = all(map(math.isfinite, worst[0].scales))
         larger = enlarged(worst, claim, others, one.source(worst[0])) if is_split else ""
-        is_cause = not (is_sampled or _has_random_scale(seen))
+        is_cause = not (is_sampled or is_mixed)
         words, remedy = _clipping_each(one, worst, case, (words, larger))
         yield Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), total)
     elif one.law == "normal":
@@ -222,11 +223,7 @@ def _too_little(
         remedy = "replace or refuse such values for every input alike, before the noise is added"
         return Finding("no-noise", is_cause, one.line, words, remedy, _other(one), math.inf)
     if piece.has_two_scales:
-        first, second = map(number, piece.scales)
-        words = (
-            f"`{one.line.code}` has scale {first} for one input and {second} for the other: the "
-            "scale itself tells them apart"
-        )
+        words = f"`{one.line.code}` {_two_scales(piece, source)}: the scale itself tells them apart"
         remedy = "derive the scale from bounds, not from the data"
         return Finding(
             "data-dependent-scale", is_cause, one.line, words, remedy, _other(one), piece.value
@@ -239,7 +236,7 @@ def _too_little(
     if whole is not None:
         change += f", {WHOLE[whole.is_replaced]}"
     words = f"`{one.line.code}`{size and f' with {size}'} hides {change}{cost}"
-    if size and source.made is not None and not math.isclose(scale, source.drawn):
+    if size and source.made is not None and not math.isclose(scale, source.drawn[0]):
         has = "adds up to" if source.many > 1 else "has"
         words = f"`{one.line.code}` {has} {size} in `{source.made.code}` and hides {change}{cost}"
     released = [each for each in one.worst if each.released and each.joint != math.inf]
@@ -249,6 +246,18 @@ def _too_little(
         remedy = ", or ".join(filter(None, (clipping(piece, claim, changed), remedy)))
     words, remedy = _clipping_each(one, pieces, case, (words, remedy))
     return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)
+
+
+def _two_scales(piece: Piece, source: Hidden) -> str:
+    """Return words for the scale that a line draws, and for the scales in the output."""
+    first, second = map(number, piece.scales)
+    scales = f"{first} for one input and {second} for the other"
+    drawn = [number(scale) for scale in source.drawn if math.isfinite(scale)]
+    if len(drawn) < 2 or drawn == [first, second]:
+        return f"has scale {scales}"
+    line = drawn[0] if drawn[0] == drawn[1] else f"{drawn[0]} or {drawn[1]}"
+    where = "where the output shows it" if piece.released else "where the program uses it"
+    return f"draws noise of scale {line}, which is {scales} {where}"
 
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
@@ -322,9 +331,9 @@ def unused_noise(case: Case) -> Iterator[Finding]:
     every = [one for pair in case.runs.coupled for one in pair.comparison.hidden]
     effects = {(one.draw.file, one.draw.line) for one in every}
     for pair in case.runs.coupled[:1]:
-        for place, _ in pair.comparison.unused:
+        for place, _, is_fill in pair.comparison.unused:
             line = shown(place)
-            if (place.file, place.line) in effects or (line.file, line.line) in named:
+            if is_fill or (place.file, place.line) in effects or (line.file, line.line) in named:
                 continue
             words = f"the noise of `{place.code}` is added to nothing that the trace could see"
             yield Finding("unused-noise", False, line, words, "")

@@ -269,6 +269,7 @@ def _turned(one: Hidden) -> Hidden:
         operands=one.operands[::-1],
         scales=one.scales[::-1],
         parameters=one.parameters[::-1],
+        drawn=one.drawn[::-1],
         norms=(one.norms[1], one.norms[0], one.norms[2]),
     )
 
@@ -369,10 +370,17 @@ def cost_of(one: Piece) -> float:
     return -1.0 if value is None else value
 
 
+def costliness(one: Piece) -> tuple[float, bool, float, float]:
+    """Return the sort key of drawn numbers. Of several with two scales, that of the output, with
+    the noise of all steps, comes last."""
+    scale = max(one.scales) if one.has_two_scales else 0.0
+    return cost_of(one), one.released, scale, one.shift
+
+
 def as_site(one: Call) -> Site:
     """Return a call that draws noise as a row of the table in a report."""
     worst = one.worst
-    costliest = max(worst, key=lambda piece: (cost_of(piece), piece.shift))
+    costliest = max(worst, key=costliness)
     moved = costliest if costliest.shift else max(worst, key=lambda piece: piece.shift)
     shifts = [max((piece.shift for piece in pieces), default=0.0) for pieces in one.runs if pieces]
     same_unit = len({piece.unit for piece in worst}) == 1

@@ -237,11 +237,11 @@ _SCALES = ("scale", "sigma", "std")
 
 
 def _in_call(times: float, scale: float, source: Hidden | None) -> str:
-    if source is None or math.isclose(scale, source.drawn):
+    if source is None or math.isclose(scale, source.drawn[0]):
         return ""
-    given = source.parameters[0]
-    name = next((one for one in _SCALES if np.array_equal(given.get(one, ()), source.drawn)), None)
-    return "" if name is None else f" ({name}={rounded_up(times * source.drawn)} in the call)"
+    parameters, drawn = source.parameters[0], source.drawn[0]
+    name = next((name for name in _SCALES if np.array_equal(parameters.get(name, ()), drawn)), None)
+    return "" if name is None else f" ({name}={rounded_up(times * drawn)} in the call)"
 
 
 def enlargement(

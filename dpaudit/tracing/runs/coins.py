@@ -496,8 +496,7 @@ def _alternatives(second: Run) -> Iterator[Flip]:
     or `coin` for a comparison of a uniform number with a threshold.
     """
     for choice in second.recorder.choices:
-        shape = np.shape(choice.values)
-        chances = np.ravel(np.broadcast_to(choice.probability, shape)).tolist()
+        chances = np.ravel(choice.probability).tolist()
         for place, value in enumerate(np.ravel(choice.values).tolist()):
             if (1 - chances[place] if value else chances[place]) > 0:
                 yield (choice.moment, place), not value, "coin"

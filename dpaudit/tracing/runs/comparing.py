@@ -13,7 +13,7 @@ import numpy as np
 from .correlated import with_joint_costs
 from .differences import Chosen, Comparison, ControlFlow, Hidden
 from .places import Place, loops_of, place_of, places_of
-from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned, are_certain
+from .replaying import OPAQUE, SEED, UNKNOWN, Choice, Draw, Use, aligned, are_certain
 from .running import Missing, briefly, same
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ def compare(
     alignment: dict[Any, Any],
     delta: float = 0.0,
     constants: Collection[str] = (),
+    lost: Collection[Moment] = (),
 ) -> Comparison:
     """Return the differences between two runs. The second run repeats the noisy values of the first
     run.
@@ -188,6 +189,7 @@ def compare(
         noise more often in one run than in the other (see `alignment_of`).
     delta: The smallest δ of the claim.
     constants: The names of entries of the output that contain no noise.
+    lost: The draws that are no noise, since they do not reach the output.
     """
     pairs = matched(first.recorder, second.recorder, alignment)
     noisy = {name: value for name, value in first.parts.items() if name not in constants}
@@ -208,7 +210,11 @@ def compare(
         uneven=_uneven(first.recorder, second.recorder),
         twice=[*twice(released, [one for one in pairs if id(one[0]) in shown], delta), *cancelled],
         moved=frozenset(moved_at(first.recorder, second.recorder, pairs)),
-        unused=_unused(first.recorder),
+        unused=[
+            (first.recorder.place(draw.moment), draw.primitive, draw.is_fill)
+            for draw in unused_draws(first.recorder)
+            if draw.moment not in lost
+        ],
         errors=(error_of(first), error_of(second)),
         ends=(end_of(first), end_of(second)),
         picks=bool(first.recorder.choices) or are_picked(first.recorder),
@@ -306,9 +312,8 @@ def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, in
     return found
 
 
-def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
-    """Return (line, name of the function) for each draw whose numbers are neither added to another
-    number nor compared with one."""
+def unused_draws(recorder: Recorder) -> list[Draw]:
+    """Return the draws whose numbers are neither added to another number nor compared with one."""
     used = np.zeros(len(recorder.pieces.laws), dtype=bool)
     for one in recorder.uses:
         used[np.ravel(one.ids)] = True
@@ -319,10 +324,10 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
     for number, (before, _) in recorder.pieces.repeated.items():
         used[[number, before]] |= used[number] | used[before]
     return [
-        (recorder.place(draw.moment), draw.primitive)
+        draw
         for draw in recorder.draws
         if draw.size
-        and draw.law not in (*_PICKING, OPAQUE)
+        and draw.law not in (*_PICKING, OPAQUE, SEED)
         and not used[draw.first : draw.first + draw.size].any()
     ]
 
@@ -341,21 +346,9 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
     root = _root(recorder, one, second)
-    # The program may have added noise to a number, and then multiplied the sum by a factor. `unit`
-    # is the absolute value of this factor. Division by it gives the number and the scale of the
-    # noise before the multiplication.
-    unit = _unit(one, root)
-    first_scales, second_scales = (
-        np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
-        for own, use in ((recorder, one), (second, other))
-    )
-    operands = [_ravelled(use.operand) / unit for use in (one, other)]
-    shifts = _distances(*operands)
     released = are_released(run, one)
-    if one.kind == "compare":
-        is_same = ~released & _are_proportional(operands, (first_scales, second_scales))
-        shifts = np.where(is_same, 0.0, shifts)
-        second_scales = np.where(is_same, first_scales, second_scales)
+    unit, operands, scales, is_same = _sizes((recorder, second), (one, other), root, released)
+    shifts = np.where(is_same, 0.0, _distances(*operands))
     after = None if draw is None else second.pieces.draw_of(int(np.ravel(other.ids)[0]))
     is_single = np.ndim(one.operand) == 0
     added = [
@@ -373,7 +366,7 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         law=laws.pop() if len(laws) == 1 else UNKNOWN,
         operands=(shown[0], shown[1]),
         shifts=shifts.tolist(),
-        scales=(first_scales.tolist(), second_scales.tolist()),
+        scales=(scales[0].tolist(), scales[1].tolist()),
         released=released.tolist(),
         pieces=ids.tolist(),
         parameters=(
@@ -382,13 +375,41 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         ),
         callers=places_of([*(() if draw is None else draw.callers), *root.callers]),
         made=recorder.place(one.moment),
-        drawn=recorder.pieces.drawn_scale(ids),
+        drawn=(
+            recorder.pieces.drawn_scale(ids),
+            second.pieces.drawn_scale(np.ravel(other.ids)),
+        ),
         many=len(recorder.pieces.parts_of(int(ids[0]))) if len(ids) else 1,
         norms=_norms(root, _root(second, other, recorder)) if shifts.any() else (0.0, 0.0, 0.0),
     )
 
 
-def _are_proportional(operands: list[Any], scales: tuple[Any, Any]) -> Any:
+def _sizes(
+    recorders: tuple[Recorder, Recorder], uses: tuple[Use, Use], root: Use, released: Any
+) -> tuple[Any, list[Any], list[Any], Any]:
+    """Return (unit, operands, scales, is_same) of the noise of counterparts in two runs.
+
+    unit: The absolute values of the factors by which the operands and scales are divided: the
+        program may have added noise to a number, and then multiplied the sum by a factor. 1 if the
+        scales differ: they are then those of the noise in the output.
+    is_same: Where noise is only compared, and the ratio of operand and scale is equal in both runs.
+    """
+    one, unit = uses[0], _unit(uses[0], root)
+    operands = [_ravelled(use.operand) for use in uses]
+    scales = [
+        np.abs(np.ravel(use.factor)) * recorder.pieces.all_scales[np.ravel(use.ids)]
+        for recorder, use in zip(recorders, uses)
+    ]
+    is_same = np.zeros(np.size(one.ids), dtype=bool)
+    if one.kind == "compare":
+        is_same = ~released & _are_proportional(operands, scales)
+        scales[1] = np.where(is_same, scales[0], scales[1])
+    if not np.allclose(scales[0], scales[1], _ROUNDING_SHARE, 0, equal_nan=True):
+        unit = np.ones(len(unit))
+    return unit, [each / unit for each in operands], [each / unit for each in scales], is_same
+
+
+def _are_proportional(operands: list[Any], scales: list[Any]) -> Any:
     """Return where comparisons have equal laws: only operand divided by scale decides them."""
     with np.errstate(all="ignore"):
         ratios = operands[0] / scales[0], operands[1] / scales[1]

@@ -17,7 +17,7 @@ import numpy as np
 from .coins import Absorbed, Flips, Laws, laws_of
 from .comparing import alignment_of, are_picked, compare, may_be_constant, rescaled
 from .differences import Chosen, Comparison, ControlFlow, Coupled, Hidden, ThresholdLeak
-from .effects import Effects, by_effect, by_range, noise_alone
+from .effects import Effects, by_effect, by_range, lost_fills, noise_alone
 from .one_sided import (
     FreeRuns,
     OnRareBranch,
@@ -35,6 +35,7 @@ from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
 
 if TYPE_CHECKING:
     from .places import Spot
+    from .replaying import Moment
 
 
 # Instructions that combine a noisy value with the data a second time are found in a pair of runs.
@@ -87,6 +88,13 @@ class Runs(NamedTuple):
     rare: tuple[OnRareBranch, ...] = ()
     inside_libraries: tuple[str, ...] = ()
 
+    @property
+    def filled(self) -> list[Place]:
+        """The lines of noise that fills memory in place, such as the first weights of a model, and
+        reaches the output by a way that is not followed."""
+        unused = (one for pair in self.coupled[:1] for one in pair.comparison.unused)
+        return [place for place, _, is_fill in unused if is_fill]
+
 
 @generators_kept()
 @rarely_collecting()
@@ -108,6 +116,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = N
         keeps_state = _keeps_state(pairs.coupler, first)
         if not keeps_state:
             laws = laws_of(pairs.coupler)
+            pairs.lost = lost_fills(pairs.coupler, first)
         pairs.are_explained = laws is not None and math.isfinite(laws.epsilon)
         for seed in range(seeds):
             for forward in (True, False):
@@ -169,6 +178,8 @@ class _Pairs:
         # Whether the probability of each output is known exactly on both inputs: differences of the
         # outputs then need no further explanation.
         self.are_explained = False
+        # The draws that fill memory in place and do not reach the output.
+        self.lost: frozenset[Moment] = frozenset()
         self._flips = Flips()
         self._adaptive: list[Coupled] = []
         self._severed: frozenset[Spot] = frozenset()
@@ -197,7 +208,7 @@ class _Pairs:
             second = coupler.run(1, reference=first, has_lines=True)
         delta = min((point[1] for point in coupler.subject.claim), default=0.0)
         constants = self.free.constants(not forward) if may_be_constant(first) else ()
-        comparison = compare(first, second, alignment, delta, constants)
+        comparison = compare(first, second, alignment, delta, constants, self.lost)
         comparison = by_range(coupler, comparison, first)
         absorbed: Absorbed | None = None
         bare: list[str] = []

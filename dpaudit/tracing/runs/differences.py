@@ -24,7 +24,8 @@ class Hidden(NamedTuple):
     law: The name of the distribution of the noise, such as `laplace`, or `unknown`.
     operands: The operand in the first run and the operand in the second run, as text.
     shifts: The distances between the operands of the two runs.
-    scales: The scales of the noise in the first run and the scales in the second run.
+    scales: The scales of the noise in the first run and the scales in the second run: before the
+        program multiplied the sum of noise and operand, or in the output if they differ.
     released: Whether the output contains the sum of noise and operand.
     pieces: The ids of the drawn numbers in the records of the first run.
     parameters: The arguments of the drawing function by name, in the first run and in the second
@@ -37,8 +38,9 @@ class Hidden(NamedTuple):
         before it (see `correlated`); infinity if it is unknown, NaN for other values. None if all
         are NaN.
     made: The line that makes the value, which may contain several draws; None if it is unknown.
-    drawn: The scale that the drawing function was given, before the program multiplied the noise;
-        NaN if it is unknown, or if the value contains draws of several lines or scales.
+    drawn: The scale that the drawing function was given, before the program multiplied the noise,
+        in the first run and in the second run; NaN if it is unknown, or if the value contains draws
+        of several lines or scales.
     many: The number of drawn numbers in the value.
     norms: The Euclidean norms of the array to which the noise was first added, in the first run and
         in the second run, and of the difference of these arrays; 0 if the noisy values are equal.
@@ -61,7 +63,7 @@ class Hidden(NamedTuple):
     callers: tuple[Place, ...] = ()
     joint: list[float] | None = None
     made: Place | None = None
-    drawn: float = math.nan
+    drawn: tuple[float, float] = (math.nan, math.nan)
     many: int = 1
     norms: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
@@ -115,8 +117,8 @@ class Comparison(NamedTuple):
         second.
     moved: The instructions at which a noisy value is combined with data again; empty in the results
         of `couple`.
-    unused: (line, function) for each draw whose numbers are never added to, or compared with, a
-        number.
+    unused: (line, function, whether it fills memory in place) for each draw whose numbers are never
+        added to, or compared with, a number.
     errors: The exception of the first run and the exception of the second run, as (type, message,
         line); None for a run without an exception.
     ends: The last line that the first run, and the last line that the second run, executed in the
@@ -135,7 +137,7 @@ class Comparison(NamedTuple):
     uneven: list[tuple[Place, str, int, int]]
     twice: list[tuple[Place, Place, Place]]
     moved: frozenset[Spot] | tuple[()]
-    unused: list[tuple[Place, str]]
+    unused: list[tuple[Place, str, bool]]
     errors: tuple[Any, Any]
     ends: tuple[Place | None, Place | None]
     picks: bool

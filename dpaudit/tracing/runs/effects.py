@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .comparing import are_released, matched, needed_changes
+from .comparing import are_released, matched, needed_changes, unused_draws
 from .differences import Hidden
 from .places import place_of
 from .running import Missing, briefly, same, same_output
@@ -190,10 +190,7 @@ def _decisions(recorder: Recorder) -> list[_Decision]:
     """Return the coins and choices of a run; an empty list if there are too many."""
     found: list[_Decision] = []
     for coin in recorder.choices:
-        every = (
-            np.ravel(np.broadcast_to(each, np.shape(coin.values))).tolist()
-            for each in (coin.values, coin.probability, coin.ids)
-        )
+        every = (np.ravel(each).tolist() for each in (coin.values, coin.probability, coin.ids))
         for place, (value, p, number) in enumerate(zip(*every)):
             if 0 < p < 1:
                 coins = (True, p), (False, 1 - p)
@@ -252,6 +249,9 @@ def _density(
     return _Slope(total, error) if total else None
 
 
+# To see which draws reach the output, the numbers of at most this many instructions are changed, in
+# a run each.
+_MAX_FILLS = 8
 # First seed, and number, of the runs with new values of all other noise that must confirm that an
 # entry of the output shows noise by itself.
 _CONFIRMING_SEED, _CONFIRMING_RUNS = 3_000, 24
@@ -291,6 +291,26 @@ def noise_alone(coupler: Coupler, first: Run, second: Run) -> tuple[tuple[Place,
         if names:
             return ((place_of(next(iter(values))[0][1]), place_of(added), names[0]),)
     return ()
+
+
+def lost_fills(coupler: Coupler, first: Run) -> frozenset[Moment]:
+    """Return the draws of the first run on d1 that fill memory in place and do not reach the
+    output: with other drawn numbers, a run gives the same output. First weights that a program
+    overwrites are an example."""
+    fills: dict[Spot, dict[Entry, float]] = {}
+    unused = {draw.moment for draw in unused_draws(first.recorder) if draw.is_fill}
+    for piece in _pieces(first) if unused else ():
+        if piece.draw.moment in unused and piece.place < _MAX_PIECES:
+            fills.setdefault(piece.draw.moment[1], {})[piece.entry] = piece.elsewhere
+    together = {entry: value for each in fills.values() for entry, value in each.items()}
+    if not unused or same_output(first, coupler.run(0, together)):
+        return frozenset(unused)
+    lost = {
+        spot
+        for spot in islice(fills, _MAX_FILLS)
+        if same_output(first, coupler.run(0, fills[spot]))
+    }
+    return frozenset(moment for moment in unused if moment[1] in lost)
 
 
 def _drawn(run: Run) -> list[Moment]:

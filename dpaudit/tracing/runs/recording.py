@@ -179,6 +179,7 @@ class Recorder:
         location: Any = None,
         parameters: Mapping[str, Any] | None = None,
         outcomes: Sequence[tuple[Any, float]] | None = None,
+        is_fill: bool = False,
     ) -> Any:
         """Record a draw, and return the drawn numbers as numbers that remember that they come from
         this draw.
@@ -191,10 +192,11 @@ class Recorder:
         parameters: The arguments of the function, by name; None for no arguments.
         outcomes: (value, probability) for each outcome of a discrete distribution; None for another
             distribution.
+        is_fill: Whether the function fills memory of the program in place.
         """
         spot = self._moments.spot()
         moment = self._moments.next("draw", spot)
-        if location is None and outcomes is None and type(values) is float:
+        if location is None and outcomes is None and type(values) is float and not is_fill:
             return self._drawn(moment, primitive, law, values, scale, parameters)
         location = plain(location)
         base = values if location is None else np.subtract(values, location)
@@ -205,7 +207,7 @@ class Recorder:
         shape = () if isinstance(base, SINGLE) else np.shape(base)
         size = int(np.prod(shape)) if shape else 1
         own = np.array(base) if isinstance(base, np.ndarray) else base
-        self._add(moment, primitive, law, scale, size, parameters, own, outcomes)
+        self._add(moment, primitive, law, scale, size, parameters, own, outcomes, is_fill)
         noise = Noise(np.arange(first, first + size).reshape(shape) if shape else first, 1.0)
         if location is None:
             return self._bare(spot, noise, base)
@@ -418,6 +420,7 @@ class Recorder:
         parameters: Mapping[str, Any] | None,
         values: Any,
         outcomes: Sequence[tuple[Any, float]] | None = None,
+        is_fill: bool = False,
     ) -> None:
         """Record a draw of `size` numbers.
 
@@ -429,10 +432,11 @@ class Recorder:
         values: The drawn numbers minus the location; None if they are unknown.
         outcomes: (value, probability) for each outcome of a discrete distribution; None for another
             distribution.
+        is_fill: Whether the function fills memory of the program in place.
         """
         callers, first = self._moments.callers(moment[1]), len(self.pieces.laws)
         given = dict(parameters or {})
-        draw = Draw(moment, primitive, law, scale, given, values, first, outcomes, callers)
+        draw = Draw(moment, primitive, law, scale, given, values, first, outcomes, callers, is_fill)
         self.draws.append(draw)
         self.by_moment[moment] = draw
         if np.ndim(scale) and values is not None:
@@ -455,6 +459,8 @@ class Recorder:
         natural: The outcomes of this run.
         is_turned: Whether the uniform number was multiplied by a negative factor before.
         """
+        if isinstance(natural, np.ndarray):  # a number may be compared with an array
+            ids, below = (np.broadcast_to(each, natural.shape) for each in (ids, below))
         is_less = name in ("lt", "le")
         probability = below if is_less else 1 - below
         moment = self._moments.next("choice", spot)

@@ -29,6 +29,9 @@ UNKNOWN = "unknown"
 # Name that stands for a distribution of noise that cannot be recorded, since a library draws and
 # adds the noise in compiled code.
 OPAQUE = "opaque"
+# Name that stands for the distribution of a random seed. A seed is no noise; what a generator draws
+# with it is.
+SEED = "seed"
 
 
 class TooLong(BaseException):
@@ -49,6 +52,8 @@ class Draw(NamedTuple):
     outcomes: (value, probability) for each outcome of a discrete distribution; None for another
         distribution, or if there are too many outcomes.
     callers: The instructions of the user's code from which the call was reached, innermost first.
+    is_fill: Whether the call fills memory of the program in place, such as the first weights of a
+        model.
     """
 
     moment: Moment
@@ -60,6 +65,7 @@ class Draw(NamedTuple):
     first: int
     outcomes: Sequence[tuple[Any, float]] | None
     callers: tuple[Spot, ...] = ()
+    is_fill: bool = False
 
     @property
     def size(self) -> int:

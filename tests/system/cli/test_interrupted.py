@@ -121,7 +121,10 @@ def test_files_of_an_earlier_run_are_not_left_in_the_place_of_this_one(tmp_path:
     saved = json.loads((tmp_path / "r.json").read_text())
     (audit,) = saved["audits"]
     assert (audit["verdict"], audit["ending"]["kind"]) == ("NO VIOLATION FOUND", "interrupted")
-    assert 0 < audit["draws"] == sum(block["draws"] for block in audit["blocks"])
+    (certificate,) = audit["ending"]["certificates"]
+    blocks = certificate["evidence"]["blocks"]
+    drawn = sum(sum(map(sum, block["tally"]["counts"])) for block in blocks)
+    assert 0 < audit["draws"] == drawn
     made = f"interrupted after {audit['draws']:,} of 1,000,000 draws"
     assert made in (tmp_path / "r.xml").read_text()
 

@@ -112,6 +112,12 @@ def test_a_cause_above_the_working_directory_is_shown_there(
         return reported("github", [replace(VIOLATION, source="mine.py:1", trace=trace)])
 
     assert shown(str(repository / "above.py")).startswith("::error file=above.py,line=1,")
+    installed = repository / ".venv/lib/python3/site-packages/noisy.py"
+    installed.parent.mkdir(parents=True)
+    installed.write_text("def f(): ...\n")
+    assert shown(str(installed)).startswith(
+        "::error file=.venv/lib/python3/site-packages/noisy.py,line=1,"
+    )
     outside = shown(str(tmp_path / "outside.py"))
     assert outside.startswith("::error file=inner/mine.py,line=1,")
 

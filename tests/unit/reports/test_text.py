@@ -22,13 +22,14 @@ from dpaudit import (
 from dpaudit.certificates.certificate import DivergenceTest, Unseen
 from dpaudit.certificates.evidence import RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Recorded, Sampled
+from dpaudit.certificates.traced import SourceLine
 from dpaudit.claims.base import ProfilePoint
 from dpaudit.claims.renyi import ApproximateZCDP
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds, may_miss
 from dpaudit.reports.findings import allowance, compared, detectable
-from dpaudit.reports.layout import laid_out, table, width_of
+from dpaudit.reports.layout import LABEL, Row, laid_out, table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
 from dpaudit.reports.text import (
     document,
@@ -271,6 +272,28 @@ def test_a_limit_as_a_percentage_is_free_of_the_noise_of_floats() -> None:
 def test_no_finite_epsilon_makes_an_attacker_certain() -> None:
     assert numbers.sure(37.0) == "99.99999999\xa0%"
     assert numbers.sure(37.0, numbers.UP) == "nearly 100\xa0%"
+
+
+@pytest.mark.parametrize("name", ["optimizer", "a_very_long_name_of_a_folder_" * 2])
+def test_a_long_path_is_broken_after_a_slash(name: str) -> None:
+    path = "/".join(["", name, *[f"folder_{number}" for number in range(9)], name, "file.py:162"])
+    first, *further = Row("cause", f"likely {path}: `f()` has scale 1").lines()
+    assert first == "  cause       likely"
+    assert all(len(line) <= 80 and line.startswith(" " * LABEL) for line in further)
+    assert sum(line.endswith("/") for line in further) >= 1
+    text = " ".join(line.strip() for line in further).replace("/ ", "/")
+    assert text == f"{path}: `f()` has scale 1"
+
+
+def test_a_line_of_an_installed_package_is_named_without_its_folder() -> None:
+    names = [
+        str(SourceLine(f"{folder}opacus/optimizer.py", 162, "f()"))
+        for folder in ("/v/lib/python3.11/site-packages/", "v/dist-packages/", "/x/site/", "")
+    ]
+    assert names == [
+        *["…/opacus/optimizer.py:162"] * 2,
+        *["/x/site/opacus/optimizer.py:162", "opacus/optimizer.py:162"],
+    ]
 
 
 def test_columns_of_a_table_are_as_wide_as_they_are_shown() -> None:

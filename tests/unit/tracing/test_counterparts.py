@@ -210,6 +210,15 @@ def always_three(rows: Rows) -> list[float]:
     return [len(rows) + unseen() for _ in range(3)]
 
 
+def test_an_array_of_uniform_numbers_that_is_compared_with_a_number_is_a_choice_for_each() -> None:
+    def chosen(rows: Rows, rng: Rng) -> Any:
+        kept = rng.random(3) < 0.5
+        return [float(sum(kept)) + rng.laplace(scale=3.0) for _ in rows]
+
+    trace = dpaudit.trace(chosen, [0, 0, 0], [0, 0], ONE)
+    assert [cause.kind for cause in trace.causes] == ["no-noise"]
+
+
 def test_a_length_without_noise_is_a_cause_beside_noise_that_is_not_seen() -> None:
     (cause,) = dpaudit.trace(as_many_as_rows, [1, 1], [1], ONE).causes
     assert (cause.kind, cause.words.split()[0]) == ("no-noise", "len(output)")

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..places import unwatched
 from ..primitives import MAX_LISTED_OUTCOMES, Replacement, integers
+from ..replaying import SEED
 from ..values import carried, operate, plain
 
 if TYPE_CHECKING:
@@ -146,16 +147,22 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
         if recorder.is_inside:
             return real(self, *args, **named)
         recorder.real(real, self, *args, **named)
-        own = self.detach().as_subclass(sys.modules["torch"].Tensor)
+        torch: Any = sys.modules["torch"]
+        own = self.detach().as_subclass(torch.Tensor)
+        if name == "random_" and own.dtype == torch.int64 and not args and "to" not in named:
+            if named.get("generator") is not None:
+                recorder.seeded("torch.Generator", named["generator"].initial_seed())
+            own.copy_(torch.as_tensor(recorder.picked("Tensor.random_", SEED, _array(own))))
+            return self
         drawn = _drawn(recorder, f"Tensor.{name}", own, name, spec, args, named)
         if not isinstance(drawn, _tensor_type()):
             return self
         # If this run repeats the noise of an earlier run, `drawn` holds the noise of the earlier
         # run, but PyTorch's method has just filled the user's tensor `own` with new noise. So the
         # numbers of `drawn` are copied into `own`; `no_grad` keeps the copy out of gradients.
-        with sys.modules["torch"].no_grad():
-            own.copy_(drawn.as_subclass(sys.modules["torch"].Tensor))
-        if type(self) in (sys.modules["torch"].Tensor, _tensor_type()):
+        with torch.no_grad():
+            own.copy_(drawn.as_subclass(torch.Tensor))
+        if type(self) in (torch.Tensor, _tensor_type()):
             self.__class__ = _tensor_type()
             self._numbers = drawn._numbers
         return self
@@ -184,6 +191,9 @@ def _drawn(
         recorder.seeded("torch.Generator", given["generator"].initial_seed())
     said = {key: _array(given[key]) for key in names if key != "input" and key in given}
     location = next((said.pop(one) for one in _LOCATIONS if one in said), None)
+    is_fill = name in _METHODS
+    if is_fill and not np.any(location):
+        location = None
     scale: Any = said.get(scale_of) if isinstance(scale_of, str) else scale_of
     if name == "uniform_":
         said = {"low": said["from"], "high": said["to"]}
@@ -202,6 +212,7 @@ def _drawn(
         location=location,
         parameters=said,
         outcomes=_outcomes(law, said),
+        is_fill=is_fill,
     )
     return _tensor(values, tensor)
 
@@ -402,6 +413,7 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
     target, made = args[0], _tensor(numbers, args[0])
     _bare(target).detach().copy_(_bare(made))
     if carried(numbers) is None:
+        target._numbers = None  # the record of the noise that it held before
         return target
     if type(target) in (torch.Tensor, _tensor_type()):
         target.__class__ = _tensor_type()
