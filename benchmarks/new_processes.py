@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.redrawing import DIFFERENCE_ALPHA
 from dpaudit.draws import SelectionDraws, pool
-from dpaudit.outcomes import from_raw
-from dpaudit.sampling.between_processes import between_processes, order_free_cells
+from dpaudit.outcomes import Outcomes, from_raw
+from dpaudit.sampling.between_processes import Division, between_processes, order_free_cells
 from dpaudit.sampling.executors.new_processes import FEWER_PROCESSES, PROCESSES
 
 Rng = np.random.Generator
@@ -62,16 +62,41 @@ def among_others(entries: int, rng: Rng) -> Process:
     return draw
 
 
+def beside_its_scale(rng: Rng) -> Process:
+    """Keep noise that shows only beside the other entry."""
+    kept = rng.laplace()
+
+    def draw(x: NDArray[np.int64], rng: Rng) -> Any:
+        large = rng.normal(scale=20.0, size=len(x))
+        return np.stack([large + x + kept + 0.3 * rng.normal(size=len(x)), large], axis=1)
+
+    return draw
+
+
+def among_names(rng: Rng) -> Process:
+    """Keep the noise of one of 30 named entries."""
+    kept = rng.laplace()
+
+    def draw(x: NDArray[np.int64], rng: Rng) -> Any:
+        rows = rng.laplace(scale=2.0, size=(len(x), 30))
+        rows[:, 25] = x + kept + 0.3 * rng.normal(size=len(x))
+        return [{f"k{n}": value for n, value in enumerate(row)} for row in rows.tolist()]
+
+    return draw
+
+
 KINDS: dict[str, Callable[[Rng], Process]] = {
     "one value": partial(once, 0.0),
     "one value, fresh noise of spread 0.3": partial(once, 0.3),
     "one value, fresh noise of spread 1": partial(once, 1.0),
     "one value in a vector": in_a_vector,
+    "one value beside a large entry": beside_its_scale,
+    "one value of 30 by name": among_names,
     "pool of 10": partial(from_pool, 10),
     "pool of 50": partial(from_pool, 50),
     "pool of 200": partial(from_pool, 200),
 }
-# Kinds that the comparison often misses, because it leaves out the order of entries.
+# Kinds that the comparison often misses with few draws.
 HIDDEN: dict[str, Callable[[Rng], Process]] = {
     f"one of {entries} entries, fresh noise": partial(among_others, entries)
     for entries in (5, 20, 100)
@@ -154,16 +179,40 @@ def difference(
     size: int,
     seed: int,
     level: float = DIFFERENCE_ALPHA,
+    *,
+    is_order_shared: bool = True,
 ) -> str:
-    """Return the message of a comparison of the auditing process with new ones; "" for none."""
+    """Return the message of a comparison of the auditing process with new ones; "" for none.
+
+    is_order_shared: whether only processes with equal orders of lists are compared by a rule.
+    """
     rng = np.random.default_rng(seed)
+    alike = [number for number in range(processes + 1) if number == 0 or number % 2]
+    order = make(rng)
     parts = []
-    for _ in range(processes + 1):
+    for number in range(processes + 1):
         x = rng.integers(0, 2, size)
-        outcomes = from_raw(make(rng)(x, rng))
-        parts.append(SelectionDraws(outcomes, x == 0))
-    cells = list(order_free_cells(pool(parts).outcomes))
-    return between_processes(parts, cells, level)[1]
+        is_law = make in LAWS.values()
+        process = order if is_law and number in alike else make(rng)
+        parts.append(SelectionDraws(from_raw(process(x, rng)), x == 0))
+    outcomes = pool(parts).outcomes
+    every = range(len(parts))
+    divisions = [Division(cell, every) for cell in order_free_cells(outcomes)]
+    ruled = alike if is_order_shared else every
+    divisions += [Division(cell, ruled) for cell in event_cells(outcomes)]
+    return between_processes(parts, divisions, level)[1]
+
+
+def event_cells(outcomes: Outcomes) -> list[NDArray[np.int64]]:
+    """Return the cells of a rule about the first number, less the second if outputs have two."""
+    numbers = [column.numbers for column in outcomes.columns if not np.isnan(column.numbers).any()]
+    if not numbers:
+        score = np.unique(outcomes.keys(), return_inverse=True)[1].astype(float)
+    else:
+        score = numbers[0] - numbers[1] if len(numbers) == 2 else numbers[0]
+    edges = np.quantile(score, np.linspace(0, 1, 17)[1:-1])
+    runs = np.searchsorted(edges, score, side="right")
+    return [(runs < 8).astype(np.int64), runs]
 
 
 def main() -> None:

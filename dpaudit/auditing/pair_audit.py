@@ -82,7 +82,7 @@ class PairAudit:
 
         ledger: the draws and bets of this pair; no draw has been made yet.
         users_attacks: the user's own attacks.
-        compare: called after a refutation as compare(selection, rule, guesses), with the fields of
+        compare: called after a refutation as compare(rule, guesses), with the fields of
             `Refutation`. Returns a record of the comparison with new processes, or None if no
             comparison is asked for. If the draws of new processes differ, it raises MechanismError,
             and the audit ends with this error instead of a refutation.
@@ -500,7 +500,7 @@ class PairAudit:
             *certificate.warnings,
             *self._checks.check_with_further_draws(measure, guesses, tallies),
         ]
-        redrawn = self._compare(buffer, measure.portfolio, guesses)
+        redrawn = self._compare(measure.portfolio, guesses)
         # New processes have stored no results. Their draws agree with the draws of this process
         # (a difference raises MechanismError), so stored results did not cause the refutation, and
         # the warning about stored results is dropped.

@@ -17,10 +17,15 @@ from dpaudit.auditing.ledger import REDRAWING, Ledger
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.time_left import Journal
 from dpaudit.certificates.certificate import Redrawn
-from dpaudit.draws import SelectionDraws, pool
+from dpaudit.draws import pool
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.levels.portfolio import Portfolio
-from dpaudit.sampling.between_processes import between_processes, order_free_cells, rule_cells
+from dpaudit.sampling.between_processes import (
+    Division,
+    between_processes,
+    order_free_cells,
+    rule_cells,
+)
 from dpaudit.sampling.chunks import Learning, ToLearn
 from dpaudit.sampling.executors import LOCAL, WorkerPool, new_processes
 from dpaudit.sampling.executors.new_processes import NewProcesses
@@ -37,10 +42,10 @@ _MOST_DRAWS, _ENOUGH_DRAWS, _MIN_DRAWS = 2_000, 200, 8
 #     noise, 200 draws in each (--processes 3 2 1).
 # _MISSED_BY_DRAWS: by the number of processes and the draws of each, (the same value, a pool of 50
 #     values).
-_MISSED_BY_PROCESSES = {0: 100, 1: 26, 2: 9, 3: 3}
+_MISSED_BY_PROCESSES = {0: 100, 1: 19, 2: 4.5, 3: 1}
 _MISSED_BY_DRAWS = {
-    8: {100: (1, 72), 50: (29, 100), 25: (90, 100), _MIN_DRAWS: (100, 100)},
-    4: {100: (9, 96), 50: (58, 100), 25: (99, 100), _MIN_DRAWS: (100, 100)},
+    8: {100: (0, 76), 50: (7, 100), 25: (57, 100), _MIN_DRAWS: (100, 100)},
+    4: {100: (5, 98), 50: (29, 100), 25: (81, 100), _MIN_DRAWS: (100, 100)},
 }
 # Probability of a false alarm: that independent draws of several processes are reported as
 # different.
@@ -56,24 +61,14 @@ class Refutation:
     """The draws that refuted the claim, and the rule that counted them.
 
     ledger: the draws of the pair.
-    selection: the draws in the sample buffer, from which the rule was learned.
     rule: the frozen rules.
     guesses: (levels,), the guesses of the rule that refutes the claim: 1 for d1, -1 for d2, 0 for
         none.
     """
 
     ledger: Ledger
-    selection: SelectionDraws
     rule: Portfolio
     guesses: NDArray[np.int64]
-
-    @property
-    def is_number(self) -> bool:
-        """Whether all outputs are single numbers, whose low-order bits do not count. Only rounding
-        can then depend on the order of a set."""
-        columns = self.selection.outcomes.columns
-        by_bits = self.ledger.spec.statistics.floating_point
-        return len(columns) == 1 and columns[0].codes is None and not by_bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,11 +145,11 @@ class Redrawing:
         every = [*self.here(chunks[:1]), *answers.drawn]
         parts = [learning.fresh.release() for learning in every]
         outcomes = pool(parts).outcomes
-        cells = [*order_free_cells(outcomes)]
-        if refuted.is_number and len(outcomes.columns) == 1:
-            known = refuted.selection.outcomes.columns[0].numbers
-            cells += rule_cells(outcomes, refuted.rule, refuted.guesses, known)
-        _, words = between_processes(parts, cells, DIFFERENCE_ALPHA)
+        everyone = range(len(parts))
+        divisions = [Division(cell, everyone) for cell in order_free_cells(outcomes)]
+        rule = rule_cells(outcomes, refuted.rule, refuted.guesses)
+        divisions += [Division(cell, answers.alike) for cell in rule]
+        _, words = between_processes(parts, divisions, DIFFERENCE_ALPHA)
         draws = sum(part.size for part in parts[1:])
         return Redrawn(len(answers.drawn), draws, answers.why), words
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, by_arm
-from dpaudit.levels.limits import CACHE_FLOATS, MAX_LEVELS, TINY
+from dpaudit.levels.limits import CACHE_FLOATS, MAX_LEVELS
 from dpaudit.outcomes import Outcomes
-from dpaudit.outcomes.tables import Table
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -111,57 +110,6 @@ class Grouped(LevelMap):
 
     def alternatives(self, chosen: NDArray[np.bool_]) -> tuple[int, int] | None:
         return self.cells.alternatives(chosen[self.group])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NearLevels(LevelMap):
-    """Level map (from outcomes to groups) for recomputed numbers, which may differ from the
-    original numbers by rounding. A number within a relative error of 1e-9 of a known number gets
-    the level of the known number.
-
-    level: level map of outcomes that are single numbers.
-    known: (numbers,), known numbers, rising.
-    """
-
-    level: LevelMap
-    known: FloatArray
-
-    @classmethod
-    def of(cls, level: LevelMap, numbers: FloatArray) -> LevelMap:
-        """Return a level map that gives a number the level of a known number if they differ only by
-        rounding. The known numbers are the finite values that occur more than once in `numbers`;
-        return `level` itself if there are none.
-
-        level: level map of outcomes that are single numbers.
-        numbers: outcomes that were drawn earlier.
-        """
-        values, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
-        known = values[counts > 1]
-        return cls(level, known) if len(known) else level
-
-    @property
-    def levels(self) -> int:
-        return self.level.levels
-
-    def __call__(self, outcomes: Outcomes) -> LevelArray:
-        if not isinstance(outcomes, Table) or len(outcomes.all_columns) > 1:
-            return self.level(outcomes)
-        (column,) = outcomes.all_columns
-        with np.errstate(invalid="ignore", over="ignore"):
-            place = np.searchsorted(self.known, column.numbers)
-            both = self.known[np.clip([place - 1, place], 0, len(self.known) - 1)]
-            distance = np.abs(both - column.numbers)
-            nearest = np.where(distance[0] < distance[1], *both)
-            # A number that differs from the nearest known number only by rounding is replaced by
-            # it. A number that equals a known number is kept: -0.0 equals 0.0, but is another
-            # output.
-            least = distance.min(axis=0)
-            is_near = (least > 0) & (least <= TINY * np.abs(nearest))
-        numbers = np.where(is_near, nearest, column.numbers)
-        return self.level(replace(outcomes, all_columns=(replace(column, numbers=numbers),)))
-
-    def words(self, chosen: NDArray[np.bool_]) -> str:
-        return self.level.words(chosen)
 
 
 def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:

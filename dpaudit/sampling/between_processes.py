@@ -2,9 +2,9 @@
 
 The draws of all processes are divided into cells, and the table (process, cell) of counts is tested
 given its totals. The cells follow from the draws of all processes together, so that the test is
-exact. Processes have different hash seeds, and the order of a list may be the order of a set of
-texts. So cells depend on the entries of a list, but not on their order; the cells of a rule are
-used only if every output is a single number.
+exact. The order of a list may be the order of a set of texts, which the hash seed determines. So
+the cells of a rule divide only the draws of processes with the same hash seed; other cells depend
+on the entries of a list, but not on their order.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws, by_arm
-from dpaudit.levels.level_map import NearLevels, equal_mass_runs
+from dpaudit.levels.level_map import equal_mass_runs
 from dpaudit.levels.portfolio import Portfolio
 from dpaudit.outcomes import Column, Outcomes
 from dpaudit.stats.dependence import log_mean_e_value, log_table_e_value
@@ -31,7 +32,7 @@ _CELLS = 16
 # Largest numbers of entries that are counted in each list: intervals of numbers, and labels.
 _COUNTED = 8
 # Largest number of places of an output whose entries are compared.
-_MAX_PLACES = 16
+_MAX_PLACES = 256
 # Equal sums of floats, added up in the order of a set, differ by rounding. Repeated numbers count
 # as equal if they differ by at most this share.
 _ROUNDING = 1e-12
@@ -45,8 +46,21 @@ _WORDS = (
 )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Division:
+    """A division of the draws into cells.
+
+    cell: (draws,), the cell of every draw. It may depend on all draws together, but not on which
+        process made which draw.
+    processes: numbers of the processes that are compared by it.
+    """
+
+    cell: IntArray
+    processes: Sequence[int]
+
+
 def between_processes(
-    parts: Sequence[SelectionDraws], cells: Sequence[IntArray], level: float
+    parts: Sequence[SelectionDraws], divisions: Sequence[Division], level: float
 ) -> tuple[float, str]:
     """Return (log of an e-value, text) for the hypothesis "all processes draw from one
     distribution".
@@ -54,22 +68,24 @@ def between_processes(
     If the e-value is at least 1 / level, the hypothesis is rejected, and the text is an error
     message that says how the draws differ. Otherwise the text is empty.
 
-    parts: the draws of each process; the first process is the auditing process.
-    cells: (draws,) each, the cell of every draw under several divisions into cells. A division may
-        depend on all draws together, but not on which process made which draw.
+    parts: the draws of each process; process 0 is the auditing process.
     level: probability that the hypothesis is rejected although it is true.
     """
     process = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     is_d1 = np.concatenate([part.is_d1 for part in parts])
-    tables = [_tables(cell, process, is_d1, len(parts)) for cell in cells]
-    logs = [[log_table_e_value(table) for table in arms] for arms in tables]
+    tables = [_tables(division.cell, process, is_d1, len(parts)) for division in divisions]
+    logs = [
+        [log_table_e_value(table[list(division.processes)]) for table in arms]
+        for arms, division in zip(tables, divisions, strict=True)
+    ]
     # Given the numbers of draws, the draws of d1 and of d2 are independent, so the product of their
     # e-values is an e-value.
     evidence = log_mean_e_value(map(sum, logs))
     if evidence < -math.log(level):
         return evidence, ""
     index, arm = divmod(int(np.argmax(logs)), 2)
-    return evidence, _words(tables[index][arm], f"d{arm + 1}", level)
+    processes = list(divisions[index].processes)
+    return evidence, _words(tables[index][arm], processes, f"d{arm + 1}", level)
 
 
 def _tables(cell: IntArray, process: IntArray, is_d1: NDArray[np.bool_], count: int) -> IntArray:
@@ -79,27 +95,25 @@ def _tables(cell: IntArray, process: IntArray, is_d1: NDArray[np.bool_], count: 
     return np.moveaxis(counts.reshape(count, cells, 2), 2, 0)
 
 
-def _words(table: IntArray, name: str, level: float) -> str:
+def _words(table: IntArray, processes: Sequence[int], name: str, level: float) -> str:
     sizes = table.sum(axis=1, keepdims=True)
-    shares = 100 * (table / np.maximum(sizes, 1))[sizes[:, 0] > 0]
-    event = shares[:, np.ptp(shares, axis=0).argmax()]
-    here, low, high = event[0], event[1:].min(), event[1:].max()
+    shares = 100 * table / np.maximum(sizes, 1)
+    drew = [number for number in processes if sizes[number] > 0]
+    event = int(np.ptp(shares[drew], axis=0).argmax())
+    others = shares[[number for number in drew if number > 0], event]
+    here, low, high = shares[0, event], others.min(), others.max()
     own = f"came up in {here:.3g} % of" if here else "never came up in"
     new = f"in {low:.3g} % to {high:.3g} % of" if high else "never in"
     return _WORDS.format(name, level, own, int(sizes[0, 0]), new)
 
 
-def rule_cells(
-    outcomes: Outcomes, rule: Portfolio, guesses: IntArray, known: FloatArray
-) -> list[IntArray]:
-    """Return two divisions of single numbers into cells: the guesses of a rule, and up to 16 runs
-    of its levels with about equal numbers of draws.
+def rule_cells(outcomes: Outcomes, rule: Portfolio, guesses: IntArray) -> list[IntArray]:
+    """Return two divisions into cells: the guesses of a rule, and up to 16 runs of its levels with
+    about equal numbers of draws.
 
     guesses: (levels,), the guesses of the rule that refutes the claim.
-    known: numbers from which the rule was learned. A number that differs from a repeated one by
-        rounding has the level of the repeated one.
     """
-    levels = NearLevels.of(rule.level, known)(outcomes)
+    levels = rule(outcomes)
     runs = equal_mass_runs(np.bincount(levels, minlength=rule.levels), _CELLS)
     return [guesses[levels] + 1, np.asarray(runs[levels], dtype=np.int64)]
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.new_processes import KINDS, LAWS, difference
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import from_raw
-from dpaudit.sampling.between_processes import between_processes, order_free_cells
+from dpaudit.sampling.between_processes import Division, between_processes, order_free_cells
 from tests.validity.conftest import IsAbove
 
 # Far above the level of an audit, which no simulation could tell from 0.
@@ -45,9 +45,21 @@ def test_cells_that_follow_from_the_draws_of_one_process_accuse_more_often(
             parts = [
                 SelectionDraws(from_raw(each), arm) for each, arm in zip(values, is_d1, strict=True)
             ]
-            valid = list(order_free_cells(from_raw(values.ravel())))
-            seen = np.isin(values.ravel(), values[0]).astype(np.int64)
+            cells = order_free_cells(from_raw(values.ravel()))
+            valid = [Division(cell, range(9)) for cell in cells]
+            seen = Division(np.isin(values.ravel(), values[0]).astype(np.int64), range(9))
             assert between_processes(parts, valid, 1e-6)[1] == ""
             yield bool(between_processes(parts, [*valid, seen], LEVEL)[1])
 
     assert is_above(alarms(), RUNS, LEVEL)
+
+
+def test_a_rule_about_the_order_of_a_set_accuses_processes_with_other_orders(
+    is_above: IsAbove,
+) -> None:
+    """The planted twin: the cells of a rule are for processes with one hash seed only."""
+    law = LAWS["numbers_of_a_set"]
+    alarms = (
+        bool(difference(law, 8, 40, seed, LEVEL, is_order_shared=False)) for seed in range(RUNS)
+    )
+    assert is_above(alarms, RUNS, LEVEL)

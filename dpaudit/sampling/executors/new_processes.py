@@ -2,9 +2,10 @@
 
 After draws have refuted a claim, `dpaudit.auditing.redrawing` calls `NewProcesses.draw`. New Python
 interpreters draw again, and their draws are compared with draws of the auditing process
-(docs/method.md §11, "New processes"). Each of them imports the mechanism for itself, has a hash
-seed of its own, and a clock that runs ahead by another number of hours. They are kept for later
-refutations of the same command or test run.
+(docs/method.md §11, "New processes"). Each of them imports the mechanism for itself, and has a
+clock that runs ahead by another number of hours. Every second one has a hash seed of its own; the
+others have that of the auditing process. They are kept for later refutations of the same command or
+test run.
 """
 
 from __future__ import annotations
@@ -59,11 +60,14 @@ class Answers:
     """The result of `NewProcesses.draw`.
 
     drawn: the draws of each process that drew in time, in the order of the chunks.
+    alike: indices into (auditing process, *drawn) of the processes that share one hash seed. The
+        auditing process is one of them if the environment states its hash seed.
     why: reason why draws are missing; empty if none are.
     failed: whether any process could not draw; `drawn` is empty then.
     """
 
     drawn: list[Learning]
+    alike: tuple[int, ...] = ()
     why: str = ""
     failed: bool = False
 
@@ -105,7 +109,7 @@ class NewProcesses:
                     for future in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
                         number, reply = running.pop(future), future.result()
                         if isinstance(reply.drawn, str):
-                            return Answers([], reply.drawn, failed=True)
+                            return Answers([], why=reply.drawn, failed=True)
                         drawn[number] = reply.drawn
                         if len(drawn) == 1:
                             is_slow = reply.importing > SLOW_IMPORT
@@ -117,8 +121,12 @@ class NewProcesses:
             finally:
                 for number in running.values():
                     self._processes.pop(number).close()
-        in_order = [drawn[number] for number in sorted(drawn)]
-        return Answers(in_order, "" if len(drawn) >= wanted else late(len(drawn)))
+        numbers = sorted(drawn)
+        alike = [place for place, number in enumerate(numbers, 1) if not _has_own_seed(number)]
+        if os.environ.get(VARIABLE, "").isdecimal():
+            alike.insert(0, 0)
+        why = "" if len(drawn) >= wanted else late(len(drawn))
+        return Answers([drawn[number] for number in numbers], tuple(alike), why)
 
     def close(self) -> None:
         """Kill all new processes."""
@@ -145,9 +153,10 @@ class _NewProcess:
 
     def __init__(self, number: int) -> None:
         seed = os.environ.get(VARIABLE, "")
+        own = number + 1 if _has_own_seed(number) else 0
         environment = {
             **os.environ,
-            VARIABLE: str((int(seed) if seed.isdecimal() else 0) + number + 1),
+            VARIABLE: str((int(seed) if seed.isdecimal() else 0) + own),
             SHIFT: str((number + 1) * _CLOCK_SHIFT),
         }
         program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
@@ -197,6 +206,11 @@ class _NewProcess:
                 if pipe is not None:
                     with suppress(OSError):
                         pipe.close()
+
+
+def _has_own_seed(number: int) -> bool:
+    """Return whether new process `number` has a hash seed of its own."""
+    return number % 2 == 1
 
 
 def _prepared(number: int, *, has_main: bool) -> dict[str, Any]:

@@ -14,7 +14,12 @@ from dpaudit.attacks.objective import Objective
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import from_raw
-from dpaudit.sampling.between_processes import between_processes, order_free_cells, rule_cells
+from dpaudit.sampling.between_processes import (
+    Division,
+    between_processes,
+    order_free_cells,
+    rule_cells,
+)
 
 LEVEL = 1e-5
 
@@ -82,8 +87,11 @@ def test_a_difference_in_the_event_of_a_rule_is_found() -> None:
         is_d1 = rng.random(2_000) < 0.5
         parts.append(SelectionDraws(from_raw(values(is_d1, rate)), is_d1))
     outcomes = from_raw(np.concatenate([part.outcomes.columns[0].numbers for part in parts]))
-    cells = rule_cells(outcomes, rule, rule.guesses, learned.outcomes.columns[0].numbers)
-    assert between_processes(parts, cells, LEVEL)[1]
+    cells = rule_cells(outcomes, rule, rule.guesses)
+    assert between_processes(parts, [Division(cell, range(9)) for cell in cells], LEVEL)[1]
+    # Of the other processes, only those with equal laws are compared.
+    alike = [Division(cell, (1, 3, 5, 7)) for cell in cells]
+    assert between_processes(parts, alike, LEVEL)[1] == ""
     assert [int(cell.max()) < 16 for cell in cells] == [True, True]
 
 
@@ -104,8 +112,8 @@ def test_the_frequency_of_the_event_is_named_for_both(
 
     parts = [part(share) for share in (here, *there * 4)]
     outside = np.concatenate([each.outcomes.columns[0].numbers == 0 for each in parts])
-    cells = [outside.astype(np.int64)]
-    evidence, words = between_processes(parts, cells, LEVEL)
+    division = Division(outside.astype(np.int64), range(len(parts)))
+    evidence, words = between_processes(parts, [division], LEVEL)
     assert evidence >= -math.log(LEVEL)
     assert "outputs for d1 differ " in words
     assert [text for text in shown if text not in words] == []
@@ -113,6 +121,6 @@ def test_the_frequency_of_the_event_is_named_for_both(
 
 def test_no_new_process_and_no_division_are_no_difference() -> None:
     part = drawn(np.arange(20.0))
-    cells = list(order_free_cells(part.outcomes))
-    assert between_processes([part], cells, LEVEL) == (0.0, "")
+    divisions = [Division(cell, [0]) for cell in order_free_cells(part.outcomes)]
+    assert between_processes([part], divisions, LEVEL) == (0.0, "")
     assert between_processes([part, part], [], LEVEL) == (0.0, "")
