@@ -185,6 +185,7 @@ class PairAudit:
             declared=declared,
             unseen=total.unseen,
             ranges=measure.seen is not None and measure.seen.has_ranges,
+            new_texts=measure.seen is not None and measure.seen.new_texts,
         )
         certificate = self._certificate(evidence, learned)
         if certificate.refuted or self._spec.may_refute(certificate.p_value):
@@ -525,6 +526,7 @@ class PairAudit:
         declared: tuple[tuple[str, int, int], ...] | None = None,
         unseen: tuple[int, int] | None = None,
         ranges: bool = False,
+        new_texts: bool = False,
         illustration: Tally | None = None,
     ) -> Evidence:
         """Return the evidence of the run, whose exact test has the given rules and counts."""
@@ -551,6 +553,7 @@ class PairAudit:
             declared=declared,
             unseen=unseen,
             ranges=ranges,
+            new_texts=new_texts,
             divergence_bets=None if bets is None else bets.recorded,
             illustration=illustration,
         )

@@ -422,6 +422,7 @@ class _RecordedRun:
             witness=telling_witness(audit.claim, learned, selection, len(rows), self._alpha),
             unseen=None if seen is None else unseen(seen, outcomes, is_d1),
             ranges=seen is not None and seen.has_ranges,
+            new_texts=seen is not None and seen.new_texts,
             points=self._points,
         )
 

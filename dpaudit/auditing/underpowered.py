@@ -25,7 +25,6 @@ from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE, Dr
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.records import are_equal
-from dpaudit.levels.limits import SMALL_SHARE
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_lower, right_share
 from dpaudit.stats.power import (
@@ -319,28 +318,25 @@ def is_mostly_new(certificate: Certificate) -> bool:
 
 
 def saw_nothing(certificate: Certificate) -> str | None:
-    """Return a message if the main rule makes the same guess, or none, at nearly all draws, so that
-    it could have shown no leak, and most outputs were new, such as texts that contain noise; else
-    None."""
+    """Return a message if most test draws gave new outputs, and these were not searched: the event
+    could have shown no leak, or the outputs are texts that hardly repeat even without their
+    numbers. Else return None."""
     unseen, fixed = certificate.unseen, certificate.fixed
     if certificate.refuted or unseen is None or not is_mostly_new(certificate):
         return None
-    if math.isfinite(fixed.detectable_epsilon) or not _is_constant(fixed):
+    is_blind = math.isinf(fixed.detectable_epsilon)
+    if not is_blind and not certificate.evidence.new_texts:
         return None
+    of = "" if is_blind else " by what texts say beside their numbers"
     new, draws = unseen.count_d1 + unseen.count_d2, fixed.draws
     remedy = "let --post-process (YAML: post_process) turn each output into numbers or into values "
     remedy += "that repeat"
     if certificate.evidence.recording is not None:
         remedy = "record numbers, or values that repeat"
     return (
-        f"{draws:,} test draws cannot refute {point_words(certificate.point)}, since {new:,} of "
-        f"them gave an output that learning never saw; {remedy}"
+        f"{draws:,} test draws cannot refute {point_words(certificate.point)}{of}, since {new:,} "
+        f"of them gave an output that learning never saw; {remedy}"
     )
-
-
-def _is_constant(test: FixedTest) -> bool:
-    d1, d2 = test.guesses_by_input
-    return max(d1, d2, test.draws - d1 - d2) >= (1 - SMALL_SHARE) * test.draws
 
 
 def event_could_not(certificate: Certificate) -> str | None:

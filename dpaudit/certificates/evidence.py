@@ -232,6 +232,9 @@ class Evidence:
         Draws of d1 and of d2 in the exact test whose outputs are new; None if not counted.
     ranges : bool
         Whether the outputs have a column of numbers that almost never repeat.
+    new_texts : bool
+        Whether at least half of the outputs to learn from are texts that occur once, even with `#`
+        in place of each number. No rule sees what such texts say beside their numbers.
     divergence_bets : tuple of DivergenceBet or None
         Bets against a divergence, with half of the error probability of betting; None without.
     illustration : Tally or None
@@ -265,6 +268,7 @@ class Evidence:
     declared: tuple[tuple[str, int, int], ...] | None = field(default=None, repr=False)
     unseen: tuple[int, int] | None = None
     ranges: bool = False
+    new_texts: bool = False
     divergence_bets: tuple[DivergenceBet, ...] | None = field(default=None, repr=False)
     illustration: Tally | None = field(default=None, repr=False)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,8 @@ from dpaudit.levels.cells import (
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.limits import FEW_VALUES, MAX_CELLS, MAX_TREE_COLUMNS, MIN_REPEATS, SMALL_SHARE
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
-from dpaudit.outcomes.columns import find
+from dpaudit.outcomes.columns import ROOT, find
+from dpaudit.outcomes.texts import WORDS
 from dpaudit.stats.order import few_values
 
 # An entry that at least this number of draws have is usual; all other entries are rare. If draws
@@ -143,6 +145,8 @@ class RareFilter:
     often, draws: an entry is usual if it was seen at least `often` times in `draws` draws.
     is_cut: whether some columns are ignored, since outcomes had more than 256 columns.
     is_narrowed: whether more entries were made usual later.
+    new_texts: whether at least half of the outcomes are texts that no other outcome repeats, even
+        with `#` in place of each number. Only `seen` sets it.
     """
 
     columns: tuple[Usual, ...]
@@ -152,6 +156,7 @@ class RareFilter:
     draws: int
     is_cut: bool
     is_narrowed: bool = False
+    new_texts: bool = False
 
     @property
     def seen_rarely(self) -> str:
@@ -178,8 +183,9 @@ class RareFilter:
     def seen(cls, selection: SelectionDraws) -> RareFilter | None:
         """Return the filter that selects outcomes with at least one entry that does not occur in
         `selection`; None if outcomes have more columns than the filter can look at (256)."""
-        result = cls._of(selection, 1)
-        return None if result.is_cut else result
+        result, outcomes = cls._of(selection, 1), selection.outcomes
+        new_texts = 2 * _single_texts(outcomes) >= outcomes.size
+        return None if result.is_cut else replace(result, new_texts=new_texts)
 
     @classmethod
     def _of(cls, selection: SelectionDraws, often: int) -> RareFilter:
@@ -241,6 +247,21 @@ class RareFilter:
             return []
         known = {one.name for one in self.columns}
         return [one for one in outcomes.columns if not {one.name, _base(one.name)} & known]
+
+
+def _single_texts(outcomes: Outcomes) -> int:
+    """Return the number of outcomes that are texts which no other outcome repeats.
+
+    Texts with numbers are compared with `#` in place of each number. The share of these outcomes
+    estimates the probability that the text of a further draw is new (Good 1953).
+    """
+    name = ROOT.then("content", WORDS).name if ROOT.name in outcomes.texts_read else ROOT.name
+    (column,) = outcomes.named([name])
+    if column.codes is None:
+        return 0
+    counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
+    # A label that begins with a quotation mark is a text; other labels are bytes, dates, kinds, ...
+    return sum(label.startswith(('"', "'")) for label in compress(column.labels, counts == 1))
 
 
 def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:

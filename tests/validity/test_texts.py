@@ -79,6 +79,23 @@ def word_of_a_log(rows: list[int], scale: float, rng: Rng) -> str:
     return f"2026-01-05T{time}Z {level} request {rng.bytes(16).hex()}"
 
 
+def letters(rng: Rng, most: int) -> str:
+    return "".join(map(chr, rng.integers(97, 123, size=rng.integers(4, most))))
+
+
+def a_time(rng: Rng) -> str:
+    hour, minute, second = (int(part) for part in rng.integers(0, [24, 60, 60]))
+    return f"2026-01-05T{hour:02}:{minute:02}:{second:02}"
+
+
+def with_a_time(rows: list[int], scale: float, rng: Rng) -> str:
+    return f"{a_time(rng)} there are {noisy(rows, scale, rng):.2f} records"
+
+
+def with_a_name(rows: list[int], scale: float, rng: Rng) -> str:
+    return json.dumps({"name": letters(rng, 20), "count": noisy(rows, scale, rng)})
+
+
 def as_hexadecimal(rows: list[int], scale: float, rng: Rng) -> str:
     return noisy(rows, scale, rng).hex()
 
@@ -123,6 +140,8 @@ READ: list[Text] = [
     in_a_frame,
     json_in_json,
     word_of_a_log,
+    with_a_time,
+    with_a_name,
     as_hexadecimal,
     parts_of_a_list,
 ]
@@ -158,6 +177,34 @@ def test_an_audit_that_sees_only_new_outputs_is_underpowered(text: Text, scale: 
     allowed = audited(text, scale, samples=4_000, allow_underpowered=True)
     assert allowed.underpowered is None
     assert any(result.underpowered in warning for warning in allowed.warnings)
+
+
+def hit_or_miss(rows: list[int], scale: float, rng: Rng) -> str:
+    is_true = rng.random() < 1 / (1 + math.exp(-1 / scale))
+    return "hit" if is_true == (len(rows) > 1) else "miss"
+
+
+def after_a_time_and_words(rows: list[int], scale: float, rng: Rng) -> str:
+    words = " ".join(letters(rng, 10) for _ in range(10))
+    return f"{a_time(rng)} {words} {hit_or_miss(rows, scale, rng)}"
+
+
+def after_noise_and_letters(rows: list[int], scale: float, rng: Rng) -> str:
+    return f"{rng.normal()},{letters(rng, 12)},{hit_or_miss(rows, scale, rng)}"
+
+
+def after_words(rows: list[int], scale: float, rng: Rng) -> str:
+    words = " ".join(letters(rng, 10) for _ in range(10))
+    return f"{words} {hit_or_miss(rows, scale, rng)}"
+
+
+@pytest.mark.parametrize("text", [after_a_time_and_words, after_noise_and_letters, after_words])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_rule_from_other_columns_does_not_hide_that_words_are_new(text: Text, seed: int) -> None:
+    result = audited(text, 1 / 2.9, samples=8_000, seed=seed)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert result.underpowered is not None
+    assert "--post-process" in result.underpowered
 
 
 @pytest.mark.parametrize("text", [as_json, in_a_sentence, with_an_id])

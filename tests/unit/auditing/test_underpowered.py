@@ -313,9 +313,9 @@ ALWAYS_D1 = replace(
 
 @pytest.mark.parametrize(
     ("guesses", "new", "is_blind"),
-    [(1_000, 1_000, True), (0, 500, True), (3, 1_000, True), (0, 499, False), (400, 1_000, False)],
+    [(1_000, 1_000, True), (0, 500, True), (400, 1_000, True), (0, 499, False), (400, 499, False)],
 )
-def test_a_rule_with_one_answer_about_new_outputs_saw_nothing(
+def test_an_event_without_power_among_new_outputs_saw_nothing(
     guesses: int, new: int, is_blind: bool
 ) -> None:
     count = replace(ALWAYS_D1.events[0], count_d1=guesses // 2, count_d2=guesses - guesses // 2)
@@ -333,5 +333,8 @@ def test_a_rule_with_one_answer_about_new_outputs_saw_nothing(
         assert f"{new:,} of them" in message
     able = replace(certificate, fixed=replace(fixed, detectable_epsilon=1.5))
     assert saw_nothing(able) is None
+    unread = replace(able, evidence=replace(able.evidence, new_texts=True))
+    assert (saw_nothing(unread) is not None) is is_blind
+    assert saw_nothing(replace(unread, refuted=True)) is None
     assert saw_nothing(replace(certificate, refuted=True)) is None
     assert saw_nothing(replace(certificate, unseen=None)) is None

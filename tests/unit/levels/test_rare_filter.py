@@ -271,3 +271,31 @@ def test_labels_that_never_stop_being_new_stay_no_rarity() -> None:
     later = from_raw([["key 3", 0], ["key 3", 2], ["key 3", 5]])
     narrower, _ = sieve_of(seen).narrowed(kept, 20)
     assert narrower.is_rare(later).tolist() == [False, False, True]
+
+
+def in_letters(number: int) -> str:
+    return str(number).translate(str.maketrans("0123456789", "abcdefghij"))
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_new"),
+    [
+        ([in_letters(i) for i in range(100)], True),
+        ([in_letters(max(i, 49)) for i in range(100)], True),
+        ([in_letters(max(i, 51)) for i in range(100)], False),
+        ([f"{i} {in_letters(i)}'s" for i in range(100)], True),
+        ([f"{i} records" for i in range(100)], False),
+        ([f"{uuid.UUID(int=i * 2**97)}: hit" for i in range(100)], False),
+        ([{"name": in_letters(i)} for i in range(100)], False),
+        ([f'{{"name": "{in_letters(i)}"}}' for i in range(100)], False),
+        ([bytes([255, i]) for i in range(100)], False),
+        (NUMBERS, False),
+    ],
+)
+def test_texts_are_new_if_half_of_them_occur_once_without_their_numbers(
+    raw: Any, is_new: bool
+) -> None:
+    outcomes = from_raw(raw)
+    found = RareFilter.seen(SelectionDraws(outcomes, np.arange(outcomes.size) % 2 == 0))
+    assert found is not None
+    assert found.new_texts is is_new
