@@ -19,6 +19,7 @@ from dpaudit.auditing.canary_scores import rate_of
 from dpaudit.auditing.exact_pmf import certify_laws
 from dpaudit.auditing.exact_tests import several_points
 from dpaudit.auditing.familywise import settled, share_of, unsettled
+from dpaudit.auditing.schedule import limits_for
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.certify import certify
 from dpaudit.certificates.evidence import Evidence
@@ -182,9 +183,28 @@ def _of_request(result: AuditResult) -> Iterator[Finding]:
     nothing for a result without a request.
     """
     settings = (result.request or {}).get("settings")
-    if isinstance(settings, Mapping):
-        yield "name", result.name, settings.get("name")
-        yield "expect", result.expect, settings.get("expect")
+    if not isinstance(settings, Mapping):
+        return
+    yield "name", result.name, settings.get("name")
+    yield "expect", result.expect, settings.get("expect")
+    for record in result.by_pair:
+        if isinstance(record, Certificate) and record.evidence.limits is not None:
+            is_searched = result.searched is not None
+            for name, *both in _of_settings(settings, record.evidence, is_searched=is_searched):
+                yield f"{record.pair}: {name}", *both
+
+
+def _of_settings(
+    settings: Mapping[str, Any], evidence: Evidence, *, is_searched: bool
+) -> Iterator[Finding]:
+    """Yield findings that compare the evidence of draws with the settings of its audit."""
+    budget, samples = evidence.budget, settings.get("samples")
+    yield "evidence.by_clock", evidence.by_clock, settings.get("time") is not None
+    if isinstance(samples, int | float) and not evidence.by_clock:
+        # A search takes its own draws from the number that was asked for.
+        yield "evidence.budget", budget, min(budget, samples) if is_searched else samples
+    if evidence.illustration is None and evidence.method != "probabilistic":
+        yield "evidence.method", evidence.method, settings.get("bound", "game")
 
 
 def _compared(name: str, recorded: Any, computed: Any) -> Iterator[Finding]:
@@ -244,6 +264,15 @@ def _of_claim(claim: PrivacyClaim, evidence: Evidence) -> Iterator[Finding]:
     yield "divergences of the claim", evidence.divergences, tuple(claim.divergences())
     is_counted = evidence.method == "probabilistic"
     yield "single outputs are counted", is_counted, is_counted and claim.counts_single_outputs
+    limits = evidence.limits
+    if limits is not None:
+        usual = [
+            limits_for(1, single_draws=is_single, by_outputs=claim.counts_single_outputs)
+            for is_single in (False, True)
+        ]
+        # Only single draws have small confirmations, and their blocks are small, too.
+        sizes = {one.confirming for one in usual if limits.block <= one.block}
+        yield "size of a confirmation", limits.confirming in sizes, True
 
 
 def _shares(evidence: Evidence) -> Iterator[Finding]:

@@ -194,7 +194,7 @@ class Evidence:
     confidence : float
         Confidence of the intervals that reports show, in (0, 1).
     budget : int
-        Number of draws allowed.
+        Number of draws allowed. A certification ends when all are made.
     limits : DrawLimits or None
         Limits of the run; None for recorded outputs.
     by_clock : bool
@@ -278,16 +278,12 @@ class Evidence:
                 raise ValueError(problem)
 
     def _problems(self) -> list[tuple[str, bool]]:
+        return [*self._rule_problems(), *self._block_problems(), *self._draw_problems()]
+
+    def _rule_problems(self) -> list[tuple[str, bool]]:
         kinds, shares = [rule.kind for rule in self.rules], [rule.share for rule in self.rules]
         levels = {len(rule.guesses) for rule in self.rules}
         tested = {len(block.tally.counts) for block in self.tested}
-        bettors = {(len(beliefs.posteriors), len(beliefs.rules)) for beliefs in self.rounds}
-        stages = [_STAGES.index(block.stage) for block in self.blocks]
-        rounds = [block.round for block in self.blocks if block.round is not None]
-        certifying = {block.round for block in self.blocks if block.stage == "certification"}
-        last = len(self.rounds) - 1 if self.rounds else None
-        unbet = {block.round for block in self.blocks if block.stage in _NOT_BET_ON}
-        early, drawn = {beliefs.early for beliefs in self.rounds}, self.draws
         return [
             ("no rule, or two of one kind", not kinds or len(set(kinds)) < len(kinds)),
             ("a confirmation has one rule", self.stage in _ENDED and len(kinds) > 1),
@@ -298,7 +294,22 @@ class Evidence:
             ("a guess is none of -1, 0, 1", any(set(r.guesses) - {-1, 0, 1} for r in self.rules)),
             ("a tally does not fit the rules", bool(tested - levels)),
             ("a witness does not fit the rules", not self._is_witness_fit(levels)),
-            ("more draws than the budget", self.recording is None and drawn > self.budget),
+            ("a method without a test", self.illustration is not None and self.method != "game"),
+            (
+                "single outputs of another method",
+                bool(self.accused) and self.method != "probabilistic",
+            ),
+        ]
+
+    def _block_problems(self) -> list[tuple[str, bool]]:
+        bettors = {(len(beliefs.posteriors), len(beliefs.rules)) for beliefs in self.rounds}
+        stages = [_STAGES.index(block.stage) for block in self.blocks]
+        rounds = [block.round for block in self.blocks if block.round is not None]
+        certifying = {block.round for block in self.blocks if block.stage == "certification"}
+        last = len(self.rounds) - 1 if self.rounds else None
+        unbet = {block.round for block in self.blocks if block.stage in _NOT_BET_ON}
+        early = {beliefs.early for beliefs in self.rounds}
+        return [
             ("stages out of order", stages != sorted(stages)),
             ("rounds out of order", rounds != sorted(rounds)),
             ("a round does not exist", any(not 0 <= n < len(self.rounds) for n in rounds)),
@@ -306,10 +317,16 @@ class Evidence:
             ("a bet before anything was learned", self.blocks[0].round is not None),
             ("a bet in a confirmation", bool(unbet - {None})),
             ("other bettors in a later round", len(bettors) > 1),
-            (
-                "bets from the first draws on",
-                not early <= {self.ends_by_bets},
-            ),
+            ("bets from the first draws on", not early <= {self.ends_by_bets}),
+        ]
+
+    def _draw_problems(self) -> list[tuple[str, bool]]:
+        drawn = self.draws
+        return [
+            ("more draws than the budget", self.recording is None and drawn > self.budget),
+            ("another number of draws than planned", self._planned not in (None, drawn)),
+            ("a confirmation that does not follow a refutation", self._is_misplaced()),
+            ("counted draws that do not fit the buffer", not self._is_counted_fit()),
             ("no limits of a run", (self.limits is None) != (self.recording is not None)),
             ("recorded outputs", (self.stage == "recorded") != (self.recording is not None)),
             ("no event to show", (self.stage in _ENDED[1:]) != (self.illustration is not None)),
@@ -318,15 +335,51 @@ class Evidence:
                 self.illustration is not None and self.illustration.draws >= drawn,
             ),
             (
-                "the declared outputs are not all draws of the test",
+                "the declared outputs are not all draws of the certification",
                 self.declared is not None
-                and self.total.draws != sum(d1 + d2 for _, d1, d2 in self.declared),
+                and (self.stage != "certification" or self._declared_arms != self.total.arms),
             ),
             (
                 "a witness bet on more draws than were made",
                 any(bet.tally.draws > drawn for bet in self.divergence_bets or ()),
             ),
         ]
+
+    @property
+    def _planned(self) -> int | None:
+        """Number of draws at the planned end; None if the run may end at any number."""
+        if self.stage == "certification":
+            return self.budget
+        if self.stage == "betting":
+            return -1 if self.refuted_after is None else self.refuted_after
+        if self.stage != "confirmation" or self.limits is None:
+            return None
+        before = self.draws - self.total.draws
+        return min(self.budget, before + max(before, self.limits.confirming))
+
+    def _is_misplaced(self) -> bool:
+        """Return whether this is a confirmation for which the budget has no room, or which begins
+        at another draw than the refutation by bets."""
+        if self.stage != "confirmation" or self.limits is None:
+            return False
+        before, after = self.draws - self.total.draws, self.refuted_after
+        if self.budget - before < self.limits.confirming:
+            return True
+        # With a time limit, the budget may have room for a confirmation only some draws later.
+        return after is None or before < after or (before > after and not self.by_clock)
+
+    def _is_counted_fit(self) -> bool:
+        """Return whether all learning draws beyond a full buffer were counted, and no others. With
+        a time limit, the buffer may be closed earlier."""
+        if self.limits is None:
+            return self.counted == 0
+        least = max(0, self.learned - self.limits.buffer_draws)
+        return least <= self.counted <= (self.learned if self.by_clock else least)
+
+    @property
+    def _declared_arms(self) -> tuple[int, int]:
+        counts = self.declared or ()
+        return sum(d1 for _, d1, _ in counts), sum(d2 for _, _, d2 in counts)
 
     def _is_witness_fit(self, levels: set[int]) -> bool:
         witness = self.witness

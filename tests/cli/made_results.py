@@ -84,7 +84,10 @@ CLEARED = replace(
     evidence=replace(
         EVIDENCE,
         stage="certification",
-        blocks=(*EVIDENCE.blocks[:2], replace(EVIDENCE.blocks[2], stage="certification", round=0)),
+        blocks=(
+            *EVIDENCE.blocks[:2],
+            Block("certification", 0, Tally(np.array([[86_000, 447_000], [411_735, 55_000]]))),
+        ),
         refuted_after=None,
     ),
     wealth=1.2,

@@ -90,13 +90,18 @@ def test_the_record_can_be_read_and_recomputed(refuted: AuditResult) -> None:
         {"wealth": 1e6},
         {"alpha_betting": 0.01},
         {"epsilon_betting": 3.0},
-        {"refuted_after": 18},
     ],
 )
 def test_a_forged_record_is_noticed(refuted: AuditResult, forged: dict[str, Any]) -> None:
     certificate = replace(refuted.certificates[0], **forged)
     ending = replace(refuted.ending, certificates=(certificate,))
     assert recheck(replace(refuted, ending=ending)) != []
+
+
+def test_a_run_ends_with_the_bet_that_refutes(refuted: AuditResult) -> None:
+    for after in (18, None):
+        with pytest.raises(ValueError, match="planned"):
+            replace(refuted.certificates[0], refuted_after=after)
 
 
 def test_a_forged_mode_is_noticed(refuted: AuditResult) -> None:

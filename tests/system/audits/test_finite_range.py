@@ -152,6 +152,15 @@ def test_a_changed_interval_is_found_out(audited: AuditResult) -> None:
     assert refusal(from_json, forged(document)).code == "results-damaged"
 
 
+def test_declared_outputs_of_the_other_input_are_found_out(audited: AuditResult) -> None:
+    (one,) = audited.certificates
+    d1, d2 = one.evidence.total.arms
+    assert d1 != d2
+    swapped = tuple((name, d2, d1) for name, d1, d2 in declared_of(audited))
+    with pytest.raises(ValueError, match="declared"):
+        replace(one, declared=swapped)
+
+
 def test_a_text_is_an_output_or_an_exception() -> None:
     declared = FiniteRange.of(["KeyError", 0])
     for outputs, words in (

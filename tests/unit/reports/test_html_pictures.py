@@ -12,6 +12,7 @@ import pytest
 
 import dpaudit
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.evidence import DrawLimits
 from dpaudit.certificates.result import AuditResult, Exact, Sampled, Verdict
 from dpaudit.certificates.wealth import Wealth, course
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
@@ -261,7 +262,8 @@ def test_levels_can_be_told_by_what_stands_below_them() -> None:
     fixed = replace(CERTIFICATE.fixed, guesses=(1, 1, 0, -1, -1, 0))
     fives = Tally(np.full((6, 2), 5))
     blocks = tuple(replace(block, tally=fives) for block in CERTIFICATE.evidence.blocks)
-    many = replace(CERTIFICATE, fixed=fixed, rules=(fixed.rule,), blocks=blocks)
+    sizes = {"refuted_after": 120, "budget": 180, "limits": DrawLimits(confirming=60)}
+    many = replace(CERTIFICATE, fixed=fixed, rules=(fixed.rule,), blocks=blocks, **sizes)
     drawn = outputs(many)
     assert drawn is not None
     assert ticks(drawn) == ["1", "6", "3", "4", "2", "5"]
@@ -381,6 +383,7 @@ def of_several_rules(shown: str) -> Certificate:
     fives = Tally(np.full((5, 2), 5))
     evidence = replace(
         PASS.certificates[0].evidence,
+        budget=150,
         rules=(main.rule, rare.rule),
         blocks=tuple(replace(block, tally=fives) for block in PASS.certificates[0].evidence.blocks),
     )

@@ -120,7 +120,6 @@ def by_divergence(claim: dpaudit.PrivacyClaim, test: DivergenceTest) -> AuditRes
         point=claim.point(),
         fixed=fixed,
         divergence=test,
-        refuted_after=None,
         wealth=1.5,
         delta_lower=0.0,
     )
@@ -175,7 +174,8 @@ def test_what_was_not_refuted_is_never_called_private() -> None:
 def test_only_draws_that_were_learned_from_have_chosen_an_event() -> None:
     first, second, confirmed = CERTIFICATE.evidence.blocks
     certified = replace(second, stage="certification")  # refuted by bets before the planned end
-    certificate = replace(CERTIFICATE, blocks=(first, second, certified, confirmed), draws=1_430)
+    blocks = (first, second, certified, confirmed)
+    certificate = replace(CERTIFICATE, blocks=blocks, refuted_after=430, draws=1_430)
     text = render(with_certificates(ASKED, certificate))
     assert "(points to d1; chosen on 265 separate draws)" in text
     assert "chosen on" not in render(ASKED, verbose=1)  # which has a row of draws
