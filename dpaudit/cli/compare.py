@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dpaudit.certificates.result import Interrupted
 from dpaudit.cli import exit_codes
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.options import AuditCommand
@@ -81,7 +82,8 @@ def _missing(saved: Document) -> str:
     """Return a message if the run that wrote the results was interrupted or left out audits; else
     ""."""
     left_out = f"not run: {', '.join(saved.not_run)}" if saved.not_run else ""
-    return unended(len(saved.results), saved.planned, saved.not_run) or left_out
+    complete = [one for one in saved.results if not isinstance(one.ending, Interrupted)]
+    return unended(len(complete), saved.planned, saved.not_run) or left_out
 
 
 def _read(file: Path) -> Document:

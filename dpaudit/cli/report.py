@@ -73,7 +73,7 @@ def report(
     reports.
 
     Exit code 0 if all numbers agree, whatever the verdicts; 3 if a number differs, or if the run
-    did not end.
+    or one of its audits did not end.
     """
     if file is None:
         raise _without_a_file(ctx, badge)
@@ -108,7 +108,8 @@ def report(
     if not quiet and badge is None:
         said = wrap(_said(ended, len(results) - len(ended), rerun=rerun))
         click.echo("\n" + "\n".join(said), file=saved.beside)
-    missing = unended(len(results), planned, not_run)
+    complete = [one for one in results if not isinstance(one.ending, Interrupted)]
+    missing = unended(len(complete), planned, not_run)
     if missing:
         click.echo(folded(visible(f"error: {file}: {missing}")), err=True)
         return exit_codes.FAILURE

@@ -127,6 +127,9 @@ def test_files_of_an_earlier_run_are_not_left_in_the_place_of_this_one(tmp_path:
     assert 0 < audit["draws"] == drawn
     made = f"interrupted after {audit['draws']:,} of 1,000,000 draws"
     assert made in (tmp_path / "r.xml").read_text()
+    for words, code in ((["report", "r.json"], 3), (["compare", "r.json", "r.json"], 2)):
+        shown = subprocess.run([*warm.dpaudit(), *words], cwd=tmp_path, capture_output=True)
+        assert shown.returncode == code
 
 
 @pytest.mark.parametrize(
@@ -182,7 +185,7 @@ def test_a_refuted_claim_keeps_the_exit_code_of_the_signal(tmp_path: Path) -> No
     assert audit["trace"] is None
     assert audit["epsilon_lower"] > 1
     assert "0 of 1 audit finished" in ended.stderr
-    for flags, code in (((), 0), (("--rerun",), 2)):
+    for flags, code in (((), 3), (("--rerun",), 2)):
         report = [*warm.dpaudit(), "report", "r.json", "-q", *flags]
         assert subprocess.run(report, cwd=tmp_path, capture_output=True).returncode == code
 

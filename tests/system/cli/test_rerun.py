@@ -95,7 +95,6 @@ CHANGES: list[tuple[Change, str]] = [
     (changed(underpowered="too few draws"), "underpowered"),
     (changed(grouped=None), "grouped"),
     (changed(seed=4), "seed"),
-    (changed_request(samples=1), "request.settings.samples"),
     (changed_request(d1="5"), "request.settings.d1"),
     (changed_certificate(pair="0 and 1"), "ending.certificates[0].pair"),
     (changed_certificate(adjacency="replace"), "ending.certificates[0].adjacency"),
