@@ -55,13 +55,15 @@ _MAX_RULES = 64
 _SHARED_NAMES = frozenset(("epsilon", "delta", "mu", "sigma", "rho"))
 
 
-def other_values(spec: AuditSpec) -> list[str]:
-    """Return a note for each parameter of the mechanism that has the name of a parameter of the
-    claim, and another value. Claims of a library follow from its mechanism."""
+def other_values(spec: AuditSpec) -> tuple[list[str], list[str]]:
+    """Return (warnings, notes) for parameters of the mechanism that have the name of a parameter of
+    the claim, and another value: a warning if it is a default. Claims of a library follow from its
+    mechanism."""
     claim = spec.claim if spec.grouped is None else spec.grouped.claim
     stated = (spec.origin.request or {}).get("settings", {}).get("claim", claim.parameters())
     arguments = {} if spec.claimed_by is not None else arguments_of(spec.target)
-    notes = []
+    defaults: list[str] = []
+    notes: list[str] = []
     for name in arguments.keys() & stated.keys() & _SHARED_NAMES:
         claimed, (value, is_given, option) = stated[name], arguments[name]
         if not _is_number(claimed) or not _is_number(value) or math.isclose(claimed, value):
@@ -73,8 +75,9 @@ def other_values(spec: AuditSpec) -> list[str]:
         )
         usual = "" if is_given else "its default "
         ran = f"the mechanism ran with {usual}{name} = {value}; the claim is {claimed} ("
-        notes.append(spec.origin.message(UsageError(ran, Given(keyword, flag), ")")))
-    return sorted(notes)
+        text = spec.origin.message(UsageError(ran, Given(keyword, flag), ")"))
+        (notes if is_given else defaults).append(text)
+    return sorted(defaults), sorted(notes)
 
 
 def _is_number(value: Any) -> bool:

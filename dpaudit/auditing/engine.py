@@ -366,6 +366,7 @@ class AuditRun:
         if is_interrupted:
             why = None
         allowed = (why,) if why is not None and spec.requirements.allow_underpowered else ()
+        defaults, others = other_values(spec)
         result = _result(
             self._with_choice(),
             ending,
@@ -374,6 +375,7 @@ class AuditRun:
             warnings=(
                 *journal.warnings,
                 *self._time.warning,
+                *defaults,
                 *(() if spec.requirements.strict else allowed),
             ),
             underpowered=None if allowed else why,
@@ -384,7 +386,7 @@ class AuditRun:
             # message is a note instead.
             notes=(
                 *self._notes,
-                *other_values(spec),
+                *others,
                 *(allowed if spec.requirements.strict else ()),
                 *([_resumable(spec)] if is_interrupted else []),
             ),

@@ -362,8 +362,7 @@ class Certificate:
 
     @property
     def rules(self) -> tuple[FixedTest, ...]:
-        """The exact tests of all rules: main rule first, then the rule for rare outputs, then the
-        other rules."""
+        """The exact tests of all rules, in the order of `RuleKind`."""
         order = ("main", "rare", "other")
         return tuple(
             sorted((self.fixed, *self.others), key=lambda test: order.index(test.rule.kind))

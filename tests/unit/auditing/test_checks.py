@@ -92,11 +92,13 @@ CASES: list[tuple[str, dict[str, Any], list[Difference]]] = [
 
 
 @pytest.mark.parametrize(("name", "settings", "differences"), CASES)
-def test_a_parameter_with_another_value_than_the_claim_has_a_note(
+def test_a_parameter_with_another_value_than_the_claim_is_named(
     name: str, settings: dict[str, Any], differences: list[Difference]
 ) -> None:
     spec = build_spec({"mechanism": f"{__name__}:{name}", "d1": 0, "d2": 1, **settings})
-    notes = other_values(spec)
+    warnings, notes = other_values(spec)
+    assert len(warnings) == sum(is_default for _, _, is_default, _, _ in differences)
+    notes = sorted([*warnings, *notes])
     assert len(notes) == len(differences)
     for note, (parameter, value, is_default, claimed, option) in zip(
         notes, differences, strict=True
@@ -109,11 +111,11 @@ def test_a_parameter_with_another_value_than_the_claim_has_a_note(
 def test_a_composition_has_no_parameter_of_its_own() -> None:
     parts = [{"mechanism": f"{__name__}:lap"}, {"mechanism": f"{__name__}:lap"}]
     settings = {"compose": parts, "d1": 0, "d2": 1, "claim": {"epsilon": 0.5}}
-    assert other_values(build_spec(settings)) == []
+    assert other_values(build_spec(settings)) == ([], [])
 
 
 def test_a_function_has_the_note_with_the_keyword_argument_of_python() -> None:
     result = audit(lap, 0, 1, ApproximateDP(0.5, 0.1), samples=200)
-    (note,) = result.notes
-    assert "params={'epsilon': 0.5}" in note
-    assert audit(partial(lap, epsilon=0.5), 0, 1, PureDP(0.5), samples=200).notes == ()
+    (warning,) = result.warnings
+    assert "params={'epsilon': 0.5}" in warning
+    assert audit(partial(lap, epsilon=0.5), 0, 1, PureDP(0.5), samples=200).warnings == ()
